@@ -2,7 +2,7 @@ import { trace } from '@opentelemetry/api';
 import { BasicTracerProvider, NoopSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { createMetrics } from '../src/http/metrics.ts';
 import { createTroupe, type Troupe, type TroupeOptions } from '../src/index.ts';
-import { createJsonLogger } from '../src/runtime/json-logger.ts';
+import { createJsonLogger } from '../src/library/runtime/json-logger.ts';
 import { ANA, ONE_AGENT, percentile, report, stop, turnWatcher } from './support.ts';
 
 /**

@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import pg from 'pg';
 import { Redis } from 'ioredis';
-import { NO_METRICS } from '../src/metrics.ts';
-import { systemClock as clock } from '../src/clock.ts';
+import { NO_METRICS } from '../src/events/metrics.ts';
+import { systemClock as clock } from '../src/base/clock.ts';
 import { ActorAddress } from '../src/events/index.ts';
 import { createStorePace } from '../src/queue/fair-share.ts';
-import { createTroupe } from '../src/runtime.ts';
-import { postgresQueue } from '../src/runtime/postgres-queue.ts';
-import type { Queue, QueueServer } from '../src/runtime/queue.ts';
-import { redisQueue } from '../src/runtime/redis-queue.ts';
+import { createTroupe } from '../src/library/create-troupe.ts';
+import { postgresQueue } from '../src/library/runtime/postgres-queue.ts';
+import type { Queue, QueueServer } from '../src/library/runtime/queue.ts';
+import { redisQueue } from '../src/library/runtime/redis-queue.ts';
 import { ANA, ONE_AGENT, percentile, stop, turnWatcher } from './support.ts';
 
 /**

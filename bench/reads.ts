@@ -5,7 +5,7 @@ import { createTroupe } from '../src/index.ts';
 import { type AppOptions, createApp } from '../src/http/index.ts';
 import { ROUTE_SCOPES } from '../src/http/routes/index.ts';
 import { openSqliteDriver } from '../src/store/sqlite/sqlite-driver.ts';
-import type { Troupe } from '../src/troupe.ts';
+import type { Troupe } from '../src/library/troupe.ts';
 
 /**
  * Cost of each read route with much data: CPU, response size, and the longest block of the event loop.

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beginningsOf, wordQuery, wordsOf } from '../src/projection/search-words.ts';
+import { beginningsOf, wordQuery, wordsOf } from '../src/library/projection/search-words.ts';
 import type { NewEventRow, StoreDriver } from '../src/store/driver.ts';
 import { openMongoDriver } from '../src/store/mongo/connect-mongo.ts';
 import { openSqliteDriver } from '../src/store/sqlite/sqlite-driver.ts';

@@ -21,7 +21,7 @@ export async function bundleProcess<Name extends string>(
     say('rolldown is missing: the processes run from their sources and start slowly');
     return sources;
   }
-  // `src/o200k-ranks.ts` reads the vocabulary from this package.
+  // `src/base/o200k-ranks.ts` reads the vocabulary from this package.
   mkdirSync(path.join(folder, 'node_modules'));
   symlinkSync(path.join(ROOT, VOCABULARY), path.join(folder, VOCABULARY));
   return bundled;

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import pg from 'pg';
-import { TroupeError } from '../src/errors.ts';
+import { TroupeError } from '../src/base/errors.ts';
 import type { ActorRecord, ConversationId, Event } from '../src/events/index.ts';
 import { DEFAULT_TENANT } from '../src/events/index.ts';
 import type { StoreDriver } from '../src/store/driver.ts';

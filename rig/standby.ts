@@ -10,8 +10,8 @@ const [role] = process.argv.slice(2);
 const [{ runCli }] = await Promise.all([
   import('../src/cli/run-cli.ts'),
   import('../src/cli/program.ts'),
-  import('../src/runtime.ts'),
-  import('../src/runtime/distributed.ts'),
+  import('../src/library/create-troupe.ts'),
+  import('../src/library/runtime/distributed.ts'),
   import('../src/context/tokens.ts'),
   import('../src/http/index.ts'),
   import('../src/http/metrics.ts'),

@@ -7,8 +7,8 @@ import { NO_USAGE } from '../src/events/turn.ts';
 import { createApp, serveHttp } from '../src/http/index.ts';
 import { defineProvider } from '../src/providers/define-provider.ts';
 import type { ModelEvent, ModelRequest } from '../src/providers/provider.ts';
-import { createTroupe } from '../src/runtime.ts';
-import type { Troupe } from '../src/troupe.ts';
+import { createTroupe } from '../src/library/create-troupe.ts';
+import type { Troupe } from '../src/library/troupe.ts';
 
 /**
  * `node scripts/check-a2a.ts --tck FOLDER [--python PROGRAM]`: A2A's Technology Compatibility Kit, from a checkout of the branch

@@ -14,11 +14,11 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/base/clock.ts';
 import { createApp, serveHttp } from '../src/http/index.ts';
 import { createServer, type McpHost } from '../src/mcp-server/index.ts';
-import { createTroupe } from '../src/runtime.ts';
-import type { Troupe } from '../src/troupe.ts';
+import { createTroupe } from '../src/library/create-troupe.ts';
+import type { Troupe } from '../src/library/troupe.ts';
 
 /**
  * `node scripts/check-mcp.ts [FOLDER]`: the public conformance suite of MCP, from npm, installed in FOLDER or in a temporary one.

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { nodeProblem } from '../src/node-version.ts';
+import { nodeProblem } from '../src/base/node-version.ts';
 import { run } from './packed.ts';
 
 /** Where Debian has its Node, usually one that is too old. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import elk, { type ElkEdgeSection, type ElkExtendedEdge, type ElkNode } from 'elkjs';
-import type { Box, Chart, ChartEdge, Point } from '../src/projection/chart.ts';
+import type { Box, Chart, ChartEdge, Point } from '../src/library/projection/chart.ts';
 import type { ChartDescription } from '../src/machines/describe.ts';
 
 /** Widths in a monospaced font: state names at 11 px, events at 10 px. */

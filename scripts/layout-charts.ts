@@ -5,8 +5,8 @@ import { compaction } from '../src/machines/compaction.ts';
 import { describeChart } from '../src/machines/describe.ts';
 import { layoutChart } from './layout-chart.ts';
 
-/** Lays out the machines and writes `src/projection/charts.ts`. Run it after a machine has changed. */
-const TARGET = new URL('../src/projection/charts.ts', import.meta.url);
+/** Lays out the machines and writes `src/library/projection/charts.ts`. Run it after a machine has changed. */
+const TARGET = new URL('../src/library/projection/charts.ts', import.meta.url);
 
 const charts: string[] = [];
 for (const machine of [agentLifecycle, availability, compaction]) {

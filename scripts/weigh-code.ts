@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { agentsFileSchema } from '../src/config/agents-schema.ts';
+import { agentsFileSchema } from '../src/library/config/agents-schema.ts';
 import { EVENT_KINDS } from '../src/events/index.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { sentPrompt } from '../src/inspect/prompts.ts';
+import { sentPrompt } from '../src/library/inspect/prompts.ts';
 import { createRegistry } from '../src/actors/engine/registry.ts';
 import { DEFAULT_TENANT, type PromptReceipt } from '../src/events/index.ts';
 import { createStore } from '../src/store/create-store.ts';

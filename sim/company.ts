@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { AgentRegistry } from '../src/actors/engine/agent-runtime.ts';
-import { parseTroupe } from '../src/config/agents-file.ts';
-import { buildAgentRegistry } from '../src/config/build-agent-registry.ts';
+import { parseTroupe } from '../src/library/config/agents-file.ts';
+import { buildAgentRegistry } from '../src/library/config/build-agent-registry.ts';
 import { type AgentId, NO_USAGE } from '../src/events/index.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../src/providers/provider.ts';
 import { createFakeSessions, type SessionMemory } from '../src/testing/fake-sessions.ts';

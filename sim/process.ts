@@ -7,9 +7,9 @@ import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/engine/engine-dep
 import { createTaskFolds } from '../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../src/actors/engine/registry.ts';
-import type { Clock } from '../src/clock.ts';
-import { type ErrorCode, TroupeError } from '../src/errors.ts';
-import { NO_METRICS } from '../src/metrics.ts';
+import type { Clock } from '../src/base/clock.ts';
+import { type ErrorCode, TroupeError } from '../src/base/errors.ts';
+import { NO_METRICS } from '../src/events/metrics.ts';
 import type { Notice } from '../src/queue/broadcast.ts';
 import { createOpenAdmission } from '../src/queue/in-process-admission.ts';
 import type { Router } from '../src/queue/router.ts';

@@ -1,5 +1,5 @@
 import type { EngineLimits } from '../src/actors/engine/engine-deps.ts';
-import { TroupeError } from '../src/errors.ts';
+import { TroupeError } from '../src/base/errors.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { Notice } from '../src/queue/broadcast.ts';
 import { newMemoryData, type MemoryData } from './memory-documents.ts';

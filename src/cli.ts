@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { nodeProblem } from './node-version.ts';
+import { nodeProblem } from './base/node-version.ts';
 
 // The rest is imported afterwards: a Node that is too old could not even parse it.
 const problem = nodeProblem(process.versions.node);

@@ -1,7 +1,7 @@
 /** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
-import './require-node.ts';
+import './base/require-node.ts';
 
-export { defineTroupe, parseTroupe, type TroupeInput } from './config/agents-file.ts';
+export { defineTroupe, parseTroupe, type TroupeInput } from './library/config/agents-file.ts';
 export type { AboutInstructions } from './actors/engine/agent-runtime.ts';
 export type {
   AgentBase,
@@ -15,10 +15,10 @@ export type {
   ModelInput,
   OpenAiAgent,
   ScriptedAgent,
-} from './config/agent-input.ts';
-export type { LimitInput } from './config/limit-settings.ts';
-export { type Clock, systemClock } from './clock.ts';
-export { type ErrorCode, type ErrorPolicy, TroupeError } from './errors.ts';
+} from './library/config/agent-input.ts';
+export type { LimitInput } from './library/config/limit-settings.ts';
+export { type Clock, systemClock } from './base/clock.ts';
+export { type ErrorCode, type ErrorPolicy, TroupeError } from './base/errors.ts';
 export type {
   AgentId,
   Author,
@@ -36,13 +36,22 @@ export type {
   Integration,
   IntegrationHost,
   IntegrationTroupe,
-} from './integrations/integration.ts';
-export type { KeyValue } from './key-value.ts';
+} from './library/integrations/integration.ts';
+export type { KeyValue } from './base/key-value.ts';
 export type { AppOptions } from './http/app.ts';
-export { createApp, nodeListener } from './http-on-demand.ts';
-export { createOrchestrator, type Orchestrator, type OrchestratorOptions } from './routing/orchestrator.ts';
-export { openSafeFetch, type SafeFetch, type SafeFetchOptions, type SafeResponse } from './net/safe-fetch.ts';
-export { redactSecrets } from './config/redact-secrets.ts';
+export { createApp, nodeListener } from './http/on-demand.ts';
+export {
+  createOrchestrator,
+  type Orchestrator,
+  type OrchestratorOptions,
+} from './library/routing/orchestrator.ts';
+export {
+  openSafeFetch,
+  type SafeFetch,
+  type SafeFetchOptions,
+  type SafeResponse,
+} from './base/net/safe-fetch.ts';
+export { redactSecrets } from './library/config/redact-secrets.ts';
 export type { RedactText } from './actors/log/redaction.ts';
 export type {
   ArgumentsNote,
@@ -57,9 +66,9 @@ export type {
   TextNote,
   VoidNote,
 } from './events/live-notes.ts';
-export type { ChatBlock, ChatCall, ChatChange } from './asking/chat-change.ts';
-export { chatChanges } from './asking/chat-changes.ts';
-export { createTroupe, type TroupeOptions } from './runtime.ts';
+export type { ChatBlock, ChatCall, ChatChange } from './library/asking/chat-change.ts';
+export { chatChanges } from './library/asking/chat-changes.ts';
+export { createTroupe, type TroupeOptions } from './library/create-troupe.ts';
 export {
   boundedFetch,
   defineProvider,
@@ -103,9 +112,9 @@ export type {
   TaskList,
   Troupe,
   TurnTrace,
-} from './troupe.ts';
-export type { TypedConversation, TypedTroupe } from './typed-troupe.ts';
-export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './logger.ts';
-export type { Metrics } from './metrics.ts';
-export type { TracingOptions } from './tracing.ts';
-export { loadAgentsFile } from './config/load-agents-file.ts';
+} from './library/troupe.ts';
+export type { TypedConversation, TypedTroupe } from './library/typed-troupe.ts';
+export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './base/logger.ts';
+export type { Metrics } from './events/metrics.ts';
+export type { TracingOptions } from './base/tracing.ts';
+export { loadAgentsFile } from './library/config/load-agents-file.ts';

@@ -32,8 +32,8 @@ const OTHER_IDS = [
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',
   'src/events/ids.ts',
-  'src/facade/parse-input.ts',
   'src/import/draft-writer.ts',
+  'src/library/facade/parse-input.ts',
 ];
 
 test('event ids are created by runtimeId alone, so that no client can take one', () => {
@@ -52,48 +52,48 @@ describe('the layer check', () => {
       'an import against the arrows',
       { 'context/prompt.ts': `import { open } from '../store/store.ts';` },
       [
-        'src/context/prompt.ts imports src/store/store.ts: context may import only events, errors.ts, o200k-ranks.ts, machines/directions.ts, machines/compaction-book.ts',
+        'src/context/prompt.ts imports src/store/store.ts: context may import only events, base/errors.ts, base/o200k-ranks.ts, machines/directions.ts, machines/compaction-book.ts',
       ],
     ],
     [
       'the same as a type, over several lines',
-      { 'events/a.ts': `import type {\n  Clock,\n} from '../clock.ts';` },
-      ['src/events/a.ts imports src/clock.ts: events may import only errors.ts'],
+      { 'events/a.ts': `import type {\n  Clock,\n} from '../base/clock.ts';` },
+      ['src/events/a.ts imports src/base/clock.ts: events may import only base/errors.ts'],
     ],
     [
       'a re-export',
       { 'machines/a.ts': `export * from '../context/b.ts';` },
-      ['src/machines/a.ts imports src/context/b.ts: machines may import only events, errors.ts'],
+      ['src/machines/a.ts imports src/context/b.ts: machines may import only events, base/errors.ts'],
     ],
     [
       'an import for its side effects',
-      { 'projection/a.ts': `import '../clock.ts';` },
+      { 'library/projection/a.ts': `import '../../base/clock.ts';` },
       [
-        'src/projection/a.ts imports src/clock.ts: projection may import only events/aspects.ts, events/message-text.ts, machines/availability-fold.ts, machines/directions.ts, machines/membership.ts, machines/task-events.ts, and types of events',
+        'src/library/projection/a.ts imports src/base/clock.ts: library/projection may import only events/aspects.ts, events/message-text.ts, machines/availability-fold.ts, machines/directions.ts, machines/membership.ts, machines/task-events.ts, and types of events',
       ],
     ],
     [
       'a lazy import of an adapter',
       { 'actors/a.ts': `const load = () => import('../providers/openai/openai.ts');` },
       [
-        'src/actors/a.ts imports src/providers/openai/openai.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
+        'src/actors/a.ts imports src/providers/openai/openai.ts: only library/create-troupe.ts, library/runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [
       'an adapter in a root file',
       {
         'index.ts': `export { x } from './store/sqlite/driver.ts';`,
-        'config.ts': `import './queue/in-process.ts';`,
+        'other.ts': `import './queue/in-process.ts';`,
       },
       [
-        'src/index.ts imports src/store/sqlite/driver.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
-        'src/config.ts imports src/queue/in-process.ts: only runtime.ts, runtime, cli.ts, cli, testing may import an adapter',
+        'src/index.ts imports src/store/sqlite/driver.ts: only library/create-troupe.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/other.ts imports src/queue/in-process.ts: only library/create-troupe.ts, library/runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [
       'a value of the runtime in the gateway',
-      { 'http/app.ts': `import { Troupe } from '../troupe.ts';` },
-      ['src/http/app.ts imports src/troupe.ts: http may import only types of it (import type)'],
+      { 'http/app.ts': `import { Troupe } from '../library/troupe.ts';` },
+      ['src/http/app.ts imports src/library/troupe.ts: http may import only types of it (import type)'],
     ],
     [
       'the command line',
@@ -135,27 +135,30 @@ describe('the layer check', () => {
   test('reports packages that the core imports, and packages that import the core outside the seam', () => {
     expect(
       check({
-        'runtime.ts': `import { nostr } from '../packages/nostr/src/index.ts';`,
+        'library/create-troupe.ts': `import { nostr } from '../../packages/nostr/src/index.ts';`,
         'cli/commands/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
-        'integrations/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
+        'library/integrations/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
       }),
     ).toEqual([
-      'src/runtime.ts imports packages/nostr/src/index.ts: a package is loaded by its name, in its loader only',
+      'src/library/create-troupe.ts imports packages/nostr/src/index.ts: a package is loaded by its name, in its loader only',
       'src/cli/commands/nostr.ts imports @troupe/nostr: a package is loaded by its name, in its loader only',
     ]);
     expect(
       checkPackages([
-        { path: 'packages/a/src/troupe.ts', text: `export * from '../../../src/integrations/index.ts';` },
-        { path: 'packages/a/src/b.ts', text: `import type { Clock } from '../../../src/clock.ts';` },
+        {
+          path: 'packages/a/src/troupe.ts',
+          text: `export * from '../../../src/library/integrations/index.ts';`,
+        },
+        { path: 'packages/a/src/b.ts', text: `import type { Clock } from '../../../src/base/clock.ts';` },
         { path: 'packages/a/src/c.ts', text: `import * as z from 'zod';\nimport { b } from './b.ts';` },
         {
           path: 'packages/client/src/troupe.ts',
-          text: `export * from '../../../src/integrations/index.ts';`,
+          text: `export * from '../../../src/library/integrations/index.ts';`,
         },
       ]),
     ).toEqual([
-      'packages/a/src/b.ts imports src/clock.ts: a package imports src/integrations/index.ts only, in packages/a/src/troupe.ts',
-      'packages/client/src/troupe.ts imports src/integrations/index.ts: a package imports src/http/client.ts only, in packages/client/src/troupe.ts',
+      'packages/a/src/b.ts imports src/base/clock.ts: a package imports src/library/integrations/index.ts only, in packages/a/src/troupe.ts',
+      'packages/client/src/troupe.ts imports src/library/integrations/index.ts: a package imports src/http/client.ts only, in packages/client/src/troupe.ts',
     ]);
   });
 
@@ -170,8 +173,8 @@ describe('the layer check', () => {
         `export const processed = new Date(told).toISOString();`,
       ].join('\n'),
       'actors/a.ts': `import type { Store } from '../store/store.ts';\nimport { toolSpec } from '../tools/tool.ts';`,
-      'http/app.ts': `import type { Troupe } from '../troupe.ts';`,
-      'runtime.ts': `import { open } from './store/sqlite/driver.ts';`,
+      'http/app.ts': `import type { Troupe } from '../library/troupe.ts';`,
+      'library/create-troupe.ts': `import { open } from '../store/sqlite/driver.ts';`,
       'troupe.ts': `import { app } from './gateway/app.ts';`,
       'index.ts': `export { createTroupe } from './runtime.ts';\nexport type { Store } from './store/store.ts';`,
       'testing/a.ts': `import { open } from '../store/sqlite/driver.ts';`,

@@ -1,6 +1,6 @@
 /**
  * The layer rules of `src`, and their checker. The checker works on plain text so that small examples can test it.
- * Paths are relative to `src`. A layer is a folder of `src`, or a file directly in it.
+ * Paths are relative to `src`. A layer is a room of `src`, a folder of the room `library`, or a file with a rule of its own.
  */
 export interface SourceFile {
   path: string;
@@ -23,9 +23,6 @@ interface Layer {
   pure?: true;
 }
 
-const ADAPTER_LAYER: Layer = {
-  may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'private-files.ts', 'process-group.ts', 'slices.ts'],
-};
 const PORTS = [
   'store/store.ts',
   'store/standings.ts',
@@ -42,114 +39,82 @@ const PORTS = [
   'tools',
 ];
 
-/** Files for operators: metrics, traces, logs and the cost of work. */
-const WATCHING = ['metrics.ts', 'tracing.ts', 'logger.ts', 'slices.ts', 'work.ts'];
-
 const LAYERS: Record<string, Layer> = {
-  'errors.ts': { may: [], packages: [] },
-  'clock.ts': { may: [], packages: [] },
-  'metrics.ts': { may: ['errors.ts', 'events'], packages: [] },
-  'slices.ts': { may: ['clock.ts'], packages: [] },
-  'work.ts': { may: [], packages: ['node:async_hooks'] },
-  'tracing.ts': { may: [], packages: [] },
-  'logger.ts': { may: ['errors.ts'], packages: [] },
-  events: { may: ['errors.ts'], packages: ['zod'] },
-  machines: { may: ['events', 'errors.ts'], packages: ['xstate', 'zod'], pure: true },
+  /** What every room may use: errors, clock, logs, files, processes, the network. Pure rooms name the file. */
+  base: { may: [] },
+  events: { may: ['base/errors.ts'], packages: ['zod'] },
+  machines: { may: ['events', 'base/errors.ts'], packages: ['xstate', 'zod'], pure: true },
   context: {
-    may: ['events', 'errors.ts', 'o200k-ranks.ts', 'machines/directions.ts', 'machines/compaction-book.ts'],
+    may: [
+      'events',
+      'base/errors.ts',
+      'base/o200k-ranks.ts',
+      'machines/directions.ts',
+      'machines/compaction-book.ts',
+    ],
     packages: ['unhomoglyph', 'zod', 'node:crypto'],
     pure: true,
   },
-  store: ADAPTER_LAYER,
-  queue: ADAPTER_LAYER,
-  providers: { may: [...ADAPTER_LAYER.may, 'net', 'optional-packages.ts'] },
-  tools: {
-    may: ['events', 'errors.ts', 'clock.ts', 'metrics.ts', 'net', 'process-group.ts', 'read-inside.ts'],
-  },
-  'conversation-handle.ts': { may: [], packages: [], mayTypes: ['events', 'troupe.ts'] },
-  'key-value.ts': { may: [], packages: [] },
-  'node-version.ts': { may: [], packages: [] },
-  'require-node.ts': { may: ['errors.ts', 'node-version.ts'], packages: [] },
-  'resource-stack.ts': { may: [], packages: [] },
-  'o200k-ranks.ts': { may: [], packages: ['gpt-tokenizer', 'node:fs', 'node:module'] },
-  'optional-packages.ts': { may: ['errors.ts'], packages: ['node:module'] },
-  'private-files.ts': { may: [], packages: ['node:fs'] },
-  'process-group.ts': { may: [], packages: ['node:child_process'] },
-  'read-inside.ts': { may: [], packages: ['node:fs', 'node:fs/promises', 'node:path'] },
-  'token-bucket.ts': { may: ['clock.ts'], packages: [] },
-  access: {
-    may: ['events', 'errors.ts', 'clock.ts', 'key-value.ts', 'slices.ts', 'token-bucket.ts', 'work.ts'],
-  },
-  net: { may: ['errors.ts', 'clock.ts'] },
-  integrations: {
+  store: { may: ['base', 'events'] },
+  queue: { may: ['base', 'events'] },
+  providers: { may: ['base', 'events'] },
+  tools: { may: ['base', 'events'] },
+  import: { may: ['base', 'events'] },
+  actors: { may: ['base', 'events', 'machines', 'context', ...PORTS] },
+  'library/message.ts': { may: ['events'], packages: [] },
+  'library/conversation-handle.ts': { may: [], packages: [], mayTypes: ['events', 'library/troupe.ts'] },
+  'library/access': { may: ['base', 'events'] },
+  'library/integrations': { may: ['base', 'events', 'library/access'] },
+  'library/inspect': { may: ['base', 'events', 'machines', 'context', 'actors', ...PORTS] },
+  'library/config': {
     may: [
+      'base',
       'events',
-      'errors.ts',
-      'clock.ts',
-      'metrics.ts',
-      'key-value.ts',
-      'token-bucket.ts',
-      'access',
-      'net',
-    ],
-  },
-  import: { may: ['events', 'errors.ts', 'slices.ts'] },
-  actors: { may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', ...PORTS] },
-  inspect: {
-    may: ['events', 'errors.ts', 'clock.ts', ...WATCHING, 'machines', 'context', 'actors', ...PORTS],
-  },
-  config: {
-    may: [
-      'events',
-      'errors.ts',
       'machines',
       'context',
       'actors',
-      'access',
-      'routing',
+      'library/access',
+      'library/routing',
       ...PORTS,
-      ...['net', 'providers'].map((layer) => `${layer}/settings.ts`),
-      'integrations/webhook-settings.ts',
+      'providers/settings.ts',
+      'library/integrations/webhook-settings.ts',
       'providers/redact.ts',
-      'read-inside.ts',
     ],
   },
   /** Conversations in the words of other protocols. */
   doors: {
-    may: ['asking', 'events', 'errors.ts'],
+    may: ['library/asking', 'events', 'base/errors.ts'],
     packages: ['zod'],
-    mayTypes: ['message.ts', 'troupe.ts'],
+    mayTypes: ['library/message.ts', 'library/troupe.ts'],
     pure: true,
   },
   /** Loaded only where a client of that protocol is served: it needs an optional package. */
   'mcp-server': {
-    may: ['asking', 'doors', 'events', 'errors.ts', 'clock.ts'],
+    may: ['base', 'library/asking', 'doors', 'events'],
     packages: ['@modelcontextprotocol/client', '@modelcontextprotocol/server', 'zod'],
-    mayTypes: ['access', 'troupe.ts'],
+    mayTypes: ['library/access', 'library/troupe.ts'],
   },
   /** Follows conversations of a running troupe, through its public interface. */
-  asking: { may: ['events', 'errors.ts', 'clock.ts', 'machines'], mayTypes: ['troupe.ts', 'actors'] },
-  facade: {
+  'library/asking': { may: ['base', 'events', 'machines'], mayTypes: ['library/troupe.ts', 'actors'] },
+  'library/facade': {
     may: [
-      'asking',
-      'conversation-handle.ts',
+      'base',
+      'library/asking',
+      'library/conversation-handle.ts',
       'events',
-      'errors.ts',
-      'clock.ts',
-      'key-value.ts',
-      'access',
+      'library/access',
       'actors',
       'import',
-      'inspect',
-      'net',
-      'projection/standing.ts',
-      'slices.ts',
+      'library/inspect',
+      'library/integrations',
+      'library/projection/standing.ts',
+      'doors/a2a/task-stand.ts',
       ...PORTS,
     ],
-    mayTypes: ['troupe.ts', 'runtime'],
+    mayTypes: ['library/troupe.ts'],
   },
   /** Also runs in browsers. */
-  projection: {
+  'library/projection': {
     may: [
       'events/aspects.ts',
       'events/message-text.ts',
@@ -162,17 +127,20 @@ const LAYERS: Record<string, Layer> = {
     packages: [],
     pure: true,
   },
-  routing: { may: ['events', 'errors.ts', 'machines'], packages: ['zod'], mayTypes: ['troupe.ts'] },
+  'library/routing': {
+    may: ['base/errors.ts', 'events', 'machines'],
+    packages: ['zod'],
+    mayTypes: ['library/troupe.ts'],
+  },
   /** For tests of applications: opens troupes and reads their logs. Only here is vitest imported. */
   evals: {
     may: [
+      'base',
       'actors/turn/repeated-calls.ts',
       'events',
-      'errors.ts',
-      'clock.ts',
-      'config',
-      'projection/summarise-event.ts',
-      'runtime.ts',
+      'library/config',
+      'library/projection/summarise-event.ts',
+      'library/create-troupe.ts',
       'providers/provider.ts',
       'providers/sampling-problems.ts',
       'testing/check-log.ts',
@@ -182,39 +150,46 @@ const LAYERS: Record<string, Layer> = {
       'tools/schema.ts',
       'tools/tool.ts',
     ],
-    mayTypes: ['message.ts', 'tools', 'troupe.ts'],
+    mayTypes: ['library/message.ts', 'tools', 'library/troupe.ts'],
     packages: ['vitest', 'zod', 'node:crypto', 'node:fs', 'node:os', 'node:path', 'node:url', 'node:util'],
   },
   /** Serves editors at stdin and stdout. */
-  acp: { may: ['asking', 'doors', 'events', 'errors.ts', 'clock.ts'], mayTypes: ['troupe.ts'] },
+  acp: { may: ['base', 'library/asking', 'doors', 'events'], mayTypes: ['library/troupe.ts'] },
   http: {
     may: [
-      'asking',
+      'base',
+      'library/asking',
       'doors',
       'mcp-server',
-      'optional-packages.ts',
-      'conversation-handle.ts',
+      'library/conversation-handle.ts',
       'events',
-      'errors.ts',
-      'clock.ts',
-      'metrics.ts',
-      'token-bucket.ts',
-      'work.ts',
-      'access',
-      'net',
-      'projection',
+      'library/access',
+      'library/projection',
       'import',
-      'integrations',
+      'library/integrations',
     ],
-    mayTypes: ['troupe.ts'],
+    mayTypes: ['library/troupe.ts'],
   },
 };
 
 /** Layers that may import everything but the command line. */
-const FREE_FOLDERS: readonly string[] = ['testing', 'cli', 'runtime'];
+const FREE_FOLDERS: readonly string[] = [
+  'testing',
+  'cli',
+  'library/runtime',
+  'library/create-troupe.ts',
+  'library/troupe.ts',
+  'library/typed-troupe.ts',
+];
 const ENTRY_POINT = 'cli.ts';
 /** Only these import concrete adapters. */
-const COMPOSERS: readonly string[] = ['runtime.ts', 'runtime', 'cli.ts', 'cli', 'testing'];
+const COMPOSERS: readonly string[] = [
+  'library/create-troupe.ts',
+  'library/runtime',
+  'cli.ts',
+  'cli',
+  'testing',
+];
 const ADAPTER =
   /^(?:store\/(?:[^/]+\/|sqlite|mongo)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|scripted))/;
 
@@ -232,9 +207,11 @@ const IMPURE: readonly RegExp[] = [
 ];
 
 /** The only file that loads a package of `packages/` by name. */
-const PACKAGE_LOADERS: Readonly<Record<string, string>> = { '@troupe/nostr': 'integrations/nostr.ts' };
+const PACKAGE_LOADERS: Readonly<Record<string, string>> = {
+  '@troupe/nostr': 'library/integrations/nostr.ts',
+};
 /** The only file of a package that imports the core, and its import. */
-const SEAM = { file: 'src/troupe.ts', core: 'src/integrations/index.ts' };
+const SEAM = { file: 'src/troupe.ts', core: 'src/library/integrations/index.ts' };
 /** Packages that stand on another part of the public API. */
 const OTHER_CORES: Readonly<Record<string, string>> = { 'packages/client/': 'src/http/client.ts' };
 
@@ -311,8 +288,14 @@ function list(names: readonly string[] = []): string {
   return names.length > 0 ? names.join(', ') : 'nothing';
 }
 
+/** The longest path with a rule, else the room, or the folder of the library. */
 function layerOf(path: string): string {
-  return path.split('/')[0] ?? path;
+  const parts = path.split('/');
+  for (let length = parts.length; length > 0; length -= 1) {
+    const name = parts.slice(0, length).join('/');
+    if (name in LAYERS || FREE_FOLDERS.includes(name)) return name;
+  }
+  return parts.slice(0, parts[0] === 'library' && parts.length > 2 ? 2 : 1).join('/');
 }
 
 /** Finds import cycles between files, including type imports: files in a cycle cannot be understood apart. */

@@ -51,8 +51,8 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
     asks: [
       ASPECTS,
       'src/events/import-rule.ts',
-      'src/projection/row.ts',
-      'src/projection/summarise-event.ts',
+      'src/library/projection/row.ts',
+      'src/library/projection/summarise-event.ts',
     ],
   },
   'src/providers/settings.ts': {
@@ -61,7 +61,7 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
         "provider: z.literal('scripted'),",
         "provider: z.literal('fixture'), ...Common }),\n  z.object({\n    $&",
       ),
-    asks: ['src/providers/registry.ts', 'src/runtime/providers.ts'],
+    asks: ['src/providers/registry.ts', 'src/library/runtime/providers.ts'],
   },
   'src/machines/compaction.ts': {
     change: (text) => text.replace("['adopt',", "['fixture', 'adopt',"),
@@ -71,7 +71,7 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
     change: (text) => text.replace("  'assemble',", "  'fixture',\n  'assemble',"),
     asks: ['src/actors/turn/turn.ts'],
   },
-  'src/troupe.ts': {
+  'src/library/troupe.ts': {
     change: (text) => text.replace('export interface Troupe {', '$&\n  fixture(): void;'),
     asks: ['src/http/access/limit-troupe.ts'],
   },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ResourceStack } from '../src/resource-stack.ts';
+import { ResourceStack } from '../src/base/resource-stack.ts';
 
 function failing(...messages: string[]): { stack: ResourceStack; closed: string[] } {
   const stack = new ResourceStack();

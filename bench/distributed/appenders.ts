@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { NewEventRow } from '../../src/store/driver.ts';
 import { openMongoDriver } from '../../src/store/mongo/connect-mongo.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { systemClock as clock } from '../../src/clock.ts';
+import { systemClock as clock } from '../../src/base/clock.ts';
 import type { Documents } from '../../src/store/documents/documents.ts';
 import {
   createMongoClient,

@@ -1,5 +1,5 @@
 import { createTroupe } from '../../src/index.ts';
-import { NO_METRICS } from '../../src/metrics.ts';
+import { NO_METRICS } from '../../src/events/metrics.ts';
 import { FIFTY } from './fan-out-company.ts';
 
 /** One worker process of `fan-out.ts`: serves until it gets the message to end, then sends its counts. */

@@ -1,4 +1,4 @@
-import { createSigningKey } from '../../src/access/index.ts';
+import { createSigningKey } from '../../src/library/access/index.ts';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
@@ -11,19 +11,19 @@ import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/ac
 import { createRegistry } from '../../src/actors/engine/registry.ts';
 import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
-import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
-import { buildAgentRegistry } from '../../src/config/build-agent-registry.ts';
-import { systemClock as clock } from '../../src/clock.ts';
+import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
+import { buildAgentRegistry } from '../../src/library/config/build-agent-registry.ts';
+import { systemClock as clock } from '../../src/base/clock.ts';
 import { countTokens } from '../../src/context/tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { noIntegrations } from '../../test/support/no-integrations.ts';
-import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
-import { createProfileBook } from '../../src/facade/profile-book.ts';
-import { memoryKeyValue } from '../../src/key-value.ts';
-import { createLiveFeed } from '../../src/facade/live-feed.ts';
-import { createTroupeFacade } from '../../src/facade/facade.ts';
-import { NO_METRICS } from '../../src/metrics.ts';
+import { createTenants, openCredentials } from '../../src/library/facade/credentials.ts';
+import { createProfileBook } from '../../src/library/facade/profile-book.ts';
+import { memoryKeyValue } from '../../src/base/key-value.ts';
+import { createLiveFeed } from '../../src/library/facade/live-feed.ts';
+import { createTroupeFacade } from '../../src/library/facade/facade.ts';
+import { NO_METRICS } from '../../src/events/metrics.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { createProvider } from '../../src/providers/registry.ts';
 import { createBullmqRouter } from '../../src/queue/bullmq/bullmq-router.ts';
@@ -34,7 +34,7 @@ import type { Router } from '../../src/queue/router.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { Documents } from '../../src/store/documents/documents.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { stop } from '../support.ts';
 
 /**

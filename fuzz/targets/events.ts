@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { pick, type Random } from '../../sim/random.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { ActorRecord, Command, Event, EventDraft } from '../../src/events/index.ts';
 import { CommandRequest, NewEventBody, parseInput } from '../../src/http/schemas.ts';
 import { mutate } from '../mutate.ts';

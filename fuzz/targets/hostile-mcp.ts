@@ -1,6 +1,6 @@
 import type { Transport } from '@modelcontextprotocol/client';
 import { below, pick, type Random } from '../../sim/random.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { createConnection } from '../../src/tools/mcp/connection.ts';
 import { readAnswers } from '../../src/tools/mcp/read-answers.ts';

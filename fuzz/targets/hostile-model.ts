@@ -1,6 +1,6 @@
 import { below, pick, type Random } from '../../sim/random.ts';
 import { checkReply } from '../../src/actors/turn/check-reply.ts';
-import { ERROR_CODES, TroupeError } from '../../src/errors.ts';
+import { ERROR_CODES, TroupeError } from '../../src/base/errors.ts';
 import { Reasoning, ToolCall, Usage } from '../../src/events/index.ts';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';

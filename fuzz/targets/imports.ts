@@ -1,5 +1,5 @@
 import { below, pick, type Random } from '../../sim/random.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { type AgentId, EventDraft } from '../../src/events/index.ts';
 import { type Format, FORMATS, importTranscript, newImportReport } from '../../src/import/index.ts';
 import { mutate, mutateText } from '../mutate.ts';

@@ -15,12 +15,12 @@ import { verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { parseTurnId } from '../../src/events/index.ts';
 import { exceeded } from '../../src/http/json-bounds.ts';
 import { conversationName } from '../../src/import/import-transcript.ts';
-import { escapeHtml } from '../../src/projection/render-html.ts';
+import { escapeHtml } from '../../src/library/projection/render-html.ts';
 import { readReferences } from '../../packages/nostr/src/references.ts';
-import { bestByCapability } from '../../src/routing/route.ts';
+import { bestByCapability } from '../../src/library/routing/route.ts';
 import { createRedact } from '../../src/providers/redact.ts';
-import { redactSecrets } from '../../src/config/redact-secrets.ts';
-import { hideSecrets } from '../../src/runtime/secrets.ts';
+import { redactSecrets } from '../../src/library/config/redact-secrets.ts';
+import { hideSecrets } from '../../src/library/runtime/secrets.ts';
 import { htmlText } from '../../src/tools/builtin/fetch.ts';
 import { preview } from '../../src/tools/preview.ts';
 

@@ -2,9 +2,9 @@ import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import type { Hono } from 'hono';
 import { Event } from '../../src/events/index.ts';
 import { createApp } from '../../src/http/index.ts';
-import { createTroupe } from '../../src/runtime.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { Broken, type Target } from '../target.ts';
 import { makeRequest, type RequestInput } from './make-request.ts';
 

@@ -4,7 +4,7 @@ import { startAppServer } from '../../src/providers/codex/app-server.ts';
 import { codexEnv, findCodex, writeHome } from '../../src/providers/codex/config.ts';
 import { ThreadAnswer } from '../../src/providers/codex/protocol.ts';
 import { DEFAULT_REPLY_LIMITS } from '../../src/providers/reply-limits.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';
 
 /** The fields that we read of its notifications. */

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { startFakeAnthropic, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import { percentile } from '../recovery.ts';
 import { talkToBareClaude } from './bare-claude.ts';

@@ -1,6 +1,6 @@
-import type { TroupeInput } from '../../src/config/agents-file.ts';
-import { createTroupe } from '../../src/runtime.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 
 /** Tokens of the window: some 600 messages of the made-up log. */
 const WINDOW = 128_000;

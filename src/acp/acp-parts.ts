@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Author } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 export interface AcpParts {
   troupe: Troupe;

@@ -1,7 +1,7 @@
 import { type AgentContext, methods, type RequestPermissionRequest } from '@agentclientprotocol/sdk';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { Event, EventOf } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 import type { AcpParts } from './acp-parts.ts';
 
 export type Approval = EventOf<'approval.requested'>;

@@ -1,5 +1,5 @@
 import { messageUpdate, type SessionUpdate } from '../doors/acp/session-updates.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 /** Longest history that is told, in events: the newest. */
 const MOST_TOLD = 2_000;

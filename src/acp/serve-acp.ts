@@ -6,7 +6,7 @@ import {
   RequestError,
   type Stream,
 } from '@agentclientprotocol/sdk';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { AcpParts } from './acp-parts.ts';
 import { ROUTED, Session } from './session.ts';
 import { loadSession } from './load-session.ts';

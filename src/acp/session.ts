@@ -1,10 +1,10 @@
 import { methods, RequestError } from '@agentclientprotocol/sdk';
-import type { Failure } from '../asking/answer.ts';
-import { addressed, nobodyAnswers } from '../asking/asked.ts';
-import { type Chat, openChat } from '../asking/chat.ts';
+import type { Failure } from '../library/asking/answer.ts';
+import { addressed, nobodyAnswers } from '../library/asking/asked.ts';
+import { type Chat, openChat } from '../library/asking/chat.ts';
 import { type ContentBlock, promptContent } from '../doors/acp/prompt-content.ts';
 import { sessionUpdates } from '../doors/acp/session-updates.ts';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { type Event, isAbout } from '../events/index.ts';
 import type { AcpParts } from './acp-parts.ts';
 import { type Approval, askPermission, type Editor } from './ask-permission.ts';

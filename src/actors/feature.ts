@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Author, CommandOf, Event, TenantId } from '../events/index.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Metrics } from '../events/metrics.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { ConversationKey, Store } from '../store/store.ts';
 import type { ConversationDeps } from './conversations/conversation-deps.ts';

@@ -1,5 +1,5 @@
 import { type Command, CommanderError } from 'commander';
-import { toTroupeError } from '../errors.ts';
+import { toTroupeError } from '../base/errors.ts';
 import { errorText } from './render/output.ts';
 import { createProgram } from './program.ts';
 

@@ -1,4 +1,4 @@
-import type { Ranks } from '../o200k-ranks.ts';
+import type { Ranks } from '../base/o200k-ranks.ts';
 
 /**
  * Counts tokens as `gpt-tokenizer` does, over the vocabulary in flat arrays: 5 MB and some milliseconds to load. There it is a

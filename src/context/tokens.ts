@@ -1,4 +1,4 @@
-import { readRanks, SPLIT } from '../o200k-ranks.ts';
+import { readRanks, SPLIT } from '../base/o200k-ranks.ts';
 import { createTokenCounter } from './o200k.ts';
 
 /**

@@ -1,12 +1,12 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { AgentInput } from '../config/agent-input.ts';
-import type { TroupeInput } from '../config/agents-file.ts';
-import { loadAgentsFile } from '../config/load-agents-file.ts';
-import { TroupeError } from '../errors.ts';
+import type { AgentInput } from '../library/config/agent-input.ts';
+import type { TroupeInput } from '../library/config/agents-file.ts';
+import { loadAgentsFile } from '../library/config/load-agents-file.ts';
+import { TroupeError } from '../base/errors.ts';
 import { nearestName } from '../events/index.ts';
 import { isProvider, type Provider } from '../providers/provider.ts';
-import type { TroupeOptions } from '../runtime.ts';
+import type { TroupeOptions } from '../library/create-troupe.ts';
 import { defineTool, type Tool, type ToolContext, type ToolReturn } from '../tools/tool.ts';
 import { SWEEP_MS } from './eval-clock.ts';
 import { withServers } from './recorded-servers.ts';

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 
 /** The time of a conversation under test. */
 export interface EvalClock extends Clock {

@@ -1,6 +1,6 @@
 import { type ByKind, forKind } from '../events/aspects.ts';
 import type { Event } from '../events/index.ts';
-import { summariseEvent } from '../projection/summarise-event.ts';
+import { summariseEvent } from '../library/projection/summarise-event.ts';
 
 type SpokenKind =
   | 'message'

@@ -1,5 +1,5 @@
-import type { AgentInput } from '../config/agent-input.ts';
-import type { TroupeInput } from '../config/agents-file.ts';
+import type { AgentInput } from '../library/config/agent-input.ts';
+import type { TroupeInput } from '../library/config/agents-file.ts';
 import { isProvider } from '../providers/provider.ts';
 import type { TestModel } from './company.ts';
 

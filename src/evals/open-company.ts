@@ -1,5 +1,5 @@
-import { openTroupe } from '../runtime.ts';
-import type { Troupe } from '../troupe.ts';
+import { openTroupe } from '../library/create-troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 import type { OpenedCompany, TroupeSettings } from './company.ts';
 import { createEvalClock, type EvalClock } from './eval-clock.ts';
 

@@ -1,7 +1,7 @@
 import { type ByKind, forKind } from '../events/aspects.ts';
 import { type Author, type Event, eventOf } from '../events/index.ts';
 import { messageText } from '../events/message-text.ts';
-import type { Wait } from '../troupe.ts';
+import type { Wait } from '../library/troupe.ts';
 import type { Seen } from './user.ts';
 
 const MOST_TEXT = 4_000;

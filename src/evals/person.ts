@@ -1,5 +1,5 @@
 import type { Author } from '../events/index.ts';
-import type { NewAttachment } from '../message.ts';
+import type { NewAttachment } from '../library/message.ts';
 import type { UserMove } from './user.ts';
 
 /** Somebody in a script. */

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { type Company, prepareCompany, type Replacements, type TroupeSettings } from './company.ts';
 import type { ConversationRun, RunEnd, RunPlace, RunUser } from './conversation-run.ts';
 import { openCompany } from './open-company.ts';

@@ -1,6 +1,6 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { Event } from '../events/index.ts';
-import type { Troupe, Wait } from '../troupe.ts';
+import type { Troupe, Wait } from '../library/troupe.ts';
 import type { RunEnd } from './conversation-run.ts';
 import type { EvalClock } from './eval-clock.ts';
 import { clip } from './show-run.ts';

@@ -1,7 +1,7 @@
 import { type ByKind, forKind, type KindAbout } from '../events/aspects.ts';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { type Author, type ConversationId, type Event, NO_USAGE, parseTurnId } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 import type { ConversationRun, RunEnd, RunPlace, RunPrompt, RunTurn, RunUser } from './conversation-run.ts';
 
 /** Options of `readRun`. */

@@ -1,6 +1,6 @@
-import type { TroupeInput } from '../config/agents-file.ts';
-import { redactSecrets } from '../config/redact-secrets.ts';
-import { TroupeError } from '../errors.ts';
+import type { TroupeInput } from '../library/config/agents-file.ts';
+import { redactSecrets } from '../library/config/redact-secrets.ts';
+import { TroupeError } from '../base/errors.ts';
 import { type Event, eventOf, parseTurnId } from '../events/index.ts';
 import type { Tool } from '../tools/tool.ts';
 import { type Company, readCompany } from './company.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { type Event, type EventOf, eventOf } from '../events/index.ts';
 import type { ConversationRun } from './conversation-run.ts';
 import { minutesPass } from './person.ts';

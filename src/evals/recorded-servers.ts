@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { AgentInput } from '../config/agent-input.ts';
-import type { TroupeInput } from '../config/agents-file.ts';
-import { templateOf } from '../config/coordination-settings.ts';
+import type { AgentInput } from '../library/config/agent-input.ts';
+import type { TroupeInput } from '../library/config/agents-file.ts';
+import { templateOf } from '../library/config/coordination-settings.ts';
 import type { ToolSpec } from '../events/index.ts';
 import { EXTRA_TOOLS, grantProblems, isExtra } from '../tools/mcp/grants.ts';
 import { replaceGrants } from '../tools/mcp/replace-grants.ts';

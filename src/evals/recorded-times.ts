@@ -1,4 +1,4 @@
-import type { TroupeInput } from '../config/agents-file.ts';
+import type { TroupeInput } from '../library/config/agents-file.ts';
 import type { Event } from '../events/index.ts';
 import type { ConversationRun } from './conversation-run.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { canonicalJson, ToolCall, ToolSpec } from '../events/index.ts';
 
 /** An answer of a model in one call. */

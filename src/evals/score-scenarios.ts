@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { Company } from './company.ts';
 import { meanOf, rateOf } from './interval.ts';
 import { playToItsEnd } from './play-conversation.ts';

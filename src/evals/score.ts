@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { ConversationRun } from './conversation-run.ts';
 import type { PlayOptions } from './play-conversation.ts';
 import type { Claim } from './scenario.ts';

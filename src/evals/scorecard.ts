@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 
 const VERSION = 1;
 

@@ -1,5 +1,5 @@
 import type { Event } from '../events/index.ts';
-import { summariseEvent } from '../projection/summarise-event.ts';
+import { summariseEvent } from '../library/projection/summarise-event.ts';
 import type { ConversationRun, RunPlace } from './conversation-run.ts';
 
 /** Lines around what matters, and most lines of a report. */

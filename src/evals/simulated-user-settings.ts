@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { Author } from '../events/index.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { ModelChoice } from './model-agent.ts';

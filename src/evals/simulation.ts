@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { Author, Event } from '../events/index.ts';
 import { samplingProblems } from '../providers/sampling-problems.ts';
 import { prepareCompany } from './company.ts';

@@ -1,6 +1,6 @@
 import type { Author, Event } from '../events/index.ts';
-import type { NewAttachment } from '../message.ts';
-import type { Wait } from '../troupe.ts';
+import type { NewAttachment } from '../library/message.ts';
+import type { Wait } from '../library/troupe.ts';
 import type { TroupeSettings } from './company.ts';
 import type { RunUser } from './conversation-run.ts';
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type ErrorCode, TroupeError } from '../errors.ts';
+import { type ErrorCode, TroupeError } from '../base/errors.ts';
 import { inputProblems, inputWords } from './input-words.ts';
 
 /**

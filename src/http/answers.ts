@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { KeyRecord, Scope } from '../access/index.ts';
+import { KeyRecord, Scope } from '../library/access/index.ts';
 import {
   AgentId,
   Author,
@@ -16,9 +16,9 @@ import {
   TurnId,
   TurnTimes,
 } from '../events/index.ts';
-import type { Projection, Row } from '../projection/model.ts';
-import type { Tree } from '../projection/tree.ts';
-import { MARK, type TimePage } from '../projection/time-page.ts';
+import type { Projection, Row } from '../library/projection/model.ts';
+import type { Tree } from '../library/projection/tree.ts';
+import { MARK, type TimePage } from '../library/projection/time-page.ts';
 import type {
   ActorStatus,
   InspectedPrompt,
@@ -28,7 +28,7 @@ import type {
   TurnQueue,
   SentPrompt,
   TaskList,
-} from '../troupe.ts';
+} from '../library/troupe.ts';
 
 const Count = z.int().nonnegative();
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
-import { Traffic } from '../access/index.ts';
-import { type Clock, systemClock } from '../clock.ts';
-import type { Troupe } from '../troupe.ts';
+import { Traffic } from '../library/access/index.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import type { Troupe } from '../library/troupe.ts';
 import { createGate, isKeyless } from './access/gate.ts';
 import { createProjectionBooks } from './access/projection-books.ts';
 import { compressJson } from './compress-json.ts';

@@ -1,7 +1,7 @@
-import { type Answers, awaitAnswers } from '../asking/answers.ts';
-import type { ChatChange } from '../asking/chat-change.ts';
-import { chatChanges } from '../asking/chat-changes.ts';
-import { storedEvents } from '../asking/follow.ts';
+import { type Answers, awaitAnswers } from '../library/asking/answers.ts';
+import type { ChatChange } from '../library/asking/chat-change.ts';
+import { chatChanges } from '../library/asking/chat-changes.ts';
+import { storedEvents } from '../library/asking/follow.ts';
 import { createExchangeBook, type ExchangeBook, isForAgents } from '../doors/ui-stream/exchange-book.ts';
 import {
   type ConversationId,
@@ -11,7 +11,7 @@ import {
   type Note,
   type TurnNote,
 } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 /** Something that agents are to answer and have not answered yet. */
 interface Pending {

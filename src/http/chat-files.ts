@@ -1,6 +1,6 @@
 import type { UiPart } from '../doors/ui-stream/ui-message.ts';
 import type { Event } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 import { type EventFile, filesIn } from './event-files.ts';
 
 /** The attachments of messages as parts of a chat, with their contents as data URLs. */

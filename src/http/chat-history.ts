@@ -1,11 +1,11 @@
-import { chatChanges } from '../asking/chat-changes.ts';
-import { eventJson } from '../asking/follow.ts';
-import type { ChatChange } from '../asking/chat-change.ts';
+import { chatChanges } from '../library/asking/chat-changes.ts';
+import { eventJson } from '../library/asking/follow.ts';
+import type { ChatChange } from '../library/asking/chat-change.ts';
 import { createExchangeBook, isOpening } from '../doors/ui-stream/exchange-book.ts';
 import { saidIn, type UiMessage, UiMessageBuilder, type UiPart } from '../doors/ui-stream/ui-message.ts';
 import { UiWriter } from '../doors/ui-stream/ui-writer.ts';
 import { type ConversationId, type Event, TurnId } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 /** Events that are read at once. */
 const BLOCK = 200;

@@ -1,13 +1,13 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type * as z from 'zod';
-import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
+import { ERROR_CODES, type ErrorCode, TroupeError } from '../base/errors.ts';
 import type { Event, LiveNote } from '../events/index.ts';
-import { fetchWithinOrigin } from '../net/redirects.ts';
+import { fetchWithinOrigin } from '../base/net/redirects.ts';
 import type { ParamName } from './route.ts';
 import type { Routes } from './routes/index.ts';
 
-export { TroupeError } from '../errors.ts';
-export type { ErrorCode, ErrorPolicy } from '../errors.ts';
+export { TroupeError } from '../base/errors.ts';
+export type { ErrorCode, ErrorPolicy } from '../base/errors.ts';
 export type { Author, Event } from '../events/index.ts';
 
 /** Options of `createClient`. */

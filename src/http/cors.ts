@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono';
 import { cors as honoCors } from 'hono/cors';
 import * as z from 'zod';
-import { CorsSettings } from '../access/index.ts';
+import { CorsSettings } from '../library/access/index.ts';
 import { parseGiven } from '../events/index.ts';
 
 /** For one hour browsers ask only once. */

@@ -1,6 +1,6 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { Attachment, Event } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 /** Most bytes of files within one answer; the others are named only. */
 const MOST_BYTES = 4 * 1_024 * 1_024;

@@ -7,15 +7,15 @@ import {
   type Principal,
   type Traffic,
   type TrafficLimits,
-} from '../access/index.ts';
+} from '../library/access/index.ts';
 import type { TenantId } from '../events/index.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Troupe } from '../library/troupe.ts';
 import { setCaller } from './access/caller.ts';
 import { checkRoute, type ScopeTable } from './access/check-scope.ts';
 import { type Gate, type GateOptions, type Identified, isKeyless } from './access/gate.ts';
 import { limitTroupe } from './access/limit-troupe.ts';
 import { rateLimited, Refusal } from './refusal.ts';
-import { onAccount } from '../work.ts';
+import { onAccount } from '../base/work.ts';
 
 export interface GuardOptions extends GateOptions {
   /** Accepted host names in addition to the loopback ones. Requests with a credential may use any name. */

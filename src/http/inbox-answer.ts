@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { AgentId, ConversationId } from '../events/index.ts';
-import { type Standing, STANDING_STATES } from '../projection/standing.ts';
+import { type Standing, STANDING_STATES } from '../library/projection/standing.ts';
 
 const Count = z.int().nonnegative();
 const Time = z.number();

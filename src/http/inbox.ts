@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
-import { TroupeError } from '../errors.ts';
+import type { Clock } from '../base/clock.ts';
+import { TroupeError } from '../base/errors.ts';
 import { type ConversationId, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
 import {
   dollarsFor,
@@ -12,10 +12,10 @@ import {
   STANDING_STATES,
   type StandingState,
   standingOf,
-} from '../projection/standing.ts';
-import type { ListedStanding, NewStanding, StandingOrder, Troupe } from '../troupe.ts';
+} from '../library/projection/standing.ts';
+import type { ListedStanding, NewStanding, StandingOrder, Troupe } from '../library/troupe.ts';
 import { callerOf } from './access/caller.ts';
-import { beginningsOf, wordsOf } from '../projection/search-words.ts';
+import { beginningsOf, wordsOf } from '../library/projection/search-words.ts';
 import { StandingRecord } from './inbox-answer.ts';
 import { indexWords } from './index-words.ts';
 import { createProjectionBook } from './access/projection-books.ts';

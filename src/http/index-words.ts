@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Event } from '../events/index.ts';
-import { addTerms, conversationTerm } from '../projection/search-words.ts';
-import type { Passage, Troupe } from '../troupe.ts';
+import { addTerms, conversationTerm } from '../library/projection/search-words.ts';
+import type { Passage, Troupe } from '../library/troupe.ts';
 
 /** Events of one passage: the seqs from a multiple of it, plus 1. */
 const PASSAGE_EVENTS = 32;

@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { type Counters, type Levels, type Metrics, TENANTS_SHOWN, type Timers } from '../metrics.ts';
-import type { Troupe } from '../troupe.ts';
+import { type Counters, type Levels, type Metrics, TENANTS_SHOWN, type Timers } from '../events/metrics.ts';
+import type { Troupe } from '../library/troupe.ts';
 import { within } from './readiness.ts';
 import { REFUSALS_COUNTED } from './refusal.ts';
 import { CompactionReason, CompactionStrategy, DEFAULT_TENANT } from '../events/index.ts';

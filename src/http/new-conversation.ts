@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Principal } from '../access/index.ts';
-import { TroupeError } from '../errors.ts';
+import type { Principal } from '../library/access/index.ts';
+import { TroupeError } from '../base/errors.ts';
 import { ConversationId } from '../events/index.ts';
 
 const MAX_ID = 128;

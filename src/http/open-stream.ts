@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Caller } from './access/caller.ts';
 import { rateLimited } from './refusal.ts';
 import { textStream } from './text-stream.ts';

@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import type { Answer } from '../asking/answer.ts';
+import type { Answer } from '../library/asking/answer.ts';
 import { failureOf } from '../doors/openai/outcome.ts';
 import { answerNamed, responseId } from '../doors/openai/response-request.ts';
 import {
@@ -10,7 +10,7 @@ import {
   wordsSaid,
 } from '../doors/openai/response.ts';
 import { invalid } from '../doors/openai/said.ts';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { EventOf } from '../events/index.ts';
 import type { Caller } from './access/caller.ts';
 import { filesIn } from './event-files.ts';

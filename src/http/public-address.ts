@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { PublicUrl } from '../access/index.ts';
+import { PublicUrl } from '../library/access/index.ts';
 import { parseGiven } from '../events/index.ts';
 import { type GuardOptions, hostNameOf, isKnownHost } from './guard.ts';
 import { mountPath } from './page/mount-path.ts';

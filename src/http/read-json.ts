@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
-import type { Full } from '../access/index.ts';
-import { TroupeError } from '../errors.ts';
+import type { Full } from '../library/access/index.ts';
+import { TroupeError } from '../base/errors.ts';
 import { MAX_ATTACHED_BYTES } from '../events/index.ts';
 import { callerOf } from './access/caller.ts';
 import { exceeded } from './json-bounds.ts';

@@ -1,7 +1,7 @@
-import { MAX_TASKS, type Projection, type TaskView } from '../projection/model.ts';
-import { type Tree, type TreeNode, treeOf } from '../projection/tree.ts';
-import { oneLine } from '../projection/words.ts';
-import type { Troupe } from '../troupe.ts';
+import { MAX_TASKS, type Projection, type TaskView } from '../library/projection/model.ts';
+import { type Tree, type TreeNode, treeOf } from '../library/projection/tree.ts';
+import { oneLine } from '../library/projection/words.ts';
+import type { Troupe } from '../library/troupe.ts';
 import type { ProjectionBook } from './access/projection-books.ts';
 
 /** Threads of an answer, and turns and tasks after which no other thread is read. */

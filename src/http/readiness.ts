@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 /** Whether this process should get work. `store` and `queue` are `ok` or describe the problem. */
 export interface Readiness {

@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import type { ErrorCode } from '../errors.ts';
-import { toTroupeError } from '../errors.ts';
+import type { ErrorCode } from '../base/errors.ts';
+import { toTroupeError } from '../base/errors.ts';
 
 /** Codes of errors that the HTTP layer itself raises, before it calls the troupe. */
 type RefusalCode =

@@ -1,8 +1,8 @@
 import type { Context, Hono } from 'hono';
 import type * as z from 'zod';
-import type { Principal, Scope } from '../access/index.ts';
-import type { Clock } from '../clock.ts';
-import type { Troupe } from '../troupe.ts';
+import type { Principal, Scope } from '../library/access/index.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Troupe } from '../library/troupe.ts';
 import { type Caller, callerOf } from './access/caller.ts';
 import type { BookOf } from './access/projection-books.ts';
 import type { KeeperOf } from './inbox.ts';

@@ -1,8 +1,8 @@
 import type { Event } from '../events/index.ts';
-import { matchesRow, type RowFilter } from '../projection/match-event.ts';
-import type { Row } from '../projection/model.ts';
-import { rowOf } from '../projection/row.ts';
-import type { Troupe } from '../troupe.ts';
+import { matchesRow, type RowFilter } from '../library/projection/match-event.ts';
+import type { Row } from '../library/projection/model.ts';
+import { rowOf } from '../library/projection/row.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 const PAGE = 1_000;
 /** Size of the first page when reading backwards, which is often enough. Later pages are longer. */

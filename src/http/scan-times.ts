@@ -1,5 +1,5 @@
-import { addTimes, emptyTimes, type TimePage } from '../projection/time-page.ts';
-import type { Troupe } from '../troupe.ts';
+import { addTimes, emptyTimes, type TimePage } from '../library/projection/time-page.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 const PAGE = 1_000;
 /** Pages read for one answer: a page holds few large events. */

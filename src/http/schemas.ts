@@ -15,7 +15,7 @@ import {
   parseGiven,
   TenantId,
 } from '../events/index.ts';
-import type { AttachmentByAddress, NewAttachment } from '../troupe.ts';
+import type { AttachmentByAddress, NewAttachment } from '../library/troupe.ts';
 
 /** Parts of requests that several routes share. Bodies are strict: an unknown key is an error, not ignored. */
 

@@ -1,18 +1,18 @@
-import type { Clock } from '../clock.ts';
-import { TroupeError } from '../errors.ts';
+import type { Clock } from '../base/clock.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { ConversationId, Event } from '../events/index.ts';
-import { matchesRow } from '../projection/match-event.ts';
-import type { Row } from '../projection/model.ts';
-import { rowOf } from '../projection/row.ts';
+import { matchesRow } from '../library/projection/match-event.ts';
+import type { Row } from '../library/projection/model.ts';
+import { rowOf } from '../library/projection/row.ts';
 import {
   conversationTerm,
   findWords,
   type Found,
   type WordQuery,
   wordQuery,
-} from '../projection/search-words.ts';
-import { rankOf, type StandingState } from '../projection/standing.ts';
-import type { FoundPassage, Troupe } from '../troupe.ts';
+} from '../library/projection/search-words.ts';
+import { rankOf, type StandingState } from '../library/projection/standing.ts';
+import type { FoundPassage, Troupe } from '../library/troupe.ts';
 import { type InboxKeeper, waitAWhile } from './inbox.ts';
 
 /** Time after which an answer ends with what it has. */

@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 
 /** A server that listens. */
 export interface HttpServer {

@@ -1,6 +1,6 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { AgentId, ConversationId } from '../events/index.ts';
-import type { Slices } from '../slices.ts';
+import type { Slices } from '../base/slices.ts';
 import { DraftWriter, type ImportAuthors, type ImportItem } from './draft-writer.ts';
 import type { ContentEntry, Entry, FormatReader, JsonRecord, NamedEntry } from './entry.ts';
 import { detectFormat } from './detect-format.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { AgentId, parseGiven } from '../events/index.ts';
 import type { ImportOptions } from './import-transcript.ts';
 import { type Format, FORMATS } from './report.ts';

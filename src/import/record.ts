@@ -1,5 +1,5 @@
 import { TextDecoder } from 'node:util';
-import { type Slices, WHOLE } from '../slices.ts';
+import { type Slices, WHOLE } from '../base/slices.ts';
 
 /** A JSON value, or a piece of text that is none, with the line it starts on. */
 export type SourceRecord =

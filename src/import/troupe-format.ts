@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 import { type Event, EVENT_KINDS, EventDraft, tryParse } from '../events/index.ts';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { Entry, JsonRecord } from './entry.ts';
 import { excerpt, type ImportReport, noteSkip } from './report.ts';
 import { isObject, type JsonObject, textOf, timeOf, nameOf } from './shape.ts';

@@ -1,7 +1,7 @@
 import { getNextTransitions, initialTransition, setup, type SnapshotFrom, transition } from 'xstate';
 import { ACTOR_VERSION } from '../events/index.ts';
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 
 /**
  * The turns of one agent in one conversation, as decisions only. `availability.ts` decides whether it takes turns.

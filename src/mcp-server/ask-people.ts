@@ -1,8 +1,8 @@
 import { acceptedContent, inputRequired, type InputRequiredResult } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { Outcome, Waiting } from '../doors/mcp/outcome.ts';
-import { TroupeError } from '../errors.ts';
-import type { CommandInput } from '../troupe.ts';
+import { TroupeError } from '../base/errors.ts';
+import type { CommandInput } from '../library/troupe.ts';
 
 /** Clients are asked so often within one call. The protocol's library ends the call after eight rounds. */
 const MOST_ROUNDS = 6;

@@ -1,7 +1,7 @@
 import type { CallToolResult, InputRequiredResult, ServerContext } from '@modelcontextprotocol/server';
 import { type ExchangeId, parseExchangeId } from '../doors/mcp/exchange-id.ts';
 import { type Outcome, outcomeText } from '../doors/mcp/outcome.ts';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { askPeople, callState, commandsOf } from './ask-people.ts';
 import { describeError } from './describe-error.ts';
 import { followExchange } from './follow-exchange.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { McpHost } from './host.ts';
 
 /** The error in words for a client. What the client cannot have caused is reported to the operator instead. */

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 
 /**
  * A language model of the AI SDK (`LanguageModelV4` of `@ai-sdk/provider`), such as `bedrock('…')`. Described by its shape,

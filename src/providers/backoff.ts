@@ -1,4 +1,4 @@
-import { policyOf } from '../errors.ts';
+import { policyOf } from '../base/errors.ts';
 import type { ModelFailure } from './provider.ts';
 
 const FIRST_MS = 500;

@@ -1,6 +1,6 @@
 import { NO_USAGE, type Reasoning, type ToolCall, type Usage } from '../events/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from './provider.ts';
-import { ERROR_CODES, type ErrorCode, TroupeError } from '../errors.ts';
+import { ERROR_CODES, type ErrorCode, TroupeError } from '../base/errors.ts';
 import { argsText, mintCallId } from './call-text.ts';
 import { shownMessage } from './classify-failure.ts';
 import type { ReplyMeter } from './reply-limits.ts';

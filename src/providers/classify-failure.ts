@@ -1,6 +1,6 @@
 import type { ModelFailure } from './provider.ts';
 import { createRedact } from './redact.ts';
-import { policyOf } from '../errors.ts';
+import { policyOf } from '../base/errors.ts';
 import { type DelaySource, retryDelayOf } from './retry-delay.ts';
 
 /** A failed call as its vendor or SDK described it, without any vendor's types. */

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { boundedFetch } from './define-provider.ts';
 import type { Embedder } from './embedder.ts';
 import { guardedEmbedder } from './guard-embedder.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { classifyFailure, shownMessage, vendorErrorOf } from './classify-failure.ts';
 import type { Embedder } from './embedder.ts';
 import { ownFailure } from './vendor-fetch.ts';

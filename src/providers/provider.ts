@@ -1,5 +1,5 @@
 import type { AiSdkModel, AiSdkVendor } from './ai-sdk-model.ts';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../base/errors.ts';
 import type { Effort } from './request-settings.ts';
 import type { Sampling } from './sampling.ts';
 import type { MarkFamily } from './template-marks.ts';

@@ -1,10 +1,10 @@
 import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import * as z from 'zod';
-import { ERROR_CODES, TroupeError } from '../errors.ts';
+import { ERROR_CODES, TroupeError } from '../base/errors.ts';
 import { PromptMessage, Reasoning, ToolCall, ToolSpec, Usage } from '../events/index.ts';
-import { makePrivateFile } from '../private-files.ts';
+import { makePrivateFile } from '../base/private-files.ts';
 import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type Redact, redactAll } from './redact.ts';
 
 /** Destination of recorded calls. */

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
-import type { Clock } from '../clock.ts';
-import { TroupeError } from '../errors.ts';
+import type { Clock } from '../base/clock.ts';
+import { TroupeError } from '../base/errors.ts';
 import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf, versionProblem } from './ai-sdk-model.ts';
 import type { Embedder } from './embedder.ts';
 import { type CustomAgent, type CustomProvider, isProvider, type Provider } from './provider.ts';

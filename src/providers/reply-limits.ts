@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 
 const MEBIBYTE = 1_048_576;
 /** Timers overflow above this. */

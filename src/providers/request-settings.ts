@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { NOT_REASONING } from './openai/quirks.ts';
 import { createRedact, credentialOf } from './redact.ts';
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ToolCall, Usage } from '../events/index.ts';
 import { mintCallId } from './call-text.ts';
 import {
@@ -10,7 +10,7 @@ import {
 } from './provider.ts';
 import { Script } from './settings.ts';
 import * as z from 'zod';
-import { ERROR_CODES, TroupeError } from '../errors.ts';
+import { ERROR_CODES, TroupeError } from '../base/errors.ts';
 
 /**
  * A model that follows a script: the first matching rule answers. The answer depends on the request alone, so that a

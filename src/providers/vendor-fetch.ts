@@ -1,6 +1,6 @@
-import { TroupeError } from '../errors.ts';
-import { boundedResponse } from '../net/bounded-response.ts';
-import { fetchWithinOrigin } from '../net/redirects.ts';
+import { TroupeError } from '../base/errors.ts';
+import { boundedResponse } from '../base/net/bounded-response.ts';
+import { fetchWithinOrigin } from '../base/net/redirects.ts';
 import { type ReplyLimits, replyTooLong } from './reply-limits.ts';
 import type { Provider } from './provider.ts';
 

@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { TenantId } from '../events/index.ts';
-import { createSharing } from '../slices.ts';
+import { createSharing } from '../base/slices.ts';
 
 /**
  * Decides which wakes taken by a worker begin. While tenants share the worker, a busy tenant runs no more at once than

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ActorAddress } from '../events/index.ts';
 import type { Admission, AdmissionCaps, AdmissionLoad, Entry, SlotOf } from './admission.ts';
 import { createRefusalBook, parseSlot, slotText } from './refusals.ts';

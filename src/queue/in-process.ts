@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { addressKey } from '../events/index.ts';
 import type { ActorAddress, TenantId } from '../events/index.ts';
-import { type Metrics, NO_METRICS, type Timers } from '../metrics.ts';
-import { createSharing, slicesOf } from '../slices.ts';
+import { type Metrics, NO_METRICS, type Timers } from '../events/metrics.ts';
+import { createSharing, slicesOf } from '../base/slices.ts';
 import { createFairQueue, familyOf } from './fair-queue.ts';
 import { FEW } from './fair-share.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { type ActorAddress, addressKey } from '../events/index.ts';
 import type { Router, WakeHandler } from './router.ts';
 

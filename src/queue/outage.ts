@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 /**
  * Warns once when a service becomes unavailable and once when it returns, however many calls notice. The service is

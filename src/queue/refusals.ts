@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { ActorAddress, addressKey } from '../events/index.ts';
 import { FORGOTTEN_MS, MOST_REFUSED, type Refused, type SlotOf } from './admission.ts';
 

@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type { ActorAddress, ActorRecord as ActorRecordType, Unavailability, Timer } from '../events/index.ts';
 import { ACTOR_VERSION, ActorRecord, newActorRecord } from '../events/index.ts';
 import type { ActorChange, ActorRow } from './driver.ts';

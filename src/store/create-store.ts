@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { type Event, PromptReceipt } from '../events/index.ts';
 import { createDerivedMethods } from './derived-methods.ts';
 import { createActorMethods, receiptEntry } from './actor-methods.ts';
@@ -21,7 +21,7 @@ import type {
   LogPage,
   Store,
 } from './store.ts';
-import { type Slices, WHOLE } from '../slices.ts';
+import { type Slices, WHOLE } from '../base/slices.ts';
 import { verifyLog } from './verify-log.ts';
 
 const EffectStart = z.object({ status: z.literal('started'), argsHash: z.string(), by: z.string() });

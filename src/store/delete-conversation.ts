@@ -1,4 +1,4 @@
-import { TroupeError } from '../errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import { placesOf } from './conversation-keys.ts';
 import type { EntryKey, KeyRange } from './driver.ts';
 

@@ -1,4 +1,4 @@
-import type { Slices } from '../slices.ts';
+import type { Slices } from '../base/slices.ts';
 import type { EventRow, StoreDriver } from './driver.ts';
 import { decodeEvent } from './event-row.ts';
 import { chainValue } from './integrity.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ErrorCode, TroupeError } from '../errors.ts';
+import { type ErrorCode, TroupeError } from '../base/errors.ts';
 import type { Embedder } from '../providers/embedder.ts';
 import type { ConformanceCase } from './conformance.ts';
 import type { FakeReply } from './fake-server.ts';

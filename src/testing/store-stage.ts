@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { ErrorCode } from '../errors.ts';
-import { TroupeError } from '../errors.ts';
+import type { ErrorCode } from '../base/errors.ts';
+import { TroupeError } from '../base/errors.ts';
 import type {
   ActorAddress,
   ActorRecord,

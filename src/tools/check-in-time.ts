@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Tool } from './tool.ts';
 
 /** Checks arguments in the time of a call: a check may ask other services. Null: it took longer, or was aborted. */

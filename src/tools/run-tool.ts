@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { exactInteger, findExactInteger, parseExact, type ToolCall } from '../events/index.ts';
 import { readOddResult } from './odd-result.ts';
 import { firstProblems } from './schema.ts';

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import * as z from 'zod';
-import { readInside } from '../read-inside.ts';
+import { readInside } from '../base/read-inside.ts';
 
 /**
  * A skill: a directory with a SKILL.md that says how to do something, and files for it. The layout and the fields are

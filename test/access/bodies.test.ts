@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { LOCAL, type Principal } from '../../src/access/index.ts';
-import { Bodies, type HeldBody } from '../../src/access/traffic.ts';
+import { LOCAL, type Principal } from '../../src/library/access/index.ts';
+import { Bodies, type HeldBody } from '../../src/library/access/traffic.ts';
 import type { TenantId } from '../../src/events/index.ts';
 
 const MOST = { caller: 10, tenant: 15, process: 30 };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { covers, isGranted } from '../../src/access/index.ts';
+import { covers, isGranted } from '../../src/library/access/index.ts';
 
 const LONG = 'r'.repeat(120);
 /** Of few letters, so that prefixes overlap; some are long enough to be shortened in the id of a thread. */

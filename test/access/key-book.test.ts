@@ -7,9 +7,9 @@ import {
   KeyCache,
   MAX_GRACE_MS,
   MAX_KEYS,
-} from '../../src/access/index.ts';
+} from '../../src/library/access/index.ts';
 import type { TenantId } from '../../src/events/index.ts';
-import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/base/key-value.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 
 function stage() {

@@ -1,10 +1,10 @@
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { LOCAL, type Principal } from '../../src/access/index.ts';
-import { Traffic } from '../../src/access/traffic.ts';
+import { LOCAL, type Principal } from '../../src/library/access/index.ts';
+import { Traffic } from '../../src/library/access/traffic.ts';
 import type { Author, TenantId } from '../../src/events/index.ts';
-import { KeyedBuckets, TokenBucket } from '../../src/token-bucket.ts';
+import { KeyedBuckets, TokenBucket } from '../../src/base/token-bucket.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { MOST_WAITING } from '../../src/access/index.ts';
-import { Turnstile } from '../../src/access/turnstile.ts';
+import { MOST_WAITING } from '../../src/library/access/index.ts';
+import { Turnstile } from '../../src/library/access/turnstile.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 

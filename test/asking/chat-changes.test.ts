@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ChatChange } from '../../src/asking/chat-change.ts';
-import { chatChanges } from '../../src/asking/chat-changes.ts';
-import { TroupeError } from '../../src/errors.ts';
-import type { Note, Troupe } from '../../src/troupe.ts';
+import type { ChatChange } from '../../src/library/asking/chat-change.ts';
+import { chatChanges } from '../../src/library/asking/chat-changes.ts';
+import { TroupeError } from '../../src/base/errors.ts';
+import type { Note, Troupe } from '../../src/library/troupe.ts';
 import { company, UMA } from '../support/company.ts';
 import { at, committed, plan, roundParts, scene } from './turn-scene.ts';
 

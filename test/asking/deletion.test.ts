@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, ConversationId } from '../../src/events/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };

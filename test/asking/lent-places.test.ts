@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/index.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author } from '../../src/events/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author } from '../../src/events/index.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
@@ -9,7 +9,7 @@ import { pass } from '../support/compaction-stage.ts';
 import { openTroupe } from '../support/mode.ts';
 import { freePort } from '../services/server-process.ts';
 import { untilHolds } from '../support/until-holds.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { openTroupe } from '../support/mode.ts';
 

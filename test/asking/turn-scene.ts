@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Note } from '../../src/troupe.ts';
+import type { Note } from '../../src/library/troupe.ts';
 
 /** One step of a turn: what its model says in each of several rounds, of which only the last succeeds. */
 interface Step {

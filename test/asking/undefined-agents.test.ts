@@ -4,9 +4,9 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runChecks } from '../../src/cli/commands/checks.ts';
 import { stuckLines } from '../../src/cli/commands/stuck.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, ConversationId, Event } from '../../src/events/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { IS_DISTRIBUTED, openTroupe } from '../support/mode.ts';
 import { untilHolds } from '../support/until-holds.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
-import { openSafeFetch } from '../../src/net/safe-fetch.ts';
+import { TroupeError } from '../../src/base/errors.ts';
+import { openSafeFetch } from '../../src/base/net/safe-fetch.ts';
 import { fetchTool } from '../../src/tools/builtin/fetch.ts';
 import { recordingServer } from '../net/stage.ts';
 import { attack } from './attack.ts';

@@ -3,7 +3,7 @@ import { createApp, serveHttp } from '../../src/http/index.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { eventRow } from '../store/event-row-of.ts';
 import { inOrder, says } from '../support/engine-models.ts';
 import { openStage as openEngine } from '../support/engine-stage.ts';

@@ -6,7 +6,7 @@ import { createApp } from '../../src/http/index.ts';
 import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { createTroupe } from '../../src/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { attack } from './attack.ts';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import type { RedisClient } from '../../src/queue/redis/connect-redis.ts';
 import { expect } from 'vitest';
-import { NO_METRICS } from '../../src/metrics.ts';
-import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import { NO_METRICS } from '../../src/events/metrics.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { FIXED, type KeyType, NONSENSE, plant, TYPES } from '../queue/queue-damage.ts';
 import { HAS_SERVICES } from '../support/mode.ts';
 import { attack } from './attack.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { createView, foldEvent, type Steps } from '../../src/context/index.ts';
 import { beginTurnSteps } from '../../src/context/begin-turn.ts';
 import { extractionSteps } from '../../src/context/compaction/compose.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { attack } from './attack.ts';
 import { ACME, ANA, openStage, withKey, ZETA } from './stage.ts';
 

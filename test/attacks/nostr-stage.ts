@@ -1,10 +1,10 @@
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { Intake } from '../../packages/nostr/src/intake.ts';
 import { openVerifier } from '../../packages/nostr/src/signed-event.ts';
 import { Receiver } from '../../packages/nostr/src/receive.ts';
 import type { Refused } from '../../packages/nostr/src/relay-faults.ts';
 import { type NostrInput, NostrSettings } from '../../packages/nostr/src/settings.ts';
-import { memoryKeyValue } from '../../src/key-value.ts';
+import { memoryKeyValue } from '../../src/base/key-value.ts';
 import { type Person, person } from '../../packages/nostr/test/sign.ts';
 import { type AttackStage, openStage } from './stage.ts';
 

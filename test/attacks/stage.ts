@@ -1,14 +1,14 @@
 import { expect } from 'vitest';
-import { type NewKey, SCOPES } from '../../src/access/index.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import { type NewKey, SCOPES } from '../../src/library/access/index.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type AppOptions, createApp, serveHttp } from '../../src/http/index.ts';
-import type { TroupeOptions } from '../../src/runtime.ts';
+import type { TroupeOptions } from '../../src/library/create-troupe.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import type { Tool } from '../../src/tools/tool.ts';
-import type { NewMessage, Troupe } from '../../src/troupe.ts';
+import type { NewMessage, Troupe } from '../../src/library/troupe.ts';
 import { openTroupe } from '../support/mode.ts';
 
 export const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { heldIn } from '../../src/actors/budget/account.ts';
 import { type BudgetTicket, HOLD_MS } from '../../src/actors/budget/ledger.ts';
 import { cappedScopes } from '../../src/actors/budget/scope.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';

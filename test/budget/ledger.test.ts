@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { HOLD_MS } from '../../src/actors/budget/ledger.ts';
 import { budgetReport } from '../../src/actors/budget/report.ts';
 import { takeBudget } from '../../src/actors/budget/paid-call.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import type { BudgetLedger, Reserved } from '../../src/actors/budget/ledger.ts';
 import { ACME, counted, ledgerOn, NEW_YEAR, placeOf, setClock, STORES } from './stage.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { heldIn } from '../../src/actors/budget/account.ts';
-import { systemClock } from '../../src/clock.ts';
-import { NO_METRICS } from '../../src/metrics.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { NO_METRICS } from '../../src/events/metrics.ts';
 import { ACME, counted, ledgerOn, placeOf, STORES } from './stage.ts';
 
 const CENT = 10_000;

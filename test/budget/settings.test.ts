@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
+import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
 
 const KNOWN = { id: 'writer', provider: 'anthropic', model: 'claude-sonnet-4-5' } as const;
 const UNKNOWN = {

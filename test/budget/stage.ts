@@ -1,8 +1,8 @@
 import { type BudgetLedger, createBudgetLedger } from '../../src/actors/budget/ledger.ts';
 import type { BudgetCaps } from '../../src/actors/turn/feature-types.ts';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 import type { AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
-import { type Metrics, NO_METRICS } from '../../src/metrics.ts';
+import { type Metrics, NO_METRICS } from '../../src/events/metrics.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { createMemoryDocuments } from '../../sim/memory-documents.ts';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ERROR_CODES } from '../../src/errors.ts';
+import { ERROR_CODES } from '../../src/base/errors.ts';
 
 test('the documentation contains each error code', () => {
   const pages = readdirSync('docs').filter((name) => name.endsWith('.md'));

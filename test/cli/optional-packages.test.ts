@@ -21,7 +21,7 @@ import {
   loadWith,
   MCP_SERVER,
   OPENAI,
-} from '../../src/optional-packages.ts';
+} from '../../src/base/optional-packages.ts';
 
 const PACKAGES = [ANTHROPIC, OPENAI, DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, MCP_SERVER].flatMap(
   ({ packages }) => Object.entries(packages),
@@ -47,7 +47,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 /** Prints what `/api/mcp` and another route answer. */
 const ASK_MCP = `
 import { createApp } from './src/http/index.ts';
-import { createTroupe } from './src/runtime.ts';
+import { createTroupe } from './src/library/create-troupe.ts';
 const agents = [{ id: 'ada', provider: 'scripted', model: 'm', script: { rules: [{ reply: 'Hi' }] } }];
 await using troupe = await createTroupe({ agents }, { data: ':memory:', onWarning: () => {} });
 const app = createApp(troupe, { onError: () => {} });

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { nodeProblem } from '../../src/node-version.ts';
+import { nodeProblem } from '../../src/base/node-version.ts';
 import { AGENTS, workplace } from './harness.ts';
 
 test.each<[string, string[], string, RegExp]>([

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
-import { agentsFileSchema } from '../../src/config/agents-schema.ts';
-import { parseTroupe } from '../../src/config/agents-file.ts';
+import { agentsFileSchema } from '../../src/library/config/agents-schema.ts';
+import { parseTroupe } from '../../src/library/config/agents-file.ts';
 import { projectFiles } from '../../src/cli/init/project-files.ts';
 import { AGENTS, workplace } from './harness.ts';
 

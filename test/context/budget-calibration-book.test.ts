@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { estimate, NO_TOKENS, type UsageAnchor } from '../../src/context/budget/calibrate.ts';
 import { type ModelFacts, NOTHING_KNOWN } from '../../src/context/index.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';

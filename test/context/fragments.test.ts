@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type TroupeInput, parseTroupe } from '../../src/config/agents-file.ts';
+import { type TroupeInput, parseTroupe } from '../../src/library/config/agents-file.ts';
 import { NOTHING_STATED, stateItem } from '../../src/context/live.ts';
-import { fragmentsOf } from '../../src/config/fragments.ts';
+import { fragmentsOf } from '../../src/library/config/fragments.ts';
 import type { AgentId } from '../../src/events/index.ts';
 
 type Fragments = NonNullable<TroupeInput['fragments']>;

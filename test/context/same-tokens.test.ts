@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { countTokens } from '../../src/context/tokens.ts';
-import { readRanks } from '../../src/o200k-ranks.ts';
+import { readRanks } from '../../src/base/o200k-ranks.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const NOTHING_SPECIAL = { disallowedSpecial: new Set<string>() };

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
-import type { Troupe, Watcher } from '../../src/troupe.ts';
+import type { Troupe, Watcher } from '../../src/library/troupe.ts';
 import { costlyText } from '../support/costly-texts.ts';
 import { mongoUrl, redisUrl } from '../support/mode.ts';
 import { MONGODB_AND_REDIS, type Place, POSTGRES_ALONE } from '../support/places.ts';

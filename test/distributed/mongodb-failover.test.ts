@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { TroupeError } from '../../src/errors.ts';
+import type { TroupeError } from '../../src/base/errors.ts';
 import type { Author } from '../../src/events/index.ts';
-import { createTroupe } from '../../src/runtime.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { replicaSetWay, type ReplicaSet, startReplicaSet } from '../services/replica-set.ts';
 import { dropDatabases, HAS_SERVICES, redisUrl } from '../support/mode.ts';
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { ListRequest } from '../../src/doors/a2a/requests.ts';
 import { listTasks } from '../../src/http/a2a/list-tasks.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { a2aClient, Kept, said, stateOf, textOf } from './a2a-client.ts';
 import { openStage, type Stage } from './stage.ts';

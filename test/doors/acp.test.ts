@@ -8,9 +8,9 @@ import {
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { serveAcp } from '../../src/acp/serve-acp.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { company, type CompanyOptions, UMA, VIK } from '../support/company.ts';
 
 const pay = defineTool({

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, Command, Event, EventId, EventOf } from '../../src/events/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { openTroupe } from '../support/mode.ts';
 
 /** Delivery of messages, through the public API. N17 and N18 are in `test/scenarios/log.test.ts`. */

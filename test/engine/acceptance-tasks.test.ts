@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import type { Command, Event, EventOf } from '../../src/events/index.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';

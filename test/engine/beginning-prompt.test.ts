@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { AgentId, ConversationId } from '../../src/events/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 

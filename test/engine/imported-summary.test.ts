@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ImportReport } from '../../src/import/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
 
 function said(role: 'user' | 'assistant', text: string, id: string) {

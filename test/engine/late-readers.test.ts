@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { AgentInput } from '../../src/library/config/agent-definition.ts';
 import {
   ActorAddress,
   type AgentId,
@@ -11,11 +11,11 @@ import {
   turnId,
   type TurnId,
 } from '../../src/events/index.ts';
-import { createLiveBook } from '../../src/facade/live-book.ts';
-import { LiveGate } from '../../src/facade/live-gate.ts';
+import { createLiveBook } from '../../src/library/facade/live-book.ts';
+import { LiveGate } from '../../src/library/facade/live-gate.ts';
 import { createNoticeOutbox } from '../../src/queue/notice-outbox.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { Troupe, Watcher } from '../../src/troupe.ts';
+import type { Troupe, Watcher } from '../../src/library/troupe.ts';
 import { UMA } from '../support/company.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 import { openTroupe } from '../support/mode.ts';

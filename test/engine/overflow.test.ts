@@ -3,7 +3,7 @@ import { countTokens } from '../../src/context/tokens.ts';
 import type { Author, Event } from '../../src/events/index.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { bytes, says, type TestModel } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';

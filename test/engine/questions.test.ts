@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Author, Command, Event, EventOf } from '../../src/events/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { tapDriver } from '../support/engine-driver.ts';
 import { asks, gated, inOrder, says, shown, times } from '../support/engine-models.ts';

@@ -2,11 +2,11 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { AgentId, Author, ConversationId, TurnId } from '../../src/events/index.ts';
 import type { FakeHandler, FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { openTroupe } from '../support/mode.ts';
 import { PICTURES, pngNumber } from '../support/pictures.ts';
 

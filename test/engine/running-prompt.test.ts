@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { SentPrompt } from '../../src/troupe.ts';
+import type { SentPrompt } from '../../src/library/troupe.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 

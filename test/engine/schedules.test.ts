@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { parseTroupe } from '../../src/config/agents-file.ts';
+import { parseTroupe } from '../../src/library/config/agents-file.ts';
 import type { Event } from '../../src/events/index.ts';
-import { schedulesOf } from '../../src/config/coordination-settings.ts';
+import { schedulesOf } from '../../src/library/config/coordination-settings.ts';
 import { schedules as feature } from '../../src/actors/schedules/feature.ts';
 import { createParticipantsCache } from '../../src/actors/conversations/participants-cache.ts';
 import { scripted } from '../http/harness.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
 import { DEFAULT_LIMITS } from '../../src/actors/engine/engine-deps.ts';
-import { type Doing, stuckReasons } from '../../src/inspect/stuck-reasons.ts';
+import { type Doing, stuckReasons } from '../../src/library/inspect/stuck-reasons.ts';
 
 const NOW = 10_000_000;
 const MINUTE = 60_000;

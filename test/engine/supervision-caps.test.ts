@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 import { calls, lists, only, room, verified, work } from '../support/supervision-stage.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
 import { company, type Company, type CompanyOptions, ROOM, UMA } from '../support/company.ts';
 import { reminders } from '../support/compact.ts';

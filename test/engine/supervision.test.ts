@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';
 import { company, ROOM, UMA, VIK } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createTaskTrees, type TaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { endId } from '../../src/actors/tasks/task-events.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import {
   type ConversationId,
   DEFAULT_TENANT,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
+import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Command, Event } from '../../src/events/index.ts';
 import { createApp } from '../../src/http/index.ts';
 import { asks, breaks, inOrder, says, shown, times, type TestModel } from '../support/engine-models.ts';

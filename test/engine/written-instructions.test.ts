@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
 import type { AboutInstructions, InstructionsFunction } from '../../src/actors/engine/agent-runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { inOrder, says } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { openTroupe } from '../support/mode.ts';

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { evals as codeReview } from '../../examples/code-review/code-review.eval.ts';
 import { evals as researchDesk } from '../../examples/research-desk/research-desk.eval.ts';
 import { evals as supportTriage } from '../../examples/support-triage/support-triage.eval.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Mutant } from './mutants/mutant.ts';
 import { MUTANTS as OF_CODE_REVIEW } from './mutants/code-review.ts';
 import { MUTANTS as OF_RESEARCH_DESK } from './mutants/research-desk.ts';

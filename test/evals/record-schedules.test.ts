@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { prepareCompany } from '../../src/evals/company.ts';
 import {
   type ConversationRun,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { type ConversationRun, person, playConversation } from '../../src/evals/index.ts';
 import { type RecordedTest, recordTest } from '../../src/evals/record-test.ts';
 import { Recording } from '../../src/evals/recording.ts';

@@ -5,7 +5,7 @@ import { troupe as researchDesk } from '../../examples/research-desk/agents.ts';
 import * as editors from '../../examples/research-desk/scripts.ts';
 import { troupe as supportTriage } from '../../examples/support-triage/agents.ts';
 import * as support from '../../examples/support-triage/scripts.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import {
   type ConversationRun,
   minutesPass,

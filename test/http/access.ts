@@ -1,5 +1,5 @@
-import type { NewKey } from '../../src/access/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { NewKey } from '../../src/library/access/index.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { type Answer, type Harness, startApi } from './harness.ts';
 
 /** The requests that a caller with one credential makes. */

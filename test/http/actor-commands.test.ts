@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ActorStatus } from '../../src/troupe.ts';
+import type { ActorStatus } from '../../src/library/troupe.ts';
 import { ANA, type Harness, scripted, startApi } from './harness.ts';
 
 const BROKEN = scripted('broken', [{ fail: { code: 'provider_refused', message: 'not this' } }]);

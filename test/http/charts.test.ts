@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CHARTS } from '../../src/projection/charts.ts';
+import { CHARTS } from '../../src/library/projection/charts.ts';
 import { startApi } from './harness.ts';
 
 test('the charts are sent once to a client that caches them', async () => {

@@ -5,7 +5,7 @@ import express from 'express';
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import { createApp, nodeListener } from '../../src/http/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { startApi } from './harness.ts';
 
 const SHOP = 'https://shop.example';

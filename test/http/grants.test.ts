@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { InboxAnswer } from '../../src/http/inbox-answer.ts';
 import { type Asker, startGuarded, withKey } from './access.ts';

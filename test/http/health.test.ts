@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createFakeClock } from '../../src/testing/index.ts';
-import type { Health, Troupe } from '../../src/troupe.ts';
+import type { Health, Troupe } from '../../src/library/troupe.ts';
 import { startApi } from './harness.ts';
 
 const WELL: Health = { store: 'ok', queue: 'ok' };

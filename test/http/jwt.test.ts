@@ -12,7 +12,7 @@ import {
   SignJWT,
 } from 'jose';
 import { expect, test } from 'vitest';
-import { AccessSettings } from '../../src/access/index.ts';
+import { AccessSettings } from '../../src/library/access/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { asker, startGuarded } from './access.ts';
 import { ANA, type Harness } from './harness.ts';

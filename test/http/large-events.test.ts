@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { createProjectionBook } from '../../src/http/access/projection-books.ts';
 import { MAX_SCANNED, scanRows } from '../../src/http/scan-rows.ts';
 import type { Event } from '../../src/events/index.ts';

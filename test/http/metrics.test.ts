@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { createStatusApp } from '../../src/http/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { ANA, ECHO, scripted, startApi } from './harness.ts';
 
 const newMetrics = () => createMetrics({ version: '1.2.3' });

@@ -7,7 +7,7 @@ import fastify from 'fastify';
 import { Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
 import { createApp, nodeListener } from '../../src/http/index.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { ANA, startApi } from './harness.ts';
 
 /** How docs/mounting.md mounts the app at `/inspector`. Each answers requests over real HTTP. */

@@ -1,6 +1,6 @@
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
-import type { NewKey, Scope } from '../../src/access/index.ts';
+import type { NewKey, Scope } from '../../src/library/access/index.ts';
 import { openApiDocument } from '../../src/http/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { describedPath } from '../../src/http/route.ts';

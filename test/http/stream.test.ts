@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import type { Troupe, Watcher } from '../../src/troupe.ts';
+import type { Troupe, Watcher } from '../../src/library/troupe.ts';
 import { ANA, readStream, startApi, type StreamFrame } from './harness.ts';
 
 const SEQS = (frames: StreamFrame[]) =>

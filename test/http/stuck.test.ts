@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { startGuarded, withKey } from './access.ts';
 import { ANA, scripted, startApi } from './harness.ts';

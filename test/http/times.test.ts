@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/index.ts';
 import type { Event } from '../../src/events/index.ts';
-import type { Projection } from '../../src/projection/model.ts';
-import { MARK, type TimePage } from '../../src/projection/time-page.ts';
+import type { Projection } from '../../src/library/projection/model.ts';
+import { MARK, type TimePage } from '../../src/library/projection/time-page.ts';
 import { createStoryClock } from '../page/story-clock.ts';
 import { ANA, scripted, startApi } from './harness.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Tree } from '../../src/projection/tree.ts';
+import type { Tree } from '../../src/library/projection/tree.ts';
 import { ANA, readStream, scripted, startApi, type StreamFrame } from './harness.ts';
 
 const give = (to: string, task: string) => ({ reply: '', calls: [{ name: 'delegate', args: { to, task } }] });

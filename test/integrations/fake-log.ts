@@ -1,7 +1,7 @@
-import type { Clock } from '../../src/clock.ts';
-import { TroupeError } from '../../src/errors.ts';
+import type { Clock } from '../../src/base/clock.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import type { ConversationId, Event, EventId, TenantId } from '../../src/events/index.ts';
-import type { IntegrationTroupe } from '../../src/integrations/integration.ts';
+import type { IntegrationTroupe } from '../../src/library/integrations/integration.ts';
 
 /** The log of one tenant, as followers see it. It can lose notices. */
 export interface FakeLog {

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
-import { type FollowParts, followLog, type LogFollower } from '../../src/integrations/follow-log.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/base/key-value.ts';
+import { type FollowParts, followLog, type LogFollower } from '../../src/library/integrations/follow-log.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { fakeLog } from './fake-log.ts';
 

@@ -1,7 +1,12 @@
 import { expect, test, vi } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
-import { type Follower, type FollowParts, followLog, RetryAfter } from '../../src/integrations/follow-log.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/base/key-value.ts';
+import {
+  type Follower,
+  type FollowParts,
+  followLog,
+  RetryAfter,
+} from '../../src/library/integrations/follow-log.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { fakeLog } from './fake-log.ts';
 

@@ -1,10 +1,10 @@
-import { systemClock } from '../../src/clock.ts';
-import { openSafeFetch, type SafeFetchSettings } from '../../src/net/safe-fetch.ts';
-import { memoryKeyValue, type KeyValue } from '../../src/key-value.ts';
-import { createWebhooks, type Webhooks } from '../../src/integrations/webhooks.ts';
-import { createWebhookBook, type WebhookBook } from '../../src/integrations/webhook-book.ts';
-import type { WebhookSettings } from '../../src/integrations/webhook-settings.ts';
-import { webhookSecret } from '../../src/integrations/post-webhook.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openSafeFetch, type SafeFetchSettings } from '../../src/base/net/safe-fetch.ts';
+import { memoryKeyValue, type KeyValue } from '../../src/base/key-value.ts';
+import { createWebhooks, type Webhooks } from '../../src/library/integrations/webhooks.ts';
+import { createWebhookBook, type WebhookBook } from '../../src/library/integrations/webhook-book.ts';
+import type { WebhookSettings } from '../../src/library/integrations/webhook-settings.ts';
+import { webhookSecret } from '../../src/library/integrations/post-webhook.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import { type FakeLog, fakeLog } from './fake-log.ts';
 

@@ -2,7 +2,7 @@ import { Webhook as Verifier } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { type Received, startReceiver } from './receiver.ts';
 import { openStage } from './stage.ts';
-import { rotate, signingGenerations, Webhook } from '../../src/integrations/webhook.ts';
+import { rotate, signingGenerations, Webhook } from '../../src/library/integrations/webhook.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -84,8 +84,8 @@ test('a rotation by another process is noticed after the first refusal', async (
   const { webhook } = await other.create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   // The delivering process gets no notice: only the stored webhook has changed.
-  const { createWebhookBook } = await import('../../src/integrations/webhook-book.ts');
-  const { webhookSecret } = await import('../../src/integrations/post-webhook.ts');
+  const { createWebhookBook } = await import('../../src/library/integrations/webhook-book.ts');
+  const { webhookSecret } = await import('../../src/library/integrations/post-webhook.ts');
   const quiet = createWebhookBook({
     keyValue: stage.keyValue(),
     tenant: 'default',

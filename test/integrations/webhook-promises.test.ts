@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { memoryKeyValue } from '../../src/key-value.ts';
-import { Cursors } from '../../src/integrations/deliver.ts';
-import { webhookSecret } from '../../src/integrations/post-webhook.ts';
+import { memoryKeyValue } from '../../src/base/key-value.ts';
+import { Cursors } from '../../src/library/integrations/deliver.ts';
+import { webhookSecret } from '../../src/library/integrations/post-webhook.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { fakeLog } from './fake-log.ts';
 import { startReceiver } from './receiver.ts';

@@ -1,8 +1,8 @@
 import { getNextTransitions } from 'xstate';
 import { describe, expect, test } from 'vitest';
 import { hashOf } from '../../scripts/layout-chart.ts';
-import type { Box, Chart, Point } from '../../src/projection/chart.ts';
-import { CHARTS } from '../../src/projection/charts.ts';
+import type { Box, Chart, Point } from '../../src/library/projection/chart.ts';
+import { CHARTS } from '../../src/library/projection/charts.ts';
 import { agentLifecycle } from '../../src/machines/agent-lifecycle.ts';
 import { availability } from '../../src/machines/availability.ts';
 import { compaction } from '../../src/machines/compaction.ts';

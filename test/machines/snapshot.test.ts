@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { initialTransition, transition } from 'xstate';
 import { expect, test } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import {
   AGENT_MACHINE_VERSION,
   type AgentEvent,

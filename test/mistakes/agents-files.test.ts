@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
+import { loadAgentsFile } from '../../src/library/config/load-agents-file.ts';
 import { workplace } from '../cli/harness.ts';
 
 /** With a name that is written differently in a URL. */

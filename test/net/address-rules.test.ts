@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { whyNotPublic } from '../../src/net/allow-list.ts';
+import { whyNotPublic } from '../../src/base/net/allow-list.ts';
 
 const REFUSED = `
   0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255 100.100.100.200 127.0.0.1 127.255.255.254

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { fetchAttachments, MAX_FILE_BYTES, readAttachments } from '../../src/facade/attachments.ts';
-import { openSafeFetch, type SafeFetch } from '../../src/net/safe-fetch.ts';
+import { fetchAttachments, MAX_FILE_BYTES, readAttachments } from '../../src/library/facade/attachments.ts';
+import { openSafeFetch, type SafeFetch } from '../../src/base/net/safe-fetch.ts';
 import { recordingServer } from './stage.ts';
 
 const DATA = { mediaType: 'text/plain', data: Buffer.from('given').toString('base64') };

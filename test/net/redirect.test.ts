@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nextHop } from '../../src/net/redirects.ts';
+import { nextHop } from '../../src/base/net/redirects.ts';
 
 const hop = { url: new URL('https://a.test/x/y?z=1'), headers: { authorization: 'Bearer k', accept: 'a/b' } };
 

@@ -1,13 +1,13 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import {
   openGuardedAgent,
   openSafeFetch,
   type SafeFetch,
   type SafeFetchSettings,
-} from '../../src/net/safe-fetch.ts';
+} from '../../src/base/net/safe-fetch.ts';
 import { recordingServer } from './stage.ts';
 
 const open: SafeFetch[] = [];

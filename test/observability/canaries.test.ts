@@ -7,12 +7,12 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test, vi } from 'vitest';
 import * as z from 'zod';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { createApp } from '../../src/http/index.ts';
 import { openApiDocument } from '../../src/http/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
-import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { fetchTool } from '../../src/tools/builtin/fetch.ts';
 import { defineTool } from '../../src/tools/tool.ts';

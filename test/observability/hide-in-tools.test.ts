@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { parseTroupe } from '../../src/config/agents-file.ts';
-import { loadNostr } from '../../src/integrations/nostr.ts';
-import { createTroupe } from '../../src/runtime.ts';
-import { hideInTools, hideSecrets, secretValues } from '../../src/runtime/secrets.ts';
+import { parseTroupe } from '../../src/library/config/agents-file.ts';
+import { loadNostr } from '../../src/library/integrations/nostr.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
+import { hideInTools, hideSecrets, secretValues } from '../../src/library/runtime/secrets.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 
 /** Names that do not reveal that the value is secret: naming the variable decides. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
-import { createJsonLogger } from '../../src/runtime/json-logger.ts';
-import { guardLogger, warnThrough } from '../../src/runtime/operators.ts';
+import { TroupeError } from '../../src/base/errors.ts';
+import { createJsonLogger } from '../../src/library/runtime/json-logger.ts';
+import { guardLogger, warnThrough } from '../../src/library/runtime/operators.ts';
 import { API_KEY, keepLines, startVendor } from './stage.ts';
 
 test('a turn has a log line at its start and at its end, with the ids of the log, its time and its tokens', async () => {
@@ -87,7 +87,7 @@ test('a warning is a log line, unless the application handles it', async () => {
     { agents },
   );
   expect([quiet.troupe.agents.length, lines.length, heard.length > 0]).toEqual([1, 0, true]);
-  const { troupe } = await import('../../src/runtime.ts').then(async ({ createTroupe }) => ({
+  const { troupe } = await import('../../src/library/create-troupe.ts').then(async ({ createTroupe }) => ({
     troupe: await createTroupe({ agents }, { logger }),
   }));
   await troupe.close();

@@ -1,4 +1,4 @@
-import { TENANTS_SHOWN } from '../../src/metrics.ts';
+import { TENANTS_SHOWN } from '../../src/events/metrics.ts';
 import { expect, test } from 'vitest';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { defineTool } from '../../src/tools/tool.ts';

@@ -6,8 +6,8 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
 import * as z from 'zod';
-import { hideSecrets } from '../../src/runtime/secrets.ts';
-import { createTroupe } from '../../src/runtime.ts';
+import { hideSecrets } from '../../src/library/runtime/secrets.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { API_KEY, keepLines, startVendor } from './stage.ts';
 

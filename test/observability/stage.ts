@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
-import type { LogCode, LogFacts, Logger, LogIds, LogLevel } from '../../src/logger.ts';
-import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
+import type { LogCode, LogFacts, Logger, LogIds, LogLevel } from '../../src/base/logger.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Row } from '../../src/projection/model.ts';
+import type { Row } from '../../src/library/projection/model.ts';
 import { foldNoise, isFold } from '../../web/src/state/fold-noise.ts';
 
 const LEVELS = ['talk', 'work', 'noise', 'problem'] as const;

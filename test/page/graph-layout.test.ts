@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { AgentId } from '../../src/events/index.ts';
-import type { Link } from '../../src/projection/model.ts';
-import type { TreeNode } from '../../src/projection/tree.ts';
+import type { Link } from '../../src/library/projection/model.ts';
+import type { TreeNode } from '../../src/library/projection/tree.ts';
 import {
   type GraphNode,
   graphOf,
@@ -13,7 +13,7 @@ import {
   sumOf,
   type Talked,
 } from '../../web/src/state/graph.ts';
-import { newProjection } from '../../src/projection/projection.ts';
+import { newProjection } from '../../src/library/projection/projection.ts';
 import { treeAt } from '../../web/src/state/tree-at.ts';
 import { layoutGraph, lineBetween, thicknessOf } from '../../web/src/state/graph-layout.ts';
 

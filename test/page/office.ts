@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Play } from './stage.ts';
 import { hanging } from './vendor.ts';

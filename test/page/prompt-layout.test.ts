@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PromptLayer, PromptMessage } from '../../src/events/index.ts';
-import type { PromptDiff } from '../../src/troupe.ts';
+import type { PromptDiff } from '../../src/library/troupe.ts';
 import { segmentsOf } from '../../web/src/parts/detail/message-segments.ts';
 import { growthOf } from '../../web/src/parts/detail/prompt-growth.ts';
 import {

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Hono } from 'hono';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, Event } from '../../src/events/index.ts';
 import { createApp, serveHttp, type AppOptions, type HttpServer } from '../../src/http/index.ts';
-import { createTroupe } from '../../src/runtime.ts';
-import type { NewMessage, Troupe } from '../../src/troupe.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
+import type { NewMessage, Troupe } from '../../src/library/troupe.ts';
 import { createStoryClock, type StoryClock } from './story-clock.ts';
 import { startVendor, type Line, type Vendor } from './vendor.ts';
 

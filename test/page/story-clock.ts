@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 
 /** Start of every story: a Monday morning. */
 export const STORY_BEGINS = Date.UTC(2026, 4, 4, 9, 0);

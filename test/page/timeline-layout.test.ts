@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
-import type { Projection, TaskView, TurnView } from '../../src/projection/model.ts';
-import { emptyTimes, MARK, type TimePage } from '../../src/projection/time-page.ts';
-import { newProjection } from '../../src/projection/projection.ts';
+import type { Projection, TaskView, TurnView } from '../../src/library/projection/model.ts';
+import { emptyTimes, MARK, type TimePage } from '../../src/library/projection/time-page.ts';
+import { newProjection } from '../../src/library/projection/projection.ts';
 import { type Layout, layoutTimeline, MARK_ROOM_PX } from '../../web/src/state/timeline/layout.ts';
 import { addPage, newestPages, noTimes } from '../../web/src/state/timeline/log-times.ts';
 import { packThreads, placeLanes } from '../../web/src/state/timeline/rows.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { CompactionView, TurnView } from '../../src/projection/model.ts';
+import type { CompactionView, TurnView } from '../../src/library/projection/model.ts';
 import { compactionNow } from '../../web/src/state/compaction-now.ts';
 import { hasProblem } from '../../web/src/state/turn-problem.ts';
 

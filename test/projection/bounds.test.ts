@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import * as bounds from '../../src/projection/model.ts';
-import { foldEvents, newProjection } from '../../src/projection/projection.ts';
+import * as bounds from '../../src/library/projection/model.ts';
+import { foldEvents, newProjection } from '../../src/library/projection/projection.ts';
 import { agent, ANA, ends, says, starts } from './logs.ts';
 
 const ROUNDS = 10_000;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { needOrder } from '../../src/projection/needs.ts';
-import { foldEvent, newProjection } from '../../src/projection/projection.ts';
+import { needOrder } from '../../src/library/projection/needs.ts';
+import { foldEvent, newProjection } from '../../src/library/projection/projection.ts';
 import { agent, ANA, conditions, ends, folded, logOf, says, starts, SYSTEM } from './logs.ts';
 
 const command = (name: string, id: string) => ({ kind: 'command', body: { command: name, agent: id } });

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EVENT_KINDS, type Event } from '../../src/events/index.ts';
-import type { Projection } from '../../src/projection/model.ts';
-import { foldEvent, foldEvents, newProjection } from '../../src/projection/projection.ts';
-import { rowOf } from '../../src/projection/row.ts';
-import { matchesRow } from '../../src/projection/match-event.ts';
-import { addTerms, findWords, wordQuery } from '../../src/projection/search-words.ts';
+import type { Projection } from '../../src/library/projection/model.ts';
+import { foldEvent, foldEvents, newProjection } from '../../src/library/projection/projection.ts';
+import { rowOf } from '../../src/library/projection/row.ts';
+import { matchesRow } from '../../src/library/projection/match-event.ts';
+import { addTerms, findWords, wordQuery } from '../../src/library/projection/search-words.ts';
 import { logged } from '../support/log-player.ts';
 import { moves, RandomRun } from '../support/random-run.ts';
 import { folded } from './logs.ts';

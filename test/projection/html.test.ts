@@ -3,7 +3,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { escapeHtml, renderHtml } from '../../src/projection/render-html.ts';
+import { escapeHtml, renderHtml } from '../../src/library/projection/render-html.ts';
 import { workplace } from '../cli/harness.ts';
 import { ANA, scripted, startApi } from '../http/harness.ts';
 import { agent, ends, folded, logOf, says, starts } from './logs.ts';

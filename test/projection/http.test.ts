@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { createProjectionBook } from '../../src/http/access/projection-books.ts';
 import { RowsAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
-import { foldEvents, newProjection } from '../../src/projection/projection.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import { foldEvents, newProjection } from '../../src/library/projection/projection.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { ANA, type Harness, scripted, startApi } from '../http/harness.ts';
 

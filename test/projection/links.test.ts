@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { type Link, MAX_LINKS } from '../../src/projection/model.ts';
-import { foldEvents, newProjection } from '../../src/projection/projection.ts';
+import { type Link, MAX_LINKS } from '../../src/library/projection/model.ts';
+import { foldEvents, newProjection } from '../../src/library/projection/projection.ts';
 import { moves, RandomRun } from '../support/random-run.ts';
 import { agent, ANA, folded, logOf, says, SYSTEM } from './logs.ts';
 

@@ -1,6 +1,6 @@
 import type { Event, EventDraft, EventOf } from '../../src/events/index.ts';
-import { foldEvents, newProjection } from '../../src/projection/projection.ts';
-import type { Projection } from '../../src/projection/model.ts';
+import { foldEvents, newProjection } from '../../src/library/projection/projection.ts';
+import type { Projection } from '../../src/library/projection/model.ts';
 import { logged } from '../support/log-player.ts';
 
 export const CONVERSATION = 'c';

@@ -5,7 +5,7 @@ import { playAll } from '../../examples/demo/scenes.ts';
 import { jsonScreen } from '../../examples/demo/screen.ts';
 import { Stage } from '../../examples/demo/stage.ts';
 import { createTroupe } from '../../src/index.ts';
-import { rowOf } from '../../src/projection/row.ts';
+import { rowOf } from '../../src/library/projection/row.ts';
 import { DATA, HAS_DATA, realLogs } from '../support/real-logs.ts';
 import { folded } from './logs.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { ThoughtSplitter } from '../../src/providers/thoughts.ts';
 import { askAiSdk, askOver, blocks, chunk, ended, type Frames, items } from '../support/odd-vendor.ts';
 

@@ -1,8 +1,8 @@
 import { test } from 'vitest';
-import { openTroupe } from '../../src/runtime.ts';
-import type { CompatibleAgent } from '../../src/config/agent-input.ts';
+import { openTroupe } from '../../src/library/create-troupe.ts';
+import type { CompatibleAgent } from '../../src/library/config/agent-input.ts';
 import type { Tool } from '../../src/tools/tool.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import type { Event } from '../../src/events/index.ts';
 import type { Note } from '../../src/events/index.ts';
 import { type Llama, LLAMA_ENV } from '../services/llama-server.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-definition.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-definition.ts';
 import { parseTroupe } from '../../src/index.ts';
 import type { FakeHandler, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
 import {

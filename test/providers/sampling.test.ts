@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseTroupe } from '../../src/config/agents-file.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { parseTroupe } from '../../src/library/config/agents-file.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { createProvider } from '../../src/providers/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { ActorAddress } from '../../src/events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from '../../src/queue/admission.ts';
 import {

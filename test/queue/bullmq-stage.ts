@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { ActorAddress } from '../../src/events/index.ts';
 import { createBullmqRouter } from '../../src/queue/bullmq/bullmq-router.ts';
 import type { BullmqRouter, BullmqRouterOptions } from '../../src/queue/bullmq/bullmq-router.ts';

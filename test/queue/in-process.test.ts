@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { ActorAddress } from '../../src/events/index.ts';
 import { createInProcessRouter } from '../../src/queue/in-process.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';

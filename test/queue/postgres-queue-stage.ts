@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { createOutage } from '../../src/queue/outage.ts';
 import { PostgresListener } from '../../src/queue/postgres/postgres-listener.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { addressKey } from '../../src/events/index.ts';
 import { createPostgresRouter } from '../../src/queue/postgres/postgres-router.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';

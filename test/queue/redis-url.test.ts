@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { shownUrl } from '../../src/cli/process/service-urls.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { parseRedisUrl, redisAddress } from '../../src/queue/redis/redis-url.ts';
-import { hideSecrets } from '../../src/runtime/secrets.ts';
+import { hideSecrets } from '../../src/library/runtime/secrets.ts';
 
 test.each([
   ['redis://cache', 'cache:6379'],

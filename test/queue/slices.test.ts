@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createSlices } from '../../src/slices.ts';
+import { createSlices } from '../../src/base/slices.ts';
 
 /** A clock whose turns of the event loop take the times in `turns`, one after the other, and then none. */
 function turning(turns: readonly number[]) {

@@ -1,4 +1,4 @@
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 
 type Script = Extract<Extract<AgentInput, { provider: 'scripted' }>['script'], object>;
 type Rule = Script['rules'][number];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createRedaction, type TextPlace } from '../../src/actors/log/redaction.ts';
 import { type Author, Command, COMMANDS } from '../../src/events/index.ts';
-import { redactCommand } from '../../src/facade/execute-command.ts';
+import { redactCommand } from '../../src/library/facade/execute-command.ts';
 
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };
 const IN = { conversation: 'SECRET' };

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, EventId, EventKind } from '../../src/events/index.ts';
 import { createApp } from '../../src/http/index.ts';
-import { createTroupe } from '../../src/runtime.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { calls, scripted } from './company.ts';
 
 const ANA: Author = { kind: 'user', id: 'u1', name: 'Ana' };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ConversationId } from '../../src/events/index.ts';
-import { createOrchestrator } from '../../src/routing/orchestrator.ts';
+import { createOrchestrator } from '../../src/library/routing/orchestrator.ts';
 import { ANA, scripted } from '../http/harness.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { openTroupe } from '../support/mode.ts';

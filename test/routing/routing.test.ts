@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentId } from '../../src/events/index.ts';
-import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
-import { bestByCapability, nextInRound } from '../../src/routing/route.ts';
+import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
+import { bestByCapability, nextInRound } from '../../src/library/routing/route.ts';
 import { ANA, scripted } from '../http/harness.ts';
 import { openTroupe } from '../support/mode.ts';
 import { tempDir } from '../store/temp-dir.ts';

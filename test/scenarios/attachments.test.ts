@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { EventId } from '../../src/events/index.ts';
 import {
   startFakeAnthropic,
@@ -10,7 +10,7 @@ import {
   startFakeOpenAiResponses,
 } from '../../src/testing/fake-vendors.ts';
 import type { FakeServer } from '../../src/testing/fake-server.ts';
-import type { NewAttachment, Troupe } from '../../src/troupe.ts';
+import type { NewAttachment, Troupe } from '../../src/library/troupe.ts';
 import { chunksOf, company, ROOM, UMA, VIK } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 import { PICTURES, pngNumber, sha256 } from '../support/pictures.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { WireMessage } from '../support/compact.ts';
 import { UMA } from '../support/company.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
+import { loadAgentsFile } from '../../src/library/config/load-agents-file.ts';
 import { company, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 import { scripted } from './stage.ts';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { ConversationId } from '../../src/events/index.ts';
-import { NO_METRICS } from '../../src/metrics.ts';
-import { rowOf } from '../../src/projection/row.ts';
+import { NO_METRICS } from '../../src/events/metrics.ts';
+import { rowOf } from '../../src/library/projection/row.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
 import { damageEvent } from '../support/mode.ts';
 

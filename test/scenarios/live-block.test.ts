@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
 import { reminders } from '../support/compact.ts';
 

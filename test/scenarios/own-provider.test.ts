@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { type CustomAgent, defineProvider, type ModelRequest, parseTroupe } from '../../src/index.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { reminders } from '../support/compact.ts';
 import { type Company, company, ROOM, UMA, VIK } from '../support/company.ts';
 

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { company, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 

@@ -1,7 +1,7 @@
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { ConversationId, Event } from '../../src/events/index.ts';
-import type { TroupeOptions } from '../../src/runtime.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { TroupeOptions } from '../../src/library/create-troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 

@@ -6,7 +6,7 @@ import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { type } from 'arktype';
 import * as v from 'valibot';
 import * as z from 'zod';
-import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
+import { loadAgentsFile } from '../../src/library/config/load-agents-file.ts';
 import { createApp } from '../../src/http/index.ts';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FakeRequest } from '../../src/testing/fake-server.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
 
 /** A model whose first answer waits until it is released. */

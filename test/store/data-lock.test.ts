@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { lockDataDir } from '../../src/store/sqlite/data-lock.ts';
 import { readServerInfo, writeServerInfo } from '../../src/store/sqlite/server-info.ts';
 import { startChild } from './child.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { type DocumentDriver, createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { DocumentGate } from '../../sim/memory-documents.ts';
 import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';

@@ -1,5 +1,5 @@
 import { ConversationId, TenantId } from '../../src/events/index.ts';
-import { WHOLE } from '../../src/slices.ts';
+import { WHOLE } from '../../src/base/slices.ts';
 import type { NewEventRow, StoreDriver } from '../../src/store/driver.ts';
 import { payloadHash } from '../../src/store/integrity.ts';
 import type { LogVerification } from '../../src/store/store.ts';

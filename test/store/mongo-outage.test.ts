@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import { createMongoClient } from '../../src/store/mongo/connect-mongo.ts';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { rejectsWith } from '../../src/testing/store-stage.ts';

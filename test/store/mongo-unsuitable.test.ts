@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ErrorCode, TroupeError } from '../../src/errors.ts';
+import type { ErrorCode, TroupeError } from '../../src/base/errors.ts';
 import { openMongoDriver } from '../../src/store/mongo/connect-mongo.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { rejectsWith } from '../../src/testing/store-stage.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { TroupeError } from '../../src/errors.ts';
+import type { TroupeError } from '../../src/base/errors.ts';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { openPostgresDriver } from '../../src/store/postgres/connect-postgres.ts';
 import { type PgBouncer, PGBOUNCER_ENV, startPgBouncer } from '../services/pgbouncer.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { ErrorCode, TroupeError } from '../../src/errors.ts';
+import type { ErrorCode, TroupeError } from '../../src/base/errors.ts';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { openPostgresDriver } from '../../src/store/postgres/connect-postgres.ts';
 import { SCHEMA_VERSION } from '../../src/store/postgres/postgres-schema.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TenantId } from '../../src/events/index.ts';
-import { createProfileBooks } from '../../src/facade/profile-book.ts';
-import { type KeyValue, memoryKeyValue } from '../../src/key-value.ts';
+import { createProfileBooks } from '../../src/library/facade/profile-book.ts';
+import { type KeyValue, memoryKeyValue } from '../../src/base/key-value.ts';
 
 const ACME = 'acme' as TenantId;
 

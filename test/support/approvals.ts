@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import * as z from 'zod';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type Approval, defineTool, type Tool } from '../../src/tools/tool.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { invalidities } from './check-prompt.ts';
 import { asks, inOrder, says } from './engine-models.ts';
 import { ANA, openStage, type Stage } from './engine-stage.ts';

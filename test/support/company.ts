@@ -1,10 +1,10 @@
-import type { AgentInput } from '../../src/config/agent-input.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
-import type { TroupeOptions } from '../../src/runtime.ts';
+import type { TroupeOptions } from '../../src/library/create-troupe.ts';
 import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { compact, type WireMessage } from './compact.ts';
 import { openTroupe } from './mode.ts';

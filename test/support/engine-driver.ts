@@ -1,4 +1,4 @@
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 
 export type StoreOp = Exclude<keyof StoreDriver, 'close' | 'inbox'>;

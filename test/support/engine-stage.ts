@@ -10,10 +10,14 @@ import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/ac
 import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
 import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { createRegistry } from '../../src/actors/engine/registry.ts';
-import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../../src/config/agents-file.ts';
-import { buildAgentRegistry } from '../../src/config/build-agent-registry.ts';
-import { openInstructionFiles } from '../../src/config/instruction-files.ts';
-import type { Clock } from '../../src/clock.ts';
+import {
+  parseTroupe,
+  type TroupeDefinition,
+  type TroupeInput,
+} from '../../src/library/config/agents-file.ts';
+import { buildAgentRegistry } from '../../src/library/config/build-agent-registry.ts';
+import { openInstructionFiles } from '../../src/library/config/instruction-files.ts';
+import type { Clock } from '../../src/base/clock.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import {
   type ActorRecord,
@@ -25,14 +29,14 @@ import {
   type Event,
 } from '../../src/events/index.ts';
 import { noIntegrations } from './no-integrations.ts';
-import { createTenants, openCredentials } from '../../src/facade/credentials.ts';
-import { memoryKeyValue } from '../../src/key-value.ts';
-import { createLiveFeed } from '../../src/facade/live-feed.ts';
-import { createProfileBook } from '../../src/facade/profile-book.ts';
-import { createSigningKey } from '../../src/access/index.ts';
-import { createTroupeFacade } from '../../src/facade/facade.ts';
+import { createTenants, openCredentials } from '../../src/library/facade/credentials.ts';
+import { memoryKeyValue } from '../../src/base/key-value.ts';
+import { createLiveFeed } from '../../src/library/facade/live-feed.ts';
+import { createProfileBook } from '../../src/library/facade/profile-book.ts';
+import { createSigningKey } from '../../src/library/access/index.ts';
+import { createTroupeFacade } from '../../src/library/facade/facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { NO_METRICS } from '../../src/metrics.ts';
+import { NO_METRICS } from '../../src/events/metrics.ts';
 import { createInProcessAdmission } from '../../src/queue/in-process-admission.ts';
 import { createBroadcastHub } from '../../src/queue/in-process-broadcast.ts';
 import { createInProcessRouter } from '../../src/queue/in-process.ts';
@@ -43,7 +47,7 @@ import type { Store } from '../../src/store/store.ts';
 import { checkLog, type CheckOptions, type Violation } from '../../src/testing/check-log.ts';
 import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
 import type { Tool } from '../../src/tools/tool.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { openDriver } from './mode.ts';
 
 /** One engine with its facade, composed as in `runtime.ts`, over injected parts. */

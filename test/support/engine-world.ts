@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import type { AgentId, BusyPolicy, ConversationId, EventId, TurnId } from '../../src/events/index.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createStore } from '../../src/store/create-store.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import * as z from 'zod';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
-import { TroupeError } from '../../src/errors.ts';
+import { TroupeError } from '../../src/base/errors.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, breaks, gated, inOrder, says } from './engine-models.ts';

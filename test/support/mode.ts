@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll } from 'vitest';
-import { createTroupe, type TroupeOptions } from '../../src/runtime.ts';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { MONGODB_AND_REDIS, PLACE } from './places.ts';
 
 export { mongoUrl, patient, redisUrl } from './places.ts';

@@ -1,8 +1,8 @@
-import { systemClock } from '../../src/clock.ts';
-import { createTenants } from '../../src/facade/credentials.ts';
-import { NO_METRICS } from '../../src/metrics.ts';
-import { memoryKeyValue } from '../../src/key-value.ts';
-import { createIntegrations, type Integrations } from '../../src/runtime/integrations.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { createTenants } from '../../src/library/facade/credentials.ts';
+import { NO_METRICS } from '../../src/events/metrics.ts';
+import { memoryKeyValue } from '../../src/base/key-value.ts';
+import { createIntegrations, type Integrations } from '../../src/library/facade/integrations.ts';
 
 /** For engines that stand alone: webhooks and keys live in memory, and nothing is delivered. */
 export function noIntegrations(): Integrations {

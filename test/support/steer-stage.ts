@@ -8,7 +8,7 @@ import {
   type EventOf,
   eventOf,
 } from '../../src/events/index.ts';
-import { readReceipts } from '../../src/inspect/prompts.ts';
+import { readReceipts } from '../../src/library/inspect/prompts.ts';
 import { defineTool, type Tool } from '../../src/tools/tool.ts';
 import { ANA, type Stage } from './engine-stage.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Event, TodoItem } from '../../src/events/index.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { FetchSettings } from '../../src/net/settings.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { FetchSettings } from '../../src/base/net/settings.ts';
 import { fetchTool, htmlText } from '../../src/tools/builtin/fetch.ts';
 import { BUILTIN_TOOLS } from '../../src/tools/builtin/index.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';

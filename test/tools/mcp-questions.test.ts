@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AgentInput } from '../../src/config/agent-input.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { Form, formAnswer, questionOf } from '../../src/tools/mcp/form.ts';
 import { createAsking } from '../../src/tools/mcp/input-required.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';

@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { parseTroupe, type TroupeInput } from '../../src/config/agents-file.ts';
-import { loadAgentsFile } from '../../src/config/load-agents-file.ts';
-import type { TroupeError } from '../../src/errors.ts';
-import { createTroupe } from '../../src/runtime.ts';
+import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
+import { loadAgentsFile } from '../../src/library/config/load-agents-file.ts';
+import type { TroupeError } from '../../src/base/errors.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { tempDir } from '../store/temp-dir.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createLocalJWKSet, exportJWK, jwtVerify } from 'jose';
 import { expect, test } from 'vitest';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { type FakeIssuer, startFakeIssuer } from '../support/fake-issuer.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { caller, mcpRoom } from './mcp-stage.ts';

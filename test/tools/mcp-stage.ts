@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { TroupeInput } from '../../src/config/agents-file.ts';
-import type { AgentInput } from '../../src/config/agent-input.ts';
-import type { TroupeOptions } from '../../src/runtime.ts';
-import { createTroupe } from '../../src/runtime.ts';
-import type { Troupe } from '../../src/troupe.ts';
+import type { TroupeInput } from '../../src/library/config/agents-file.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
+import type { TroupeOptions } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/create-troupe.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { tempDir } from '../store/temp-dir.ts';
 

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { HandoffSummary } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';
-import { hideInTools } from '../../src/runtime/secrets.ts';
+import { hideInTools } from '../../src/library/runtime/secrets.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { defineTool, type Tool, type ToolContext } from '../../src/tools/tool.ts';
 

@@ -1,12 +1,12 @@
 import { expectTypeOf } from 'vitest';
 import type * as z from 'zod';
-import type { AccessInput } from '../../src/access/index.ts';
-import type { AccessSettings } from '../../src/access/access-settings.ts';
-import type { AgentDefinition } from '../../src/config/agent-definition.ts';
-import type { AgentInput } from '../../src/config/agent-input.ts';
-import type { TroupeDefinition, TroupeInput } from '../../src/config/agents-file.ts';
-import type { LimitInput, LimitSettings } from '../../src/config/limit-settings.ts';
-import type { ContextInput, ContextSettings } from '../../src/config/context-settings.ts';
+import type { AccessInput } from '../../src/library/access/index.ts';
+import type { AccessSettings } from '../../src/library/access/access-settings.ts';
+import type { AgentDefinition } from '../../src/library/config/agent-definition.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
+import type { TroupeDefinition, TroupeInput } from '../../src/library/config/agents-file.ts';
+import type { LimitInput, LimitSettings } from '../../src/library/config/limit-settings.ts';
+import type { ContextInput, ContextSettings } from '../../src/library/config/context-settings.ts';
 import type { ReplyLimits, ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
 
 /*

@@ -4,7 +4,7 @@ import { FORGERIES } from './forge.ts';
 import { startRelay } from './relay.ts';
 import { type Behaviour, startHostileRelay } from './relay-process.ts';
 import { person } from './sign.ts';
-import { type Clock, systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
 
 const opened: AsyncDisposable[] = [];

@@ -1,14 +1,14 @@
-import { type Clock, systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { Event, EventId, EventOf } from '../../../src/events/index.ts';
-import { TroupeError } from '../../../src/errors.ts';
+import { TroupeError } from '../../../src/base/errors.ts';
 import { type Inbound, openInbound } from '../src/open-inbound.ts';
 import type { Authenticate } from '../src/relay-link.ts';
 import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../src/settings.ts';
-import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
-import type { Troupe } from '../../../src/troupe.ts';
-import type { AgentInput } from '../../../src/config/agent-input.ts';
-import { createTroupe } from '../../../src/runtime.ts';
+import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
+import type { Troupe } from '../../../src/library/troupe.ts';
+import type { AgentInput } from '../../../src/library/config/agent-input.ts';
+import { createTroupe } from '../../../src/library/create-troupe.ts';
 import { type Person, person } from './sign.ts';
 
 export interface Stage extends AsyncDisposable {

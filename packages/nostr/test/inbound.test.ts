@@ -1,9 +1,9 @@
 import { npubEncode } from 'nostr-tools/nip19';
 import { afterEach, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { TroupeError } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { TroupeError } from '../../../src/base/errors.ts';
 import { RelayLink } from '../src/relay-link.ts';
-import { memoryKeyValue } from '../../../src/key-value.ts';
+import { memoryKeyValue } from '../../../src/base/key-value.ts';
 import { CODER, openStage, type Stage, type StageOptions, TESTER } from './inbound-stage.ts';
 import { startRelay } from './relay.ts';
 import type { TestRelay } from './relay-process.ts';

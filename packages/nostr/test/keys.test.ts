@@ -3,10 +3,10 @@ import { decode, npubEncode, nsecEncode } from 'nostr-tools/nip19';
 import { decrypt } from 'nostr-tools/nip49';
 import { generateSecretKey, getPublicKey } from 'nostr-tools/pure';
 import { expect, test } from 'vitest';
-import type { AgentKeys } from '../../../src/integrations/nostr.ts';
+import type { AgentKeys } from '../../../src/library/integrations/nostr.ts';
 import { createAgentKeys } from '../src/agent-keys.ts';
 import { type KeySource, signersFor } from '../src/agent-signers.ts';
-import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
+import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 import { problemOf } from './verify-alone.ts';
 

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
 import { RelayLink } from '../src/relay-link.ts';
 import { FORGERIES } from './forge.ts';

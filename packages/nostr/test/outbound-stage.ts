@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from '../../../src/clock.ts';
-import type { AgentInput } from '../../../src/config/agent-input.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import type { AgentInput } from '../../../src/library/config/agent-input.ts';
 import type { Event, EventId } from '../../../src/events/index.ts';
 import { type AgentSigners, type KeySource, signersFor } from '../src/agent-signers.ts';
 import { createAgentKeys } from '../src/agent-keys.ts';
@@ -9,9 +9,9 @@ import { savePlace, placeOf } from '../src/place.ts';
 import { createPublished, type Published } from '../src/published.ts';
 import { createPublisher } from '../src/publisher.ts';
 import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
-import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
-import { createTroupe } from '../../../src/runtime.ts';
-import type { Troupe } from '../../../src/troupe.ts';
+import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
+import { createTroupe } from '../../../src/library/create-troupe.ts';
+import type { Troupe } from '../../../src/library/troupe.ts';
 import type { TestRelay } from './relay-process.ts';
 import { person } from './sign.ts';
 

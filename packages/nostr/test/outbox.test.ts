@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
+import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';
 import { ANA, openOutbound, sentTo } from './outbound-stage.ts';
 import { startRelay } from './relay.ts';

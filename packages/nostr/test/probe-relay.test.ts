@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/base/clock.ts';
 import { probeRelay } from '../src/probe-relay.ts';
 import { startHostileRelay } from './relay-process.ts';
 

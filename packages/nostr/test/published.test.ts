@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createPublished } from '../src/published.ts';
-import { memoryKeyValue } from '../../../src/key-value.ts';
+import { memoryKeyValue } from '../../../src/base/key-value.ts';
 import { ANA } from './outbound-stage.ts';
 import { problemOf } from './verify-alone.ts';
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { TroupeError } from '../../../src/errors.ts';
+import { TroupeError } from '../../../src/base/errors.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
 import { Receiver, type ReceiverParts } from '../src/receive.ts';
 import type { Thread } from '../src/thread-of.ts';
-import { memoryKeyValue } from '../../../src/key-value.ts';
+import { memoryKeyValue } from '../../../src/base/key-value.ts';
 import { createFakeClock } from '../../../src/testing/index.ts';
-import type { NewMessage } from '../../../src/troupe.ts';
+import type { NewMessage } from '../../../src/library/troupe.ts';
 import { person } from './sign.ts';
 
 const [CODER, ana, ben, eve] = [person(), person(), person(), person()];

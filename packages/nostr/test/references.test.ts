@@ -1,9 +1,9 @@
 import { getPublicKey } from 'nostr-tools/pure';
 import { noteEncode, npubEncode, nprofileEncode } from 'nostr-tools/nip19';
 import { expect, onTestFinished, test } from 'vitest';
-import type { AgentInput } from '../../../src/config/agent-input.ts';
+import type { AgentInput } from '../../../src/library/config/agent-input.ts';
 import { createApp } from '../../../src/http/index.ts';
-import { createTroupe } from '../../../src/runtime.ts';
+import { createTroupe } from '../../../src/library/create-troupe.ts';
 import { nostr } from '../src/index.ts';
 import { agent, KEYS } from './outbound-stage.ts';
 import { person } from './sign.ts';

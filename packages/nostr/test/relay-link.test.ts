@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/base/clock.ts';
 import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { startRelay } from './relay.ts';
 import { type TestRelay, startHostileRelay } from './relay-process.ts';

@@ -1,12 +1,12 @@
 import { inspect } from 'node:util';
 import { getPublicKey, generateSecretKey } from 'nostr-tools/pure';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/base/clock.ts';
 import { createAgentKeys } from '../src/agent-keys.ts';
 import { signersFor } from '../src/agent-signers.ts';
 import { createRemoteSigner } from '../src/remote-signer.ts';
 import type { Signer } from '../src/signer.ts';
-import { memoryKeyValue, type KeyValue } from '../../../src/key-value.ts';
+import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
 import { type Bunker, startBunker } from './bunker.ts';
 import { startRelay } from './relay.ts';
 import type { TestRelay } from './relay-process.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { HighWater } from '../src/high-water.ts';
 import { NostrSettings } from '../src/settings.ts';
-import { memoryKeyValue } from '../../../src/key-value.ts';
+import { memoryKeyValue } from '../../../src/base/key-value.ts';
 
 const problemsOf = (input: unknown) =>
   NostrSettings.safeParse(input).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ??

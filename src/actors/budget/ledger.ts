@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { AgentId, ConversationId, TenantId } from '../../events/index.ts';
-import type { Metrics } from '../../metrics.ts';
+import type { Metrics } from '../../events/metrics.ts';
 import type { Store } from '../../store/store.ts';
 import { Account, add, type Ceiling, fits, NEW_ACCOUNT, holdAmount, settle } from './account.ts';
 import { type Amount, NOTHING } from '../turn/call-cost.ts';

@@ -1,7 +1,7 @@
 import { type Amount, askedAmount, type CallEnd, spent } from '../turn/call-cost.ts';
 import type { Paid, PaidCall } from '../turn/feature-types.ts';
 import type { BudgetLedger, BudgetPlace, BudgetRefusal, BudgetTicket } from './ledger.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
 
 /** Makes a model call if every budget allows it, and counts its cost. If `make` throws, the hold stays: the call may have been paid. */

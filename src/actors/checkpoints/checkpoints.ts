@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import { slicesOf } from '../../slices.ts';
+import type { Clock } from '../../base/clock.ts';
+import { slicesOf } from '../../base/slices.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
 import type { Checkpoints, Loaded, Place } from '../log/checkpoints.ts';
 import { readText, writeText } from './checkpoint-text.ts';

@@ -7,7 +7,7 @@ import { payFor } from '../turn/ask-model.ts';
 import type { SummaryAnswer } from '../turn/feature-types.ts';
 import { takeCall } from '../turn/fail-call.ts';
 import type { TurnRun } from '../turn/turn-run.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** One call of the summariser, without tools. Usage and cost count for the turn. */
 export async function askSummary(

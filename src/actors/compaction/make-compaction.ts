@@ -9,7 +9,7 @@ import {
   summarySteps,
   verifySummary,
 } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import {
   AgentId,
   type CompactionBody,

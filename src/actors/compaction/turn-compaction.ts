@@ -1,9 +1,9 @@
 import { baselineTokens, type CompactionRun, limitIn, roomOf, startRun } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { CompactionNote, CompactionReason, EventKind } from '../../events/index.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { availableIn } from '../turn/model-window.ts';
-import type { Metrics } from '../../metrics.ts';
+import type { Metrics } from '../../events/metrics.ts';
 import { hasStalled, STALLED_AFTER } from '../../context/compaction/strategies.ts';
 
 /** The compaction that a running turn makes. */

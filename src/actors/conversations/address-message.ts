@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type AgentId, type Author, MAX_RECIPIENTS, nearestName } from '../../events/index.ts';
 import type { AgentRegistry } from '../engine/agent-runtime.ts';
 

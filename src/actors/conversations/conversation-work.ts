@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ActorRecord, AgentId, ConversationId } from '../../events/index.ts';
 import { isDue } from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ActorRecord, DelegationOpenedBody } from '../../events/index.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';

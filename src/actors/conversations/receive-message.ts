@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { AgentId, EventDraftOf } from '../../events/index.ts';
 import type { Appended, ConversationKey } from '../../store/store.ts';
 import { appendTrusted, appendLast, type ConversationDeps } from './conversation-deps.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { Author } from '../../events/index.ts';
 
 /** Ids of the people who may address agents and give commands; null: everybody. */

@@ -1,5 +1,5 @@
 import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps, Lifecycle } from '../engine/engine-deps.ts';
 import { atWork, deleteConversation } from './delete-conversation.ts';

@@ -1,4 +1,4 @@
-import { type ErrorCode, TroupeError } from '../../errors.ts';
+import { type ErrorCode, TroupeError } from '../../base/errors.ts';
 import { type ActorAddress, type ActorRecord, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { WakeOutcome } from '../../queue/router.ts';
 import type { ActorPatch } from '../../store/store.ts';

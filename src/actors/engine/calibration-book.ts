@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { Calibration, observe } from '../../context/budget/calibrate.ts';
 import { type ModelFacts, NOTHING_KNOWN, type UsageAnchor } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { AgentId, TenantId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 

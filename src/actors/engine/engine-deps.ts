@@ -1,13 +1,13 @@
 import type { ForTools } from '../calls/for-tools.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ActorAddress, PersonProfile, LiveNote, TenantId } from '../../events/index.ts';
-import type { Logger } from '../../logger.ts';
-import type { Metrics } from '../../metrics.ts';
+import type { Logger } from '../../base/logger.ts';
+import type { Metrics } from '../../events/metrics.ts';
 import type { Admission } from '../../queue/admission.ts';
 import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Router } from '../../queue/router.ts';
 import type { Store } from '../../store/store.ts';
-import type { Tracer } from '../../tracing.ts';
+import type { Tracer } from '../../base/tracing.ts';
 import type { CalibrationBook } from './calibration-book.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
 import type { Trust } from '../conversations/trust.ts';

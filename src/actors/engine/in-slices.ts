@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { Steps } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
-import { slicesOf } from '../../slices.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { slicesOf } from '../../base/slices.ts';
 
 /** Characters per slice: about 10 ms of work, before timers, sockets and other actors are served. */
 const SLICE_CHARS = 32_768;

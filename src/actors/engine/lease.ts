@@ -1,6 +1,6 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ActorRecord, TurnId } from '../../events/index.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ActorPatch, RecordStep, StepEvents, Stepped, Store } from '../../store/store.ts';
 import type { ConversationLog, StepDraft } from '../log/conversation-log.ts';
 import type { Redaction } from '../log/redaction.ts';

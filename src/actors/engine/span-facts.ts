@@ -1,7 +1,7 @@
 import type { AgentProfile } from '../../context/index.ts';
 import type { ActorAddress, PinnedTurn, PromptMessage, ToolCall, TurnId, Usage } from '../../events/index.ts';
 import type { Provider, ResponseName } from '../../providers/provider.ts';
-import type { SpanAttributes } from '../../tracing.ts';
+import type { SpanAttributes } from '../../base/tracing.ts';
 
 /** The ids of a span: those of the log and the page. */
 export interface SpanPlace extends ActorAddress {

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import { toTroupeError, TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { toTroupeError, TroupeError } from '../../base/errors.ts';
 import { eventText } from '../../context/index.ts';
 import {
   type ActorAddress,
@@ -9,7 +9,7 @@ import {
   type TenantId,
 } from '../../events/index.ts';
 import type { Broadcast } from '../../queue/broadcast.ts';
-import type { Metrics } from '../../metrics.ts';
+import type { Metrics } from '../../events/metrics.ts';
 import type { Router } from '../../queue/router.ts';
 import type {
   Appended,
@@ -24,7 +24,7 @@ import { createLogPages } from './log-pages.ts';
 import type { PageSource } from './read-pages.ts';
 import { createRecentEvents } from './recent-events.ts';
 import type { Redaction } from './redaction.ts';
-import { slicesOf } from '../../slices.ts';
+import { slicesOf } from '../../base/slices.ts';
 import { createRemoteEvents } from './remote-events.ts';
 
 /**

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import { slicesOf } from '../../slices.ts';
+import type { Clock } from '../../base/clock.ts';
+import { slicesOf } from '../../base/slices.ts';
 import type { ConversationKey, LogPage, Store } from '../../store/store.ts';
 import type { PageSource } from './read-pages.ts';
 import type { RecentEvents } from './recent-events.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { createView, foldEvent, foldOrBegin, type View } from '../../context/index.ts';
 import type { ActorAddress, AgentId, Event, EventOf } from '../../events/index.ts';
 import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 
 /**
  * Whether the embedder may be called. After a failure it is not called for `REST_MS`. Of failures in a row only the first

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { answersFirst, fuseRanks } from '../../context/retrieve/hits.ts';
 import type { Hit } from '../../context/retrieve/ranking.ts';
 import { createSearchIndex, type SearchIndex } from '../../context/retrieve/search-index.ts';
@@ -7,8 +7,8 @@ import type { Embedder } from '../../providers/embedder.ts';
 import { createEmbedderWatch, type EmbedderWatch } from './embedder-watch.ts';
 import { memoryText } from '../../context/retrieve/memory-text.ts';
 import { createVectorIndex, type VectorIndex } from '../../context/retrieve/vector-index.ts';
-import { slicesOf } from '../../slices.ts';
-import { type ErrorCode, toTroupeError } from '../../errors.ts';
+import { slicesOf } from '../../base/slices.ts';
+import { type ErrorCode, toTroupeError } from '../../base/errors.ts';
 
 /**
  * Search over events that have left an agent's window. Owns an index per agent and conversation, built from the log at

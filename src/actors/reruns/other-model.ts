@@ -1,5 +1,5 @@
 import { windowOf } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type RerunChange, unknownName } from '../../events/index.ts';
 import { priceOf } from '../../providers/prices.ts';
 import type { AgentRegistry, AgentRuntime } from '../engine/agent-runtime.ts';

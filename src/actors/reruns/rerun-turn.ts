@@ -1,5 +1,5 @@
 import { textsInMode } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import {
   ACTOR_VERSION,
   agentAuthor,

@@ -1,5 +1,5 @@
 import { DEFAULT_TENANT, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ParticipantsCache } from '../conversations/participants-cache.ts';
 import type { Feature } from '../feature.ts';
 import type { Schedule } from '../turn/feature-types.ts';

@@ -10,7 +10,7 @@ import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import { isUnheard } from '../../machines/membership.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import { reachOf } from '../turn/pinned-turn.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ConversationKey } from '../../store/store.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type ActorRecord, type Author, type CommandOf, type Event, runtimeId } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { abortTask, sendOutgoing } from './task-events.ts';

@@ -9,7 +9,7 @@ import {
 import { isTaskOpen, type TaskBook } from '../../machines/task-book.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
 import { endId } from './task-events.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { LiveActor } from '../engine/registry.ts';
 import type { TurnRun } from '../turn/turn-run.ts';

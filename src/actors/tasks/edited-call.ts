@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type AgentId, type ApprovalRequestedBody, isExactInteger, parseExact } from '../../events/index.ts';
 import { checkInTime } from '../../tools/check-in-time.ts';
 import { firstProblems } from '../../tools/schema.ts';

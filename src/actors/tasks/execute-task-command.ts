@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { Author, Command, CommandOf, Event, TaskCommand } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { type CancelDeps, cancelTaskBy } from './cancel-task.ts';

@@ -18,7 +18,7 @@ import {
 } from './call-effects.ts';
 import { abortTask, openedId, opening, taskIdOf, threadOf } from './task-events.ts';
 import { descentOf, guardOf, guardTree, openingPart } from './guard-delegation.ts';
-import { toTroupeError } from '../../errors.ts';
+import { toTroupeError } from '../../base/errors.ts';
 
 /**
  * Delegates a task: recorded in this log, opened in a thread, ended at its deadline at the latest. The thread is a separate

@@ -1,4 +1,4 @@
-import { type ErrorCode, TroupeError } from '../../errors.ts';
+import { type ErrorCode, TroupeError } from '../../base/errors.ts';
 import {
   type Author,
   type ConversationId,

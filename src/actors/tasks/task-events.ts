@@ -12,8 +12,8 @@ import {
 import type { Task } from '../../machines/task-book.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { capped, hashText } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
-import type { Metrics } from '../../metrics.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { Metrics } from '../../events/metrics.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
 
 /** A task has one end: the id is fixed, so the first writer ends it. */

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type ConversationId, type EventId, parseTurnId, type TenantId } from '../../events/index.ts';
-import { slicesOf } from '../../slices.ts';
+import { slicesOf } from '../../base/slices.ts';
 import type { Store } from '../../store/store.ts';
 import { createEntries } from '../engine/shared-entries.ts';
 import { endId } from './task-events.ts';

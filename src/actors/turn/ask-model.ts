@@ -1,5 +1,5 @@
 import { addUsage, type PromptRecord, type Reasoning, type ToolCall } from '../../events/index.ts';
-import type { ErrorCode } from '../../errors.ts';
+import type { ErrorCode } from '../../base/errors.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
 import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { baselineBody, baselineDrift, type BaselineText, textsInMode } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import {
   type ActorAddress,
   agentAuthor,

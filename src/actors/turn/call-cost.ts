@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import type { ErrorCode } from '../../errors.ts';
+import type { ErrorCode } from '../../base/errors.ts';
 import { NO_USAGE, type Usage, type TenantId } from '../../events/index.ts';
 import { costOf, type ModelPrice } from '../../providers/prices.ts';
-import type { Metrics } from '../../metrics.ts';
+import type { Metrics } from '../../events/metrics.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 
 const Count = z.int().nonnegative();

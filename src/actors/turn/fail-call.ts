@@ -1,6 +1,6 @@
 import { tellAway } from './silent-server.ts';
 import { limitIn } from '../../context/index.ts';
-import { policyOf, TroupeError } from '../../errors.ts';
+import { policyOf, TroupeError } from '../../base/errors.ts';
 import { backoffMs } from '../../providers/backoff.ts';
 import type { ModelFailure } from '../../providers/provider.ts';
 import { policyFor } from './model-window.ts';

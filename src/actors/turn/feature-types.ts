@@ -8,7 +8,7 @@ import type {
   ToolCall,
   ToolOutcome,
 } from '../../events/index.ts';
-import type { ErrorCode } from '../../errors.ts';
+import type { ErrorCode } from '../../base/errors.ts';
 import type { ModelEvent, ResponseName } from '../../providers/provider.ts';
 import type { ModelPrice } from '../../providers/prices.ts';
 import type { Amount, AskedCall } from './call-cost.ts';

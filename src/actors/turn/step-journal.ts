@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { TenantId, TurnId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 import { redactAnswer } from './redact-turn.ts';

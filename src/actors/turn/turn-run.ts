@@ -29,7 +29,7 @@ import {
   type TurnId,
   type Usage,
 } from '../../events/index.ts';
-import type { ErrorCode } from '../../errors.ts';
+import type { ErrorCode } from '../../base/errors.ts';
 import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../../providers/provider.ts';
 import type { ActorPatch, ConversationKey } from '../../store/store.ts';

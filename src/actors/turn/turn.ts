@@ -8,7 +8,7 @@ import {
   leastEstimate,
   MAX_REQUEST_BYTES,
 } from '../../context/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import {
   ACTOR_VERSION,
   type ActorRecord,

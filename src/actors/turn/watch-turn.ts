@@ -10,9 +10,9 @@ import {
   MAX_TIMED_PARTS,
   TimedPart,
 } from '../../events/index.ts';
-import type { LogIds } from '../../logger.ts';
+import type { LogIds } from '../../base/logger.ts';
 import type { EffectName } from '../../machines/agent-lifecycle.ts';
-import type { TurnPart } from '../../metrics.ts';
+import type { TurnPart } from '../../events/metrics.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';
 import type { AgentRuntime } from '../engine/agent-runtime.ts';
 import type { LiveActor } from '../engine/registry.ts';
@@ -26,8 +26,8 @@ import {
   turnAttributes,
 } from '../engine/span-facts.ts';
 import type { AgentProfile } from '../../context/index.ts';
-import { toTroupeError } from '../../errors.ts';
-import type { Span } from '../../tracing.ts';
+import { toTroupeError } from '../../base/errors.ts';
+import type { Span } from '../../base/tracing.ts';
 
 /**
  * Reports a turn to operators as metrics, spans and log lines, and times its parts. The turn never depends on it. Without

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type Author, type CommandOf, type Event, runFactId } from '../../events/index.ts';
 import { activeRuns, type Run } from '../../machines/run-book.ts';
 import { isHere, type Participants } from '../../machines/participants.ts';

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { Author } from '../../events/index.ts';
 
 /** The author of a message: the name from `--as`, else the user of this machine. */

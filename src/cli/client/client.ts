@@ -1,11 +1,11 @@
 import type { Inbox } from '../../http/inbox.ts';
-import type { NostrStatus } from '../../integrations/nostr.ts';
-import type { IssuedKey, KeyInfo, NewKey } from '../../access/index.ts';
+import type { NostrStatus } from '../../library/integrations/nostr.ts';
+import type { IssuedKey, KeyInfo, NewKey } from '../../library/access/index.ts';
 import type { RemoteNote } from '../../http/client.ts';
 import type { Author, Command, Event } from '../../events/index.ts';
 import type { ImportReport } from '../../import/index.ts';
-import type { NewWebhook } from '../../integrations/webhook.ts';
-import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../integrations/webhook-book.ts';
+import type { NewWebhook } from '../../library/integrations/webhook.ts';
+import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../library/integrations/webhook-book.ts';
 import type {
   ActorStatus,
   ConversationInfo,
@@ -27,7 +27,7 @@ import type {
   TurnComparison,
   TurnTrace,
   Troupe,
-} from '../../troupe.ts';
+} from '../../library/troupe.ts';
 
 /** `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. `reset`: the conversation was begun anew. */
 export type WatchFrame =

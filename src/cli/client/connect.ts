@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { lockDataDir } from '../../store/sqlite/data-lock.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import type { Client } from './client.ts';
 import { findAgents, recallAgents } from './find-agents.ts';
 import { readWord } from '../process/read-word.ts';
@@ -84,7 +84,7 @@ export async function openTroupe(
   const found = needs === 'data' ? null : ((await findAgents(agents)) ?? (await recallAgents(dir)));
   const mayBeEmpty = needs === 'data' || needs === 'names';
   if (!found && !mayBeEmpty) throw noAgents();
-  const { createTroupe } = await import('../../runtime.ts');
+  const { createTroupe } = await import('../../library/create-troupe.ts');
   return createTroupe(found?.definition ?? { agents: [] }, {
     data: dir,
     work: needs === 'work',

@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import type { Inbox } from '../../http/inbox.ts';
 
 /** Longest wait of a command for the conversations that are not counted yet, and between two looks, ms. */

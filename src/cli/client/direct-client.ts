@@ -1,11 +1,11 @@
-import { systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import { systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ConversationId } from '../../events/index.ts';
-import { followAll, followConversation } from '../../asking/follow.ts';
-import type { Troupe } from '../../troupe.ts';
+import { followAll, followConversation } from '../../library/asking/follow.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
 import { countedInbox } from './counted-inbox.ts';
-import { headOf } from '../../asking/head-of.ts';
+import { headOf } from '../../library/asking/head-of.ts';
 
 async function directInbox(troupe: Troupe, limit: number) {
   const { createInboxKeeper, readInbox } = await import('../../http/inbox.ts');

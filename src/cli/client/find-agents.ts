@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { TroupeInput } from '../../config/agents-file.ts';
-import type { ImportModule } from '../../config/load-agents-file.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
+import type { ImportModule } from '../../library/config/load-agents-file.ts';
 
 /** A definition and its source; `file` is null for the demo company. */
 export interface FoundAgents {
@@ -19,7 +19,7 @@ export async function findAgents(
   const path = file ?? NAMES.find((name) => existsSync(name));
   if (path === undefined) return null;
   // Checking a file loads the whole context module, which most commands do not need.
-  const { loadAgentsFile } = await import('../../config/load-agents-file.ts');
+  const { loadAgentsFile } = await import('../../library/config/load-agents-file.ts');
   return { definition: await loadAgentsFile(path, importModule), file: resolve(path) };
 }
 

@@ -1,9 +1,9 @@
 import type { Author } from '../../events/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { createClient, type StreamFrame } from '../../http/client.ts';
 import { authorNamed } from './author-named.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
-import { headOf } from '../../asking/head-of.ts';
+import { headOf } from '../../library/asking/head-of.ts';
 import { countedInbox } from './counted-inbox.ts';
 
 /** A troupe at a URL. Answers are not validated: the server is our own. */

@@ -1,8 +1,8 @@
 import { undefinedActors } from '../../actors/engine/undefined-agents.ts';
-import type { TroupeInput } from '../../config/agents-file.ts';
-import { templateOf } from '../../config/coordination-settings.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
+import { templateOf } from '../../library/config/coordination-settings.ts';
 import type { ActorAddress } from '../../events/index.ts';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import { openOwnStore } from './verify-source.ts';
 
 /** The actors with work in a database, or in a data directory that no process has open, which the definition does not name. */

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { ConversationId, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
-import { createTenants } from '../../facade/credentials.ts';
-import { loadDatabase, needOf } from '../../runtime/open-database.ts';
-import { keyValueOf } from '../../runtime/services.ts';
+import { createTenants } from '../../library/facade/credentials.ts';
+import { loadDatabase, needOf } from '../../library/runtime/open-database.ts';
+import { keyValueOf } from '../../library/runtime/services.ts';
 import { createStore } from '../../store/create-store.ts';
 import type { ConversationPlace } from '../../store/driver.ts';
 import { lockDataDir } from '../../store/sqlite/data-lock.ts';

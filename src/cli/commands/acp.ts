@@ -1,7 +1,7 @@
 import { Readable, Writable } from 'node:stream';
-import { systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
-import { ACP, loadWith } from '../../optional-packages.ts';
+import { systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { ACP, loadWith } from '../../base/optional-packages.ts';
 import { authorNamed } from '../client/author-named.ts';
 import { type ClientOptions, openTroupe, placeOf } from '../client/connect.ts';
 import { onInterrupt } from '../process/interrupt.ts';

@@ -13,12 +13,12 @@ import { type ClientOptions, connect } from '../client/connect.ts';
 import { onInterrupt } from '../process/interrupt.ts';
 import { showAccepted, waitForAnswers } from './wait-for-answers.ts';
 import { text as readText } from 'node:stream/consumers';
-import { TroupeError } from '../../errors.ts';
-import type { NewAttachment, NewMessage } from '../../troupe.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { NewAttachment, NewMessage } from '../../library/troupe.ts';
 import { authorNamed } from '../client/author-named.ts';
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
-import { readImageHeader } from '../../facade/image-header.ts';
+import { readImageHeader } from '../../library/facade/image-header.ts';
 
 interface ActOptions extends ClientOptions {
   as?: string;

@@ -1,14 +1,19 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { systemClock } from '../../clock.ts';
-import { toTroupeError, TroupeError } from '../../errors.ts';
-import { DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, loadWith, POSTGRES_ALONE } from '../../optional-packages.ts';
+import { systemClock } from '../../base/clock.ts';
+import { toTroupeError, TroupeError } from '../../base/errors.ts';
+import {
+  DISTRIBUTED,
+  DISTRIBUTED_ON_POSTGRES,
+  loadWith,
+  POSTGRES_ALONE,
+} from '../../base/optional-packages.ts';
 import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
 import { findPeer, PROGRAMS } from '../../providers/cli/find-peer.ts';
 import { databaseIn } from '../process/service-urls.ts';
-import { nodeProblem } from '../../node-version.ts';
+import { nodeProblem } from '../../base/node-version.ts';
 
 interface CheckOptions {
   file: string | undefined;
@@ -60,7 +65,7 @@ async function checkAgents(
 /** The directories of instruction files that the agents file names. */
 async function checkWorkspaces(found: FoundAgents | null): Promise<Check[]> {
   if (!found || !isNamed(found, 'workspace')) return [];
-  const { workspaceProblems } = await import('../../config/instruction-files.ts');
+  const { workspaceProblems } = await import('../../library/config/instruction-files.ts');
   const problems = await workspaceProblems(found.definition);
   return directoryChecks('workspace', problems, 'instruction files can be read');
 }
@@ -68,7 +73,7 @@ async function checkWorkspaces(found: FoundAgents | null): Promise<Check[]> {
 /** The directories of skills that the agents file names. */
 async function checkSkills(found: FoundAgents | null): Promise<Check[]> {
   if (!found || !isNamed(found, 'skills')) return [];
-  const { skillProblems } = await import('../../config/skills.ts');
+  const { skillProblems } = await import('../../library/config/skills.ts');
   return directoryChecks('skills', await skillProblems(found.definition), 'skills can be read');
 }
 

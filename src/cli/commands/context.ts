@@ -1,6 +1,6 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { parseTurnId } from '../../events/index.ts';
-import type { CostOptions, CostReport } from '../../troupe.ts';
+import type { CostOptions, CostReport } from '../../library/troupe.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, number, paint, paragraph, print, printable, printJson, table } from '../render/output.ts';

@@ -11,7 +11,7 @@ import {
 import { authorNamed } from '../client/author-named.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { print, printJson } from '../render/output.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 
 interface SayOptions extends ClientOptions {
   as?: string;

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { relative, resolve } from 'node:path';
-import { toTroupeError } from '../../errors.ts';
+import { toTroupeError } from '../../base/errors.ts';
 import type { HttpServer } from '../../http/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { demoAgents, findAgents, type FoundAgents } from '../client/find-agents.ts';
 import { changesText } from '../process/definition-changes.ts';
 import { readEnvFile } from '../process/env-file.ts';

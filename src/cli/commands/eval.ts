@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { Event } from '../../events/index.ts';
 import { readRun } from '../../evals/read-run.ts';
 import { type RecordedTest, recordTest } from '../../evals/record-test.ts';

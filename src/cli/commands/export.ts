@@ -1,6 +1,6 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, print, printJson } from '../render/output.ts';
 

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ImportNote, ImportReport } from '../../import/index.ts';
-import type { ImportRequest } from '../../troupe.ts';
+import type { ImportRequest } from '../../library/troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, number, paint, print, printable, printJson, table } from '../render/output.ts';
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { mergePackage } from '../init/package-json.ts';
 import { type Choice, type Language, LANGUAGES, packageParts, projectFiles } from '../init/project-files.ts';
 import { TEMPLATE, type TemplateName, TEMPLATES } from '../init/templates.ts';

@@ -1,7 +1,7 @@
-import { systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import { systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { Author, DEFAULT_TENANT } from '../../events/index.ts';
-import type { IssuedKey, KeyInfo, Scope } from '../../access/index.ts';
+import type { IssuedKey, KeyInfo, Scope } from '../../library/access/index.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { paint, print, printable, printHint, printJson, table } from '../render/output.ts';

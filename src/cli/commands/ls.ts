@@ -1,5 +1,5 @@
-import { NEED } from '../../projection/needs.ts';
-import type { StandingState } from '../../projection/standing.ts';
+import { NEED } from '../../library/projection/needs.ts';
+import type { StandingState } from '../../library/projection/standing.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { clip, number, paint, print, printJson, table } from '../render/output.ts';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
-import type { TroupeInput } from '../../config/agents-file.ts';
-import { systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
+import { systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { nearestName } from '../../events/index.ts';
 import {
   type AgentKey,
@@ -11,7 +11,7 @@ import {
   type NostrStatus,
   type RelayAnswer,
   type RelayReport,
-} from '../../integrations/nostr.ts';
+} from '../../library/integrations/nostr.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { findAgents, recallAgents } from '../client/find-agents.ts';
 import { clip, paint, print, printJson, table } from '../render/output.ts';
@@ -142,7 +142,7 @@ async function withKeys(
   const found = (await findAgents(options.agents)) ?? (isDistributed ? null : await recallAgents(dir));
   const definition: TroupeInput = found?.definition ?? { agents: [] };
   if (named !== null && definition.agents.length > 0) requireKnownAgent(named, definition);
-  const { createTroupe } = await import('../../runtime.ts');
+  const { createTroupe } = await import('../../library/create-troupe.ts');
   const where = isDistributed
     ? (await import('../process/service-urls.ts')).readServiceUrls(
         { prefix: 'troupe', ...options },

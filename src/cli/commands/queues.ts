@@ -1,6 +1,6 @@
-import { systemClock } from '../../clock.ts';
-import { ageWords } from '../../inspect/turn-queue.ts';
-import type { ProviderLoad, QueueReport } from '../../troupe.ts';
+import { systemClock } from '../../base/clock.ts';
+import { ageWords } from '../../library/inspect/turn-queue.ts';
+import type { ProviderLoad, QueueReport } from '../../library/troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { onInterrupt } from '../process/interrupt.ts';
 import { number, paint, print, printJson, table } from '../render/output.ts';

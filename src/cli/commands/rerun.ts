@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import {
   type CommandOf,
   type ConversationId,

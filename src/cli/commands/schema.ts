@@ -1,4 +1,4 @@
-import { agentsFileSchema } from '../../config/agents-schema.ts';
+import { agentsFileSchema } from '../../library/config/agents-schema.ts';
 import { print, printJson } from '../render/output.ts';
 
 /** Prints the JSON schema of the agents file. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import type { HttpServer } from '../../http/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
 import { agentNames, type ProcessParts, runProcess } from '../process/run-process.ts';

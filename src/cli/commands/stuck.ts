@@ -1,4 +1,4 @@
-import type { StuckLine, StuckReport } from '../../troupe.ts';
+import type { StuckLine, StuckReport } from '../../library/troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { clip, number, paint, print, printJson } from '../render/output.ts';
 

@@ -1,8 +1,8 @@
-import type { ActorStatus, TaskInfo, ThreadInfo } from '../../troupe.ts';
+import type { ActorStatus, TaskInfo, ThreadInfo } from '../../library/troupe.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { clip, paint, print, printable, printJson, screenWidth } from '../render/output.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { isTaskEnd } from '../../events/index.ts';
 
 interface TasksOptions extends ClientOptions {

@@ -1,4 +1,4 @@
-import type { TurnTrace } from '../../troupe.ts';
+import type { TurnTrace } from '../../library/troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { describeEvent } from '../render/reply-printer.ts';
 import { clip, number, paint, print, printJson, screenWidth, table } from '../render/output.ts';

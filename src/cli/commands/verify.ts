@@ -1,5 +1,5 @@
-import { systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import { systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import type { LogProblem, LogVerification } from '../../store/store.ts';
 import { openVerifySource, type VerifySource } from '../client/verify-source.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Answers, awaitAnswers } from '../../asking/answers.ts';
+import { type Answers, awaitAnswers } from '../../library/asking/answers.ts';
 import type { Event } from '../../events/index.ts';
-import type { ActorStatus } from '../../troupe.ts';
+import type { ActorStatus } from '../../library/troupe.ts';
 import type { Client, Frame } from '../client/client.ts';
 import { openWaits, type Wait, waitText } from './tasks.ts';
 import { errorText, paint, print, printJson } from '../render/output.ts';

@@ -1,8 +1,8 @@
-import { systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import { systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type ConversationId, EVENT_KINDS, type Event, nearestName } from '../../events/index.ts';
-import { matchesRow, type RowFilter } from '../../projection/match-event.ts';
-import { rowOf } from '../../projection/row.ts';
+import { matchesRow, type RowFilter } from '../../library/projection/match-event.ts';
+import { rowOf } from '../../library/projection/row.ts';
 import type { RemoteNote } from '../../http/client.ts';
 import type { Client, WatchFrame } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';

@@ -1,5 +1,5 @@
-import type { WebhookKind } from '../../integrations/webhook.ts';
-import type { IssuedWebhook, WebhookInfo } from '../../integrations/webhook-book.ts';
+import type { WebhookKind } from '../../library/integrations/webhook.ts';
+import type { IssuedWebhook, WebhookInfo } from '../../library/integrations/webhook-book.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { clip, count, paint, print, printable, printHint, printJson, table } from '../render/output.ts';

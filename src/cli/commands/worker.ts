@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { DEFAULT_LIMITS } from '../../actors/engine/engine-deps.ts';
-import { type Clock, systemClock } from '../../clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import type { HttpServer } from '../../http/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
 import { agentNames, AT_FAULT, type ProcessParts, runProcess } from '../process/run-process.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { TroupeInput } from '../../config/agents-file.ts';
-import type { AgentInput } from '../../config/agent-input.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
+import type { AgentInput } from '../../library/config/agent-input.ts';
 import { defineTool } from '../../tools/tool.ts';
 import { CUES } from './demo-story.ts';
 

@@ -1,5 +1,5 @@
 import type { Author } from '../../events/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 
 /**
  * The sample conversation: handoffs, an agent that missed messages, a long tool output that makes a prompt grow, a failed

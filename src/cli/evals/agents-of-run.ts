@@ -1,7 +1,7 @@
-import type { AgentInput } from '../../config/agent-input.ts';
+import type { AgentInput } from '../../library/config/agent-input.ts';
 import { eventOf } from '../../events/index.ts';
 import { readRun } from '../../evals/read-run.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 
 /** Answers nothing: a kept run takes no turns. */
 const SILENT = { rules: [{ reply: 'This run is over.' }] };

@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import { toTroupeError } from '../../errors.ts';
+import { toTroupeError } from '../../base/errors.ts';
 import { readRun } from '../../evals/read-run.ts';
 import { linesOf } from '../../evals/run-lines.ts';
 import type { ScoredRun } from '../../evals/scorecard.ts';

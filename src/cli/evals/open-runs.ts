@@ -2,12 +2,12 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Hono } from 'hono';
-import type { AgentInput } from '../../config/agent-input.ts';
-import { toTroupeError, TroupeError } from '../../errors.ts';
+import type { AgentInput } from '../../library/config/agent-input.ts';
+import { toTroupeError, TroupeError } from '../../base/errors.ts';
 import { createApp } from '../../http/index.ts';
-import { ResourceStack } from '../../resource-stack.ts';
-import { openTroupe, type TroupeOptions } from '../../runtime.ts';
-import type { Troupe } from '../../troupe.ts';
+import { ResourceStack } from '../../base/resource-stack.ts';
+import { openTroupe, type TroupeOptions } from '../../library/create-troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { version } from '../version.ts';
 import { agentsOfRun } from './agents-of-run.ts';
 

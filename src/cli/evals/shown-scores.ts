@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type ComparedScore, compareScores } from '../../evals/compare-scores.ts';
 import { folderOfRun, keptConversations } from '../../evals/kept-runs.ts';
 import { readScorecard, type Scorecard, type ScoredRun, type ScoredScenario } from '../../evals/scorecard.ts';

@@ -1,4 +1,4 @@
-import { ANTHROPIC, installCommand, OPENAI } from '../../optional-packages.ts';
+import { ANTHROPIC, installCommand, OPENAI } from '../../base/optional-packages.ts';
 import { TEMPLATE, type TemplateName } from './templates.ts';
 
 export const LANGUAGES = ['ts', 'json'] as const;

@@ -1,4 +1,4 @@
-import type { TroupeInput } from '../../config/agents-file.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
 import type { ScriptRule } from '../../providers/settings.ts';
 
 export const TEMPLATES = ['agent', 'team'] as const;

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import type { AgentInput } from '../../config/agent-definition.ts';
-import type { TroupeInput } from '../../config/agents-file.ts';
+import type { AgentInput } from '../../library/config/agent-definition.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
 
 /** What a new definition does to the agents of the one before, by id. */
 export interface DefinitionChanges {

@@ -1,7 +1,7 @@
 // By its object: Bun and Deno may lack the export.
 import nodeModule from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { hasHooks, importAsModule, type ImportModule } from '../../config/load-agents-file.ts';
+import { hasHooks, importAsModule, type ImportModule } from '../../library/config/load-agents-file.ts';
 
 /** Marks the modules of one import, because Node keeps every module under its URL for ever. */
 const MARK = 'troupe-reload';

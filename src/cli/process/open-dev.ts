@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import type { Durability } from '../../store/sqlite/sqlite-driver.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { type FoundAgents, rememberAgents } from '../client/find-agents.ts';
 import { version } from '../version.ts';
 import { type OperatorFlags, readOperators } from './operator-flags.ts';
@@ -49,7 +49,7 @@ export async function createDevOpener(options: OpenDevOptions): Promise<DevOpene
     { lockDataDir },
     { writeServerInfo },
   ] = await Promise.all([
-    import('../../runtime.ts'),
+    import('../../library/create-troupe.ts'),
     import('../../http/index.ts'),
     import('../../http/metrics.ts'),
     import('./require-token.ts'),

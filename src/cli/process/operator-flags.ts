@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
-import { TroupeError } from '../../errors.ts';
-import { LOG_LEVELS, type Logger, type LogLevel } from '../../logger.ts';
-import type { TroupeOptions } from '../../runtime.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { LOG_LEVELS, type Logger, type LogLevel } from '../../base/logger.ts';
+import type { TroupeOptions } from '../../library/create-troupe.ts';
 
 export interface OperatorFlags {
   logLevel?: string;
@@ -51,15 +51,15 @@ function readTracing(env: Env): TroupeOptions['tracing'] {
 
 async function openLogger(level: LogLevel, env: Env): Promise<Logger> {
   const [{ createJsonLogger }, { guardLogger }, hide] = await Promise.all([
-    import('../../runtime/json-logger.ts'),
-    import('../../runtime/operators.ts'),
+    import('../../library/runtime/json-logger.ts'),
+    import('../../library/runtime/operators.ts'),
     openHide(env),
   ]);
   return guardLogger(createJsonLogger(level), hide);
 }
 
 async function openHide(env: Env): Promise<(text: string) => string> {
-  const { hideSecrets } = await import('../../runtime/secrets.ts');
+  const { hideSecrets } = await import('../../library/runtime/secrets.ts');
   const secrets = Object.entries(env).flatMap(([name, value]) => (SECRET.test(name) ? [value] : []));
   return hideSecrets(secrets, [env['MONGODB_URL'], env['POSTGRES_URL'], env['REDIS_URL']]);
 }

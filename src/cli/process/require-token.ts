@@ -1,7 +1,7 @@
-import type { AccessInput } from '../../access/index.ts';
-import { TroupeError } from '../../errors.ts';
+import type { AccessInput } from '../../library/access/index.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { isLoopback } from '../../http/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { readWord } from './read-word.ts';
 
 type Env = Record<string, string | undefined>;

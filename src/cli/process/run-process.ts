@@ -1,7 +1,7 @@
-import type { TroupeInput } from '../../config/agents-file.ts';
-import { TroupeError } from '../../errors.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ProcessMetrics } from '../../http/metrics.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { findAgents, type FoundAgents } from '../client/find-agents.ts';
 import { onInterrupt } from './interrupt.ts';
 import { type OperatorFlags, readOperators } from './operator-flags.ts';
@@ -43,7 +43,7 @@ export async function runProcess(
   const found = await requireAgents(file);
   const { onError, ...operators } = await readOperators(options, process.env, 'info');
   const [{ createTroupe }, { createMetrics }] = await Promise.all([
-    import('../../runtime.ts'),
+    import('../../library/create-troupe.ts'),
     import('../../http/metrics.ts'),
   ]);
   const stop = new AbortController();

@@ -1,5 +1,5 @@
-import { TroupeError } from '../../errors.ts';
-import { type DatabaseUrl, databaseOf } from '../../runtime/open-database.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { type DatabaseUrl, databaseOf } from '../../library/runtime/open-database.ts';
 
 /** The servers of the distributed mode: one database, and Redis unless PostgreSQL takes its place. */
 export type ServiceUrls = DatabaseUrl & {

@@ -1,5 +1,5 @@
 import type { RemoteNote } from '../../http/client.ts';
-import { progressInWords } from '../../projection/words.ts';
+import { progressInWords } from '../../library/projection/words.ts';
 
 /** What happens in a turn. */
 export type TurnFrame = Exclude<RemoteNote, { type: 'state' }>;

@@ -1,4 +1,4 @@
-import type { CallPair, ComparedCall, ComparedTurn, TurnComparison } from '../../troupe.ts';
+import type { CallPair, ComparedCall, ComparedTurn, TurnComparison } from '../../library/troupe.ts';
 import { clip, count, isPainted, number, paint, printable, screenWidth, table } from './output.ts';
 
 /** Two turns side by side as text: what they took, their calls, and their words with the differences. */

@@ -1,4 +1,4 @@
-import type { PromptDiff } from '../../troupe.ts';
+import type { PromptDiff } from '../../library/troupe.ts';
 import {
   count,
   cutOff,

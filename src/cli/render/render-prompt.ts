@@ -1,5 +1,5 @@
 import type { LayerName, PromptMessage } from '../../events/index.ts';
-import type { InspectedPrompt, SentPrompt } from '../../troupe.ts';
+import type { InspectedPrompt, SentPrompt } from '../../library/troupe.ts';
 import {
   count,
   cutOff,
@@ -12,7 +12,7 @@ import {
   type Style,
   table,
 } from './output.ts';
-import { ranges } from '../../projection/words.ts';
+import { ranges } from '../../library/projection/words.ts';
 
 const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   system: 'magenta',

@@ -1,7 +1,7 @@
 import { type Event, type EventOf, isAbout, type KindAbout } from '../../events/index.ts';
 import type { Frame } from '../client/client.ts';
 import { paint, print, printable } from './output.ts';
-import { eventInWords } from '../../projection/summarise-event.ts';
+import { eventInWords } from '../../library/projection/summarise-event.ts';
 
 /** Prints replies: on a terminal while they are written, elsewhere when they are complete. */
 export interface ReplyPrinter {

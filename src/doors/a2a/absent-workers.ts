@@ -1,6 +1,6 @@
 import type { Absence } from './task-view.ts';
 import type { TaskProgress } from './task-progress.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 
 const ABSENT = new Set(['paused', 'retired', 'failed']);
 

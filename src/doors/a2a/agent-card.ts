@@ -1,4 +1,4 @@
-import type { AgentInfo } from '../../troupe.ts';
+import type { AgentInfo } from '../../library/troupe.ts';
 import { PROTOCOL_VERSION } from './protocol.ts';
 
 interface CardPlace {

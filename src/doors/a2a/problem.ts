@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 
 /** The errors of the protocol, by the reason that clients are told. */
 const PROBLEMS = {

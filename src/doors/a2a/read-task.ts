@@ -1,12 +1,12 @@
-import { chatChanges } from '../../asking/chat-changes.ts';
-import { storedEvents } from '../../asking/follow.ts';
+import { chatChanges } from '../../library/asking/chat-changes.ts';
+import { storedEvents } from '../../library/asking/follow.ts';
 import { unknownTask } from './task-id.ts';
 import { parseTaskId, type TaskPlace } from './task-id.ts';
 import type { TaskProgress } from './task-progress.ts';
 import { TaskView } from './task-view.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { ConversationId, type Event } from '../../events/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { absentWorkers } from './absent-workers.ts';
 
 /** An agent of a troupe, which has tasks. */

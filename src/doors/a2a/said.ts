@@ -1,6 +1,6 @@
-import type { AttachmentByAddress, NewAttachment } from '../../message.ts';
-import type { TaskInfo } from '../../troupe.ts';
-import type { CommandInput } from '../../troupe.ts';
+import type { AttachmentByAddress, NewAttachment } from '../../library/message.ts';
+import type { TaskInfo } from '../../library/troupe.ts';
+import type { CommandInput } from '../../library/troupe.ts';
 import { a2aError } from './problem.ts';
 import type { GivenMessage, GivenPart } from './requests.ts';
 

@@ -1,5 +1,5 @@
-import { TroupeError } from '../../errors.ts';
-import type { Troupe } from '../../troupe.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import type { StatusUpdate } from './protocol.ts';
 import { findTask, readTask } from './read-task.ts';
 import { taskId } from './task-id.ts';

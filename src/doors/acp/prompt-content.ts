@@ -1,4 +1,4 @@
-import type { NewAttachment } from '../../message.ts';
+import type { NewAttachment } from '../../library/message.ts';
 
 /** A piece of what the user of an editor says, as the protocol has it. */
 export type ContentBlock =

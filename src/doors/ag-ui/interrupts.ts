@@ -1,7 +1,7 @@
-import type { Answer } from '../../asking/answer.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Answer } from '../../library/asking/answer.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { CommandOf } from '../../events/index.ts';
-import type { CommandInput } from '../../troupe.ts';
+import type { CommandInput } from '../../library/troupe.ts';
 import type { AgUiInterrupt } from './protocol.ts';
 import type { Resumption } from './run-input.ts';
 

@@ -1,5 +1,5 @@
 import { type Event, forKind, type KindAbout } from '../../events/index.ts';
-import type { TaskInfo } from '../../troupe.ts';
+import type { TaskInfo } from '../../library/troupe.ts';
 import type { PatchOperation } from './protocol.ts';
 
 type Status = 'idle' | 'queued' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';

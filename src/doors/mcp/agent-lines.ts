@@ -1,4 +1,4 @@
-import type { AgentInfo } from '../../troupe.ts';
+import type { AgentInfo } from '../../library/troupe.ts';
 
 type Described = Pick<AgentInfo, 'id' | 'name' | 'description' | 'capabilities'>;
 

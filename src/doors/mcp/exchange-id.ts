@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { ConversationId } from '../../events/index.ts';
 
 /** A message or a command in the log, and what comes of it. Clients know it as `CONVERSATION:SEQ`. */

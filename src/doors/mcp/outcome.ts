@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { Answer } from '../../asking/answer.ts';
-import type { Concluded } from '../../asking/whole-exchange.ts';
+import type { Answer } from '../../library/asking/answer.ts';
+import type { Concluded } from '../../library/asking/whole-exchange.ts';
 import { type ExchangeId, exchangeId } from './exchange-id.ts';
 
 /** Something that people have to do first. */

@@ -1,5 +1,5 @@
-import type { Answer } from '../../asking/answer.ts';
-import { ERROR_CODES, policyOf } from '../../errors.ts';
+import type { Answer } from '../../library/asking/answer.ts';
+import { ERROR_CODES, policyOf } from '../../base/errors.ts';
 import { type AskedReply, parseExact } from '../../events/index.ts';
 
 export interface ApiError {

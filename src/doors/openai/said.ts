@@ -1,5 +1,5 @@
-import { TroupeError } from '../../errors.ts';
-import type { AttachmentByAddress, NewAttachment } from '../../message.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { AttachmentByAddress, NewAttachment } from '../../library/message.ts';
 
 export type Attached = NewAttachment | AttachmentByAddress;
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { TroupeError } from '../../errors.ts';
-import type { AttachmentByAddress, NewAttachment } from '../../message.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { AttachmentByAddress, NewAttachment } from '../../library/message.ts';
 
 const Id = z.string().min(1).max(256);
 const Part = z.looseObject({

@@ -1,9 +1,9 @@
 import type { Context } from 'hono';
-import { LOCAL } from '../../access/index.ts';
+import { LOCAL } from '../../library/access/index.ts';
 import { agentCard } from '../../doors/a2a/agent-card.ts';
 import { canonicalJson } from '../../events/canonical-json.ts';
-import { TroupeError } from '../../errors.ts';
-import type { AgentInfo, Troupe } from '../../troupe.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { AgentInfo, Troupe } from '../../library/troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import type { RouteServer } from '../route.ts';
 

@@ -1,8 +1,8 @@
-import { storedEvents } from '../../asking/follow.ts';
+import { storedEvents } from '../../library/asking/follow.ts';
 import type { TaskState } from '../../doors/a2a/protocol.ts';
 import { taskId } from '../../doors/a2a/task-id.ts';
 import { isTerminal, TaskProgress } from '../../doors/a2a/task-progress.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { ConversationId } from '../../events/index.ts';
 import { absentWorkers } from '../../doors/a2a/absent-workers.ts';
 import { type Desk, isTaskOf, readThreads } from '../../doors/a2a/read-task.ts';

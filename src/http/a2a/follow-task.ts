@@ -1,13 +1,13 @@
-import type { Answer } from '../../asking/answer.ts';
-import type { ChatChange } from '../../asking/chat-change.ts';
-import { openChat } from '../../asking/chat.ts';
-import { followConversation } from '../../asking/follow.ts';
-import { wholeExchange } from '../../asking/whole-exchange.ts';
-import type { Clock } from '../../clock.ts';
+import type { Answer } from '../../library/asking/answer.ts';
+import type { ChatChange } from '../../library/asking/chat-change.ts';
+import { openChat } from '../../library/asking/chat.ts';
+import { followConversation } from '../../library/asking/follow.ts';
+import { wholeExchange } from '../../library/asking/whole-exchange.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { TaskState, TaskUpdate } from '../../doors/a2a/protocol.ts';
 import { TaskView } from '../../doors/a2a/task-view.ts';
 import type { Event } from '../../events/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { absentWorkers } from '../../doors/a2a/absent-workers.ts';
 import { type Desk, namesIn } from '../../doors/a2a/read-task.ts';
 

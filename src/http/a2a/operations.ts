@@ -12,9 +12,9 @@ import {
   TaskRequest,
 } from '../../doors/a2a/requests.ts';
 import { isAtRest, isTerminal } from '../../doors/a2a/task-progress.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { Event } from '../../events/index.ts';
-import { onAccount } from '../../work.ts';
+import { onAccount } from '../../base/work.ts';
 import type { Caller } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { authorOf } from '../exchange.ts';

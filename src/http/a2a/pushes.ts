@@ -4,7 +4,7 @@ import { findTask } from '../../doors/a2a/read-task.ts';
 import type { PushConfig, PushRequest } from '../../doors/a2a/requests.ts';
 import { taskId } from '../../doors/a2a/task-id.ts';
 import type { Event } from '../../events/index.ts';
-import type { PushedTask } from '../../integrations/task-push.ts';
+import type { PushedTask } from '../../library/integrations/task-push.ts';
 import type { Caller } from '../access/caller.ts';
 
 type Given = Omit<PushConfig, 'taskId'>;

@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import { a2aError } from '../../doors/a2a/problem.ts';
-import { toTroupeError } from '../../errors.ts';
+import { toTroupeError } from '../../base/errors.ts';
 import { readOneMessage } from '../read-json.ts';
 import { Refusal } from '../refusal.ts';
 

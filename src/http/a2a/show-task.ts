@@ -1,7 +1,7 @@
 import type { A2aMessage, A2aPart, A2aTask } from '../../doors/a2a/protocol.ts';
 import type { TaskView } from '../../doors/a2a/task-view.ts';
 import type { Event } from '../../events/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { type EventFile, filesIn } from '../event-files.ts';
 
 interface Shown {

@@ -1,5 +1,5 @@
-import { isGranted } from '../../access/index.ts';
-import type { NewMessage } from '../../troupe.ts';
+import { isGranted } from '../../library/access/index.ts';
+import type { NewMessage } from '../../library/troupe.ts';
 import { checkWords } from '../read-json.ts';
 import { rateLimited } from '../refusal.ts';
 import { checkAuthor } from './author-rule.ts';

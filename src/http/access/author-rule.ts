@@ -1,4 +1,4 @@
-import type { Principal } from '../../access/index.ts';
+import type { Principal } from '../../library/access/index.ts';
 import type { Author } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 

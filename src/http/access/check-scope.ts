@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import { baseRoutePath, matchedRoutes } from 'hono/route';
-import type { Principal, Scope } from '../../access/index.ts';
+import type { Principal, Scope } from '../../library/access/index.ts';
 import { DEFAULT_TENANT } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 import { describedPath } from '../route.ts';

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'hono';
-import { LOCAL, type Principal, SERVER_TOKEN } from '../../access/index.ts';
-import type { Clock } from '../../clock.ts';
-import { KeyedBuckets } from '../../token-bucket.ts';
+import { LOCAL, type Principal, SERVER_TOKEN } from '../../library/access/index.ts';
+import type { Clock } from '../../base/clock.ts';
+import { KeyedBuckets } from '../../base/token-bucket.ts';
 import { rateLimited, Refusal } from '../refusal.ts';
 
 export interface GateOptions {

@@ -1,4 +1,4 @@
-import { covers, type Principal, type Scope } from '../../access/index.ts';
+import { covers, type Principal, type Scope } from '../../library/access/index.ts';
 import type { Author } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 import { isSameAuthor } from './author-rule.ts';

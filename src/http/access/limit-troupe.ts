@@ -1,9 +1,9 @@
-import { covers, isGranted, type Principal } from '../../access/index.ts';
-import { conversationHandle } from '../../conversation-handle.ts';
-import { TroupeError } from '../../errors.ts';
+import { covers, isGranted, type Principal } from '../../library/access/index.ts';
+import { conversationHandle } from '../../library/conversation-handle.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type Note, parseTurnId } from '../../events/index.ts';
-import { messageFrom } from '../../asking/asked.ts';
-import type { Asked, CommandInput, NewMessage, StuckLine, Troupe } from '../../troupe.ts';
+import { messageFrom } from '../../library/asking/asked.ts';
+import type { Asked, CommandInput, NewMessage, StuckLine, Troupe } from '../../library/troupe.ts';
 import { checkAllAuthors, checkAuthor } from './author-rule.ts';
 import { checkScope } from './check-scope.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { RpcRequest } from '../../doors/a2a/requests.ts';
-import type { PublicSigningKey } from '../../access/index.ts';
+import type { PublicSigningKey } from '../../library/access/index.ts';
 import { canonicalJson } from '../../events/canonical-json.ts';
 import { AgentId } from '../../events/index.ts';
 import type { Caller } from '../access/caller.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { Answer } from '../../asking/answer.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Answer } from '../../library/asking/answer.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { typed } from '../answers.ts';
 import { holdPlace } from '../open-stream.ts';
 import { defineRoute } from '../route.ts';

@@ -1,14 +1,14 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { isGranted } from '../../access/index.ts';
+import { isGranted } from '../../library/access/index.ts';
 import { readAskedKey } from '../../doors/ui-stream/asked-key.ts';
 import { askedIn, type UiAsked, UiChatRequest, type UiDecision } from '../../doors/ui-stream/chat-request.ts';
 import type { UiChunk } from '../../doors/ui-stream/chunk.ts';
 import { startOf, type UiMessage } from '../../doors/ui-stream/ui-message.ts';
 import { UiWriter } from '../../doors/ui-stream/ui-writer.ts';
-import { toTroupeError, TroupeError } from '../../errors.ts';
+import { toTroupeError, TroupeError } from '../../base/errors.ts';
 import type { ConversationId, Event } from '../../events/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';

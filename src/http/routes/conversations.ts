@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { isGranted } from '../../access/index.ts';
+import { isGranted } from '../../library/access/index.ts';
 import { Author, Command } from '../../events/index.ts';
-import type { ActorStatus, ConversationList, CostReport, NewMessage, Troupe } from '../../troupe.ts';
+import type { ActorStatus, ConversationList, CostReport, NewMessage, Troupe } from '../../library/troupe.ts';
 import { admitMessage } from '../access/admit-message.ts';
 import { withAuthor } from '../access/author-rule.ts';
 import { checkScope } from '../access/check-scope.ts';

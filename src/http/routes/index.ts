@@ -1,4 +1,4 @@
-import type { Scope } from '../../access/index.ts';
+import type { Scope } from '../../library/access/index.ts';
 import { type Route, routeName } from '../route.ts';
 import { a2aRoutes } from './a2a.ts';
 import { agUiRoutes } from './ag-ui.ts';

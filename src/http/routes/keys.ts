@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { type KeyBook, type KeyInfo, NewKey, type Principal, RotateKey } from '../../access/index.ts';
+import { type KeyBook, type KeyInfo, NewKey, type Principal, RotateKey } from '../../library/access/index.ts';
 import { DEFAULT_TENANT, TenantId } from '../../events/index.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import { checkReach, sees, tenantFor } from '../access/key-rules.ts';
 import { CallerAnswer, IssuedKeyAnswer, KeyAnswer } from '../answers.ts';
 import { Refusal } from '../refusal.ts';

@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { ChatRequest, formatOfChat, heardInChat } from '../../doors/openai/chat-request.ts';
 import {
   completion,
@@ -17,7 +17,7 @@ import {
 } from '../../doors/openai/response-request.ts';
 import { responseWriter } from '../../doors/openai/response.ts';
 import { invalid } from '../../doors/openai/said.ts';
-import type { Troupe } from '../../troupe.ts';
+import type { Troupe } from '../../library/troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { answerAs, type AnswerPlace, type AnswerWriter, ROUTED } from '../openai-exchange.ts';
 import { inputItems, toldResponse } from '../openai-response.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Principal } from '../../access/index.ts';
+import type { Principal } from '../../library/access/index.ts';
 import { PersonProfile } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 import { SMALL_BODY_BYTES } from '../read-json.ts';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { ConversationId } from '../../events/index.ts';
-import { CHARTS } from '../../projection/charts.ts';
-import type { AgentInfo, BudgetLine, StuckReport, Troupe } from '../../troupe.ts';
+import { CHARTS } from '../../library/projection/charts.ts';
+import type { AgentInfo, BudgetLine, StuckReport, Troupe } from '../../library/troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { isServerAdmin } from '../access/check-scope.ts';
 import { QueuesAnswer, ReadinessAnswer, typed } from '../answers.ts';

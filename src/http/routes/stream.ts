@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { isGranted, isThreadOf } from '../../access/index.ts';
-import { TroupeError } from '../../errors.ts';
+import { isGranted, isThreadOf } from '../../library/access/index.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { ConversationId, type Event, type LiveNote, type Note } from '../../events/index.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';
 import {
@@ -9,8 +9,8 @@ import {
   followConversation,
   type FollowOptions,
   type Frame,
-} from '../../asking/follow.ts';
-import { headOf } from '../../asking/head-of.ts';
+} from '../../library/asking/follow.ts';
+import { headOf } from '../../library/asking/head-of.ts';
 import { openStream } from '../open-stream.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput, Seq } from '../schemas.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { PromptDiff, TurnComparison, TurnTrace } from '../../troupe.ts';
+import type { PromptDiff, TurnComparison, TurnTrace } from '../../library/troupe.ts';
 import { answerPage } from '../answer-page.ts';
 import { type Part, SentPromptAnswer, typed } from '../answers.ts';
 import { defineRoute } from '../route.ts';

@@ -1,13 +1,13 @@
 import * as z from 'zod';
-import type { Principal } from '../../access/index.ts';
+import type { Principal } from '../../library/access/index.ts';
 import { DEFAULT_TENANT } from '../../events/index.ts';
-import { NewWebhook } from '../../integrations/webhook.ts';
+import { NewWebhook } from '../../library/integrations/webhook.ts';
 import type {
   IssuedWebhook,
   WebhookBook,
   WebhookInfo,
   WebhookTest,
-} from '../../integrations/webhook-book.ts';
+} from '../../library/integrations/webhook-book.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { checkConversations, sees, tenantFor } from '../access/key-rules.ts';
 import { typed } from '../answers.ts';

@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import {
   type ModelEvent,

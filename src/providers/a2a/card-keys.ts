@@ -1,6 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto';
 import * as z from 'zod';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { canonicalJson } from '../../events/canonical-json.ts';
 
 /** A public key as a JSON Web Key. */

@@ -1,6 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import * as z from 'zod';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { VendorFetch } from '../vendor-fetch.ts';
 import { type CardKey, verifyCard } from './card-keys.ts';
 import { Card, RpcAnswer } from './wire.ts';

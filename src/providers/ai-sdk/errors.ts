@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 
 /** Errors of the AI SDK itself, by their names. Errors of calls have a status instead. */
 const STATUS: Readonly<Record<string, number>> = {

@@ -1,4 +1,4 @@
-import { ANTHROPIC, isFound, loadWith } from '../../optional-packages.ts';
+import { ANTHROPIC, isFound, loadWith } from '../../base/optional-packages.ts';
 
 /** Anthropic's SDK. Throws `package_missing`. */
 export async function loadAnthropicSdk() {

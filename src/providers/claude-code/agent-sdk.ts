@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import type { SpawnOptions } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type Anthropic from '@anthropic-ai/sdk';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { findPeer } from '../cli/find-peer.ts';
 import type { PromptBlock } from './prompt-blocks.ts';
 

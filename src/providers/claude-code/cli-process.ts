@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Transform } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { TroupeError } from '../../errors.ts';
-import { Cutter } from '../../net/cutter.ts';
-import { signalGroup } from '../../process-group.ts';
+import type { TroupeError } from '../../base/errors.ts';
+import { Cutter } from '../../base/net/cutter.ts';
+import { signalGroup } from '../../base/process-group.ts';
 import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { AgentSdk, SdkChild, SdkMessage, SdkSpawn, SdkUserMessage } from './agent-sdk.ts';
 import type { PromptBlock } from './prompt-blocks.ts';

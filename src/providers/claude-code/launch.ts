@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { makePrivateDir } from '../../private-files.ts';
+import { makePrivateDir } from '../../base/private-files.ts';
 import type { ModelRequest, SessionMark } from '../provider.ts';
 import { TOOL_PREFIX } from './tool-server.ts';
 

@@ -1,5 +1,5 @@
 import type { AgentSdk } from './agent-sdk.ts';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ReplyLimits } from '../reply-limits.ts';
 import { type CliProcess, startProcess } from './cli-process.ts';
 import { type ClaudeCodeSettings, type Launch, launchOptions, type SessionStart } from './launch.ts';

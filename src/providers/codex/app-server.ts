@@ -1,9 +1,9 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
-import { Cutter } from '../../net/cutter.ts';
-import { signalGroup } from '../../process-group.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { Cutter } from '../../base/net/cutter.ts';
+import { signalGroup } from '../../base/process-group.ts';
 import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { Codex } from './config.ts';
 import { JsonRpc, type RpcPeer } from './json-rpc.ts';

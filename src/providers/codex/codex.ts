@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { type Clock, systemClock } from '../../clock.ts';
-import { makePrivateDir } from '../../private-files.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { makePrivateDir } from '../../base/private-files.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, WITH_SESSIONS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 
 /** Handles what the other side sends. */
 export interface RpcPeer {

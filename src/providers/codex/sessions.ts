@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ToolSpec } from '../../events/index.ts';
 import type { StreamWatch } from '../guard-stream.ts';
 import type { ModelEvent, ModelRequest, SessionChange, SessionMark } from '../provider.ts';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { PromptMessage } from '../../events/index.ts';
 import { flattenMessages } from '../cli/flatten-messages.ts';
 import { shownImages } from '../call-text.ts';

@@ -1,6 +1,6 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { PromptMessage, ToolCall } from '../../events/index.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ModelEvent, ModelFailure } from '../provider.ts';
 import { type ReplyLimits, replyTooLong } from '../reply-limits.ts';
 import type { AppServer, ToolAnswer } from './app-server.ts';

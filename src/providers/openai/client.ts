@@ -1,5 +1,5 @@
 import type OpenAI from 'openai';
-import { isFound, loadWith, OPENAI } from '../../optional-packages.ts';
+import { isFound, loadWith, OPENAI } from '../../base/optional-packages.ts';
 import { readEventStream } from '../event-stream.ts';
 import type { ReplyLimits } from '../reply-limits.ts';
 import { foreignHeaders, vendorFetch } from '../vendor-fetch.ts';

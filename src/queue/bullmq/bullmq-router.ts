@@ -1,5 +1,5 @@
 import type { RedisClient } from '../redis/connect-redis.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { StorePace } from '../fair-share.ts';
 import { limitWarnings } from '../outage.ts';
 import type { RouterObserver } from '../router-observer.ts';

@@ -1,5 +1,5 @@
 import { luaScript, type RedisClient } from '../redis/connect-redis.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ActorAddress, TenantId } from '../../events/index.ts';
 import { familyOf } from '../fair-queue.ts';
 

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { primariesOf, type RedisClient } from '../redis/connect-redis.ts';
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { guardScripts, QUEUE_KEYS } from './guard-scripts.ts';
 import { bracedPrefix, QUEUE_NAME } from './wake-queue.ts';
 

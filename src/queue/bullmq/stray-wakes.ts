@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ActorAddress } from '../../events/index.ts';
 
 interface StrayWakesDeps {

@@ -1,6 +1,6 @@
 import { type Job, Queue } from 'bullmq';
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { ActorAddress, addressKey, type TenantId } from '../../events/index.ts';
 import { CONNECT_TIMEOUT_MS, isReady, readyWithin, type RedisClient } from '../redis/connect-redis.ts';
 import type { QueueDepth, WaitingWake } from '../router.ts';

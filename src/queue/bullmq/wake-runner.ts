@@ -1,5 +1,5 @@
 import { DelayedError, type Job, WaitingError } from 'bullmq';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { type ActorAddress, addressKey } from '../../events/index.ts';
 import { createFairShare, type FairShare, type StorePace } from '../fair-share.ts';
 import type { RouterObserver } from '../router-observer.ts';

@@ -2,7 +2,7 @@ import { type Job, Worker } from 'bullmq';
 import { Cluster } from 'ioredis';
 import { afterMs, endConnection, type RedisClient } from '../redis/connect-redis.ts';
 import { bracedPrefix, isDecodeError, QUEUE_NAME } from './wake-queue.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /**
  * One BullMQ worker with its two connections.

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ActorAddress } from '../../events/index.ts';
 import type { StorePace } from '../fair-share.ts';
 import { createOutage, limitWarnings, type Warn } from '../outage.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { type ActorAddress, addressKey, type TenantId } from '../../events/index.ts';
 import { createBatches } from './batches.ts';
 import type { WakeTable } from './wake-table.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { addressKey } from '../../events/index.ts';
 import { createFairShare, type StorePace } from '../fair-share.ts';
 import type { Outage } from '../outage.ts';

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { openRedis, reason, type RedisClient } from './connect-redis.ts';
 import type { Warn } from '../outage.ts';
 import { parseRedisUrl, redisAddress, type RedisPlace } from './redis-url.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { AppendOutcome, EventRow, NewEventRow } from '../driver.ts';
 import { chainRows } from '../integrity.ts';
 import type { EventDocuments, LogEnd, LogKey } from './documents.ts';

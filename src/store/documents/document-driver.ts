@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { newActorRow } from '../actor-row.ts';
 import { deleteInOrder, untilFewer } from '../delete-conversation.ts';
 import type {

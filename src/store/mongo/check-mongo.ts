@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Db, MongoServerError } from 'mongodb';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import { connect, createMongoClient, placeOf } from './connect-mongo.ts';
 import { mongoError } from './mongo-error.ts';
 import { COLLECTIONS, EXPIRY } from './mongo-schema.ts';

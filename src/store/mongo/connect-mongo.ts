@@ -7,8 +7,8 @@ import {
   type ReadConcernLevel,
 } from 'mongodb';
 import { createBackground, mongoError, type MongoPlace, urlError } from './mongo-error.ts';
-import { type Clock, systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { createDocumentDriver, type DocumentDriver } from '../documents/document-driver.ts';
 import { wrapMethods } from '../wrap-methods.ts';
 import { COLLECTIONS, prepareDatabase } from './mongo-schema.ts';

@@ -1,5 +1,5 @@
 import type { Collection, Filter, UpdateFilter } from 'mongodb';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { ActorKey, ActorRow } from '../driver.ts';
 import type { ActorCondition, ActorDocuments, DocumentChange, LogKey } from '../documents/documents.ts';
 import type { ActorDoc } from './actor-doc.ts';

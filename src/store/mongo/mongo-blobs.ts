@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import { Binary, type Collection, type Filter, type OptionalUnlessRequiredId } from 'mongodb';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { LogKey } from '../documents/documents.ts';
 import type { ConversationPlace, ConversationsQuery } from '../driver.ts';
 import type { NewStanding } from '../standings.ts';

@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb';
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import type { EntryKey, KeyRange, Namespace } from '../driver.ts';
 import type { EntryDocuments } from '../documents/documents.ts';
 import { type BlobRef, type Blobs, insertDoc, removeDocs, type StoredText, toStored } from './mongo-blobs.ts';

@@ -7,7 +7,7 @@ import {
   MongoServerError,
   MongoServerSelectionError,
 } from 'mongodb';
-import { type ErrorCode, TroupeError } from '../../errors.ts';
+import { type ErrorCode, TroupeError } from '../../base/errors.ts';
 
 /** Names the server in errors, instead of the url with its password. */
 export interface MongoPlace {

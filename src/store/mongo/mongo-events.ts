@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb';
 import { MongoBulkWriteError, MongoServerError } from 'mongodb';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import {
   byPlace,
   type ConversationPage,

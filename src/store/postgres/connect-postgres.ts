@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { type Clock, systemClock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { createDocumentDriver, type DocumentDriver } from '../documents/document-driver.ts';
 import type { Documents } from '../documents/documents.ts';
 import { wrapMethods } from '../wrap-methods.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type ErrorCode, TroupeError } from '../../errors.ts';
+import { type ErrorCode, TroupeError } from '../../base/errors.ts';
 
 /** Names the server in errors, instead of the url with its password. */
 export interface PostgresPlace {

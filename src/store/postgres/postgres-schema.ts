@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { inTransaction, type Queries } from './database.ts';
 import type { PostgresPlace } from './postgres-error.ts';
 

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { TroupeError } from '../../errors.ts';
+import type { TroupeError } from '../../base/errors.ts';
 import { targetOf } from './connect-postgres.ts';
 import { type Database, openDatabase, TYPES } from './database.ts';
 import { postgresError } from './postgres-error.ts';

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { allRows, type Database, getRow, openDatabase } from './database.ts';
 import { checkMark, markPath, readMark } from './log-mark.ts';
 import { refuseForeign } from './schema.ts';

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { TroupeError } from '../../errors.ts';
-import { closeToOthers, makePrivateDir } from '../../private-files.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { closeToOthers, makePrivateDir } from '../../base/private-files.ts';
 import { type Database, openDatabase, prepareFile, rollback } from './database.ts';
 import { readServerInfo, removeServerInfo } from './server-info.ts';
 import { sqliteError } from './sqlite-error.ts';

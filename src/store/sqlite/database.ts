@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { makePrivateFile } from '../../private-files.ts';
+import { makePrivateFile } from '../../base/private-files.ts';
 import { sqliteError } from './sqlite-error.ts';
 
 /** Only this module imports `node:sqlite`, whose names a later Node may change. */

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { TroupeError } from '../../errors.ts';
-import { makePrivateFile } from '../../private-files.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { makePrivateFile } from '../../base/private-files.ts';
 import { type Database, getRow } from './database.ts';
 import { hasTables } from './schema.ts';
 

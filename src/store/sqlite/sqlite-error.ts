@@ -1,4 +1,4 @@
-import { type ErrorCode, TroupeError } from '../../errors.ts';
+import { type ErrorCode, TroupeError } from '../../base/errors.ts';
 
 /** Primary result codes of SQLite (https://sqlite.org/rescode.html) and their meaning for Troupe. */
 const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type Database, getRow, rollback } from './database.ts';
 import { sqliteError } from './sqlite-error.ts';
 import { Worker } from 'node:worker_threads';

@@ -4,8 +4,8 @@ import {
   openSafeFetch,
   type SafeFetch,
   type SafeResponse,
-} from '../../net/safe-fetch.ts';
-import type { FetchSettings } from '../../net/settings.ts';
+} from '../../base/net/safe-fetch.ts';
+import type { FetchSettings } from '../../base/net/settings.ts';
 import { defineTool, type Tool } from '../tool.ts';
 
 /** A larger body is not a page to read. Prompts show only a preview of the text anyway. */

@@ -1,4 +1,4 @@
-import type { FetchSettings } from '../../net/settings.ts';
+import type { FetchSettings } from '../../base/net/settings.ts';
 import type { Tool } from '../tool.ts';
 import { askTool, cancelTaskTool, delegateTool, followUpTool, remindTool } from './tasks.ts';
 import { completeStepTool, type HandoffPolicy, handoffTool, noResponseTool, todoTool } from './turn.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { readInside } from '../../read-inside.ts';
+import { readInside } from '../../base/read-inside.ts';
 import { MAX_SKILL_BYTES, readSkill, type Skill, SKILL_FILE, skillFiles, type SkillSet } from '../skill.ts';
 import { defineTool, type Tool } from '../tool.ts';
 

@@ -1,5 +1,5 @@
 import type { ServerCapabilities } from '@modelcontextprotocol/client';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ToolContext } from '../tool.ts';
 import type { Link } from './link.ts';
 import { messageOf, RefusedProbe } from './messages.ts';

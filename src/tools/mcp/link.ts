@@ -1,5 +1,5 @@
 import type { OAuthClientProvider, Transport } from '@modelcontextprotocol/client';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { isOfProbe, messageOf } from './messages.ts';
 import { readAnswers } from './read-answers.ts';
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';

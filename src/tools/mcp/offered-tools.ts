@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { textOf } from './results.ts';
 
 /** Which tools a server offers, as last listed. */

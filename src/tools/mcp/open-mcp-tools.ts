@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import { TroupeError } from '../../errors.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { type Connection, createConnection, LONGEST_PAUSE_MS, pauseMs } from './connection.ts';
 import { unknownName } from '../../events/index.ts';
 import { linksTo } from './link.ts';

@@ -1,4 +1,4 @@
-import { TroupeError } from '../../errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 import { unknownName } from '../../events/index.ts';
 import type { Tool } from '../tool.ts';
 import { isExtra, parseGrant } from './grants.ts';

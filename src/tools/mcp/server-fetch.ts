@@ -1,9 +1,9 @@
 import type { fetch as UndiciFetch } from 'undici';
-import { TroupeError } from '../../errors.ts';
-import { hostOf, portOf, reachRule } from '../../net/allow-list.ts';
-import { boundedResponse } from '../../net/bounded-response.ts';
-import { fetchWithinOrigin } from '../../net/redirects.ts';
-import { assertReachable, openGuardedAgent } from '../../net/safe-fetch.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { hostOf, portOf, reachRule } from '../../base/net/allow-list.ts';
+import { boundedResponse } from '../../base/net/bounded-response.ts';
+import { fetchWithinOrigin } from '../../base/net/redirects.ts';
+import { assertReachable, openGuardedAgent } from '../../base/net/safe-fetch.ts';
 import type { HttpServer } from './settings.ts';
 import { MAX_MESSAGE_BYTES } from './stdio-transport.ts';
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { inputWords } from '../../events/index.ts';
-import { AllowList } from '../../net/settings.ts';
+import { AllowList } from '../../base/net/settings.ts';
 
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the name of a variable');
 

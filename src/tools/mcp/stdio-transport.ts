@@ -1,9 +1,9 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
-import type { Clock } from '../../clock.ts';
-import { Cutter } from '../../net/cutter.ts';
-import { signalGroup } from '../../process-group.ts';
+import type { Clock } from '../../base/clock.ts';
+import { Cutter } from '../../base/net/cutter.ts';
+import { signalGroup } from '../../base/process-group.ts';
 import { messageOf } from './messages.ts';
 import { ForeignAnswer, type Wire } from './wire.ts';
 

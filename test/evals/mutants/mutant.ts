@@ -1,6 +1,6 @@
 import type { AgentInput, Tool } from '../../../src/index.ts';
 import type { EvalSettings } from '../../../src/evals/index.ts';
-import type { TroupeInput } from '../../../src/config/agents-file.ts';
+import type { TroupeInput } from '../../../src/library/config/agents-file.ts';
 
 /** A company with one thing broken, and the claim of its evals that has to fail. */
 export interface Mutant {

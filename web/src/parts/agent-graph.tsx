@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Projection } from '../../../src/projection/model.ts';
-import type { Tree } from '../../../src/projection/tree.ts';
-import { shownCondition } from '../../../src/projection/needs.ts';
+import type { Projection } from '../../../src/library/projection/model.ts';
+import type { Tree } from '../../../src/library/projection/tree.ts';
+import { shownCondition } from '../../../src/library/projection/needs.ts';
 import { Condition } from '../shared/condition.tsx';
 import { plural, whole } from '../shared/format.ts';
 import { useTree } from '../state/fetched-tree.ts';

@@ -1,5 +1,5 @@
-import type { AgentView } from '../../../src/projection/model.ts';
-import { shownCondition } from '../../../src/projection/needs.ts';
+import type { AgentView } from '../../../src/library/projection/model.ts';
+import { shownCondition } from '../../../src/library/projection/needs.ts';
 import type { PromptTokens } from '../../../src/events/index.ts';
 import { Condition, CONDITION_WORDS } from '../shared/condition.tsx';
 import { plural, short } from '../shared/format.ts';

@@ -4,7 +4,7 @@ import { connection, past } from '../state/live.ts';
 import { goLive, isPast, pastProblem, shownSeq } from '../state/past.ts';
 import { route } from '../state/route.ts';
 import { head, selectedAgent } from '../state/selection.ts';
-import { shownCondition } from '../../../src/projection/needs.ts';
+import { shownCondition } from '../../../src/library/projection/needs.ts';
 import { CONDITION_WORDS } from '../shared/condition.tsx';
 
 /** Warnings that qualify the whole page: it shows the past, or the server does not respond. */

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Event } from '../../../src/events/index.ts';
-import type { CompactionView } from '../../../src/projection/model.ts';
+import type { CompactionView } from '../../../src/library/projection/model.ts';
 import { clock, duration, short, tokens, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { PHASES } from '../shared/compaction-phases.ts';

@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
-import type { TaskView } from '../../../src/projection/model.ts';
+import type { TaskView } from '../../../src/library/projection/model.ts';
 import type { ConversationId } from '../../../src/events/index.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { later } from '../shared/later.tsx';

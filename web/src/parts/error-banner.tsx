@@ -1,5 +1,5 @@
-import type { TurnView } from '../../../src/projection/model.ts';
-import type { ActorStatus } from '../../../src/troupe.ts';
+import type { TurnView } from '../../../src/library/projection/model.ts';
+import type { ActorStatus } from '../../../src/library/troupe.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { plural } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';

@@ -1,5 +1,5 @@
 import { useEffect, useMemo } from 'preact/hooks';
-import { rowOf } from '../../../src/projection/row.ts';
+import { rowOf } from '../../../src/library/projection/row.ts';
 import { whole } from '../shared/format.ts';
 import { everyRow } from '../state/every-row.ts';
 import { isFiltered, rowsQuery } from '../state/filter.ts';

@@ -1,4 +1,4 @@
-import type { Row } from '../../../src/projection/model.ts';
+import type { Row } from '../../../src/library/projection/model.ts';
 import { clock, moment } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';

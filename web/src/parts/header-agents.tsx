@@ -1,5 +1,5 @@
 import { computed } from '@preact/signals';
-import { NEED, type ShownCondition, shownCondition } from '../../../src/projection/needs.ts';
+import { NEED, type ShownCondition, shownCondition } from '../../../src/library/projection/needs.ts';
 import { CONDITION_WORDS } from '../shared/condition.tsx';
 import { plural } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { BudgetLine } from '../../../src/troupe.ts';
+import type { BudgetLine } from '../../../src/library/troupe.ts';
 import { dollars, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { api } from '../state/api.ts';

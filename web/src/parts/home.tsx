@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { STANDING_STATES, type StandingState } from '../../../src/projection/standing.ts';
+import { STANDING_STATES, type StandingState } from '../../../src/library/projection/standing.ts';
 import { Copy } from '../shared/copy.tsx';
 import { plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';

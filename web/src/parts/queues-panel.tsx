@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import type { ProviderLoad, RunningLine, TurnQueue } from '../../../src/troupe.ts';
+import type { ProviderLoad, RunningLine, TurnQueue } from '../../../src/library/troupe.ts';
 import { duration, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { queues } from '../state/inbox.ts';

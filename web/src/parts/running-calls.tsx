@@ -1,4 +1,4 @@
-import { progressInWords } from '../../../src/projection/words.ts';
+import { progressInWords } from '../../../src/library/projection/words.ts';
 import type { RunningCall } from '../state/running-calls.ts';
 
 const WORDS = {

@@ -1,4 +1,4 @@
-import type { StuckLine } from '../../../src/troupe.ts';
+import type { StuckLine } from '../../../src/library/troupe.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';

@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
-import type { Projection } from '../../../src/projection/model.ts';
-import type { Tree, TreeNode } from '../../../src/projection/tree.ts';
+import type { Projection } from '../../../src/library/projection/model.ts';
+import type { Tree, TreeNode } from '../../../src/library/projection/tree.ts';
 import { duration, plural, short } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { useTree } from '../state/fetched-tree.ts';

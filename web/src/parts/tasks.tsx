@@ -1,5 +1,5 @@
 import { computed } from '@preact/signals';
-import type { TaskView } from '../../../src/projection/model.ts';
+import type { TaskView } from '../../../src/library/projection/model.ts';
 import type { ConversationId } from '../../../src/events/index.ts';
 import { memo } from '../shared/memo.ts';
 import { Go } from '../shared/go.tsx';

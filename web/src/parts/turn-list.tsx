@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { CompactionView, TurnView } from '../../../src/projection/model.ts';
+import type { CompactionView, TurnView } from '../../../src/library/projection/model.ts';
 import { plural } from '../shared/format.ts';
 import { calls, shown, streams } from '../state/live.ts';
 import { isFiltered, matchesTurn } from '../state/filter.ts';

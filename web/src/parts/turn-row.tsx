@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Row, TurnView } from '../../../src/projection/model.ts';
+import type { Row, TurnView } from '../../../src/library/projection/model.ts';
 import { dollars, duration, moment, percent, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';

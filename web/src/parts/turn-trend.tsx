@@ -1,4 +1,4 @@
-import type { TurnView } from '../../../src/projection/model.ts';
+import type { TurnView } from '../../../src/library/projection/model.ts';
 import { dollars, short } from '../shared/format.ts';
 import { figuresOf } from '../state/turn-figures.ts';
 

@@ -1,4 +1,4 @@
-import type { CompactionView } from '../../../src/projection/model.ts';
+import type { CompactionView } from '../../../src/library/projection/model.ts';
 
 /** What a compaction does, in words. */
 export const PHASES: Record<CompactionView['phase'], string> = {

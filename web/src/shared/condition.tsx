@@ -1,4 +1,4 @@
-import type { ShownCondition } from '../../../src/projection/needs.ts';
+import type { ShownCondition } from '../../../src/library/projection/needs.ts';
 
 /** Words for each condition; colour alone never carries meaning. */
 export const CONDITION_WORDS: Record<ShownCondition, string> = {

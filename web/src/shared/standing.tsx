@@ -1,5 +1,5 @@
-import type { AgentCondition } from '../../../src/projection/model.ts';
-import type { StandingState } from '../../../src/projection/standing.ts';
+import type { AgentCondition } from '../../../src/library/projection/model.ts';
+import type { StandingState } from '../../../src/library/projection/standing.ts';
 import { Condition } from './condition.tsx';
 
 export const STATE_WORDS: Record<StandingState, string> = {

@@ -1,4 +1,4 @@
-import type { AgentView } from '../../../src/projection/model.ts';
+import type { AgentView } from '../../../src/library/projection/model.ts';
 import { actors, states } from './live.ts';
 import { isPast } from './past.ts';
 

@@ -9,13 +9,13 @@ import type {
   BudgetLine,
   QueueReport,
   StuckReport,
-} from '../../../src/troupe.ts';
+} from '../../../src/library/troupe.ts';
 import type { Command, Event } from '../../../src/events/index.ts';
-import type { Projection, Row } from '../../../src/projection/model.ts';
-import type { TimePage } from '../../../src/projection/time-page.ts';
-import type { Tree } from '../../../src/projection/tree.ts';
-import type { Standing, StandingState } from '../../../src/projection/standing.ts';
-import type { Chart } from '../../../src/projection/chart.ts';
+import type { Projection, Row } from '../../../src/library/projection/model.ts';
+import type { TimePage } from '../../../src/library/projection/time-page.ts';
+import type { Tree } from '../../../src/library/projection/tree.ts';
+import type { Standing, StandingState } from '../../../src/library/projection/standing.ts';
+import type { Chart } from '../../../src/library/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
 
 /** A refusal by the server, in its own words. `code` is stable; `message` says what to do. */

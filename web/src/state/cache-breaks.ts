@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { Row, TurnView } from '../../../src/projection/model.ts';
+import type { Row, TurnView } from '../../../src/library/projection/model.ts';
 import { api } from './api.ts';
 import { useFetched } from './fetched.ts';
 import { onEvents } from './live.ts';

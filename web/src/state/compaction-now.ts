@@ -1,4 +1,4 @@
-import type { CompactionView } from '../../../src/projection/model.ts';
+import type { CompactionView } from '../../../src/library/projection/model.ts';
 
 /** The compaction that is under way. One that has pruned results has ended like one that is done. */
 export function compactionNow(compactions: readonly CompactionView[]): CompactionView | null {

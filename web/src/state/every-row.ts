@@ -1,4 +1,4 @@
-import type { Row } from '../../../src/projection/model.ts';
+import type { Row } from '../../../src/library/projection/model.ts';
 import { api } from './api.ts';
 import { changes, messageOf, type RowSource } from './row-source.ts';
 

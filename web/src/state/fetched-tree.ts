@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import type { Tree } from '../../../src/projection/tree.ts';
+import type { Tree } from '../../../src/library/projection/tree.ts';
 import { api } from './api.ts';
 import { ANY, type Fetched, refetch, useFetched } from './fetched.ts';
 import { followStream, settled } from './follow-stream.ts';

@@ -1,4 +1,4 @@
-import type { TurnView } from '../../../src/projection/model.ts';
+import type { TurnView } from '../../../src/library/projection/model.ts';
 import type { RowsQuery } from './api.ts';
 import type { Route } from './route.ts';
 import { hasProblem } from './turn-problem.ts';

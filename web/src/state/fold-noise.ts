@@ -1,4 +1,4 @@
-import type { Row } from '../../../src/projection/model.ts';
+import type { Row } from '../../../src/library/projection/model.ts';
 
 /** A row of the list: one event, or several consecutive minor ones. */
 export type Line = Row | Fold;

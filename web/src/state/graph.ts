@@ -1,5 +1,5 @@
-import type { AgentView, Link, Projection } from '../../../src/projection/model.ts';
-import type { TreeNode } from '../../../src/projection/tree.ts';
+import type { AgentView, Link, Projection } from '../../../src/library/projection/model.ts';
+import type { TreeNode } from '../../../src/library/projection/tree.ts';
 
 /** Someone in the graph: an agent, a person (or the runtime), or all those for whom there is no room. */
 export interface GraphNode {

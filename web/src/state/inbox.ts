@@ -1,8 +1,8 @@
 import { computed, effect, signal } from '@preact/signals';
-import type { AgentView } from '../../../src/projection/model.ts';
-import { shownCondition } from '../../../src/projection/needs.ts';
-import { STANDING_STATES, standingOf } from '../../../src/projection/standing.ts';
-import type { StuckLine, StuckReport } from '../../../src/troupe.ts';
+import type { AgentView } from '../../../src/library/projection/model.ts';
+import { shownCondition } from '../../../src/library/projection/needs.ts';
+import { STANDING_STATES, standingOf } from '../../../src/library/projection/standing.ts';
+import type { StuckLine, StuckReport } from '../../../src/library/troupe.ts';
 import { api, ApiError, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
 import { connection, live, onEvents } from './live.ts';
 import { conversation, type Route, route } from './route.ts';

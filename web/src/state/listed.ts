@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { TurnView } from '../../../src/projection/model.ts';
+import type { TurnView } from '../../../src/library/projection/model.ts';
 import { isFold } from './fold-noise.ts';
 import { matchesTurn } from './filter.ts';
 import { middle } from './middle.ts';

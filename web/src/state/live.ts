@@ -1,8 +1,8 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { AgentId, Event, TurnId } from '../../../src/events/index.ts';
-import type { Projection } from '../../../src/projection/model.ts';
-import { foldEvents } from '../../../src/projection/projection.ts';
-import type { ActorStatus } from '../../../src/troupe.ts';
+import type { Projection } from '../../../src/library/projection/model.ts';
+import { foldEvents } from '../../../src/library/projection/projection.ts';
+import type { ActorStatus } from '../../../src/library/troupe.ts';
 import { api, ApiError, streamOf } from './api.ts';
 import { type RunningCall, type LiveTold, withNote } from './running-calls.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';

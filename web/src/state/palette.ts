@@ -1,5 +1,5 @@
 import type { Command } from '../../../src/events/index.ts';
-import { shownCondition } from '../../../src/projection/needs.ts';
+import { shownCondition } from '../../../src/library/projection/needs.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
 import { api, type InboxLine } from './api.ts';
 import { actors, shown } from './live.ts';

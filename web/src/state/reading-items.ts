@@ -11,7 +11,7 @@ import type {
   ToolOutcome,
   TurnId,
 } from '../../../src/events/index.ts';
-import { rowOf } from '../../../src/projection/row.ts';
+import { rowOf } from '../../../src/library/projection/row.ts';
 
 /** A tool call as a card. `text` and `endedAt` are null until its result is in the log. */
 export interface ReadCall {

@@ -1,5 +1,5 @@
 import { signal, type Signal } from '@preact/signals';
-import type { Row } from '../../../src/projection/model.ts';
+import type { Row } from '../../../src/library/projection/model.ts';
 import type { Line } from './fold-noise.ts';
 
 /** The source of a list of events: rows by index, some not loaded yet. */

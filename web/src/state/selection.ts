@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
-import type { AgentView, TurnView } from '../../../src/projection/model.ts';
-import { needOrder } from '../../../src/projection/needs.ts';
+import type { AgentView, TurnView } from '../../../src/library/projection/model.ts';
+import { needOrder } from '../../../src/library/projection/needs.ts';
 import { live, shown } from './live.ts';
 import { go, route } from './route.ts';
 

@@ -1,5 +1,5 @@
 import type { ConversationId } from '../../../src/events/index.ts';
-import type { TaskView, TurnView } from '../../../src/projection/model.ts';
+import type { TaskView, TurnView } from '../../../src/library/projection/model.ts';
 import { shown } from './live.ts';
 
 /** A task that an agent works on in a conversation of its own. */

@@ -1,5 +1,5 @@
-import type { Projection } from '../../../src/projection/model.ts';
-import { type Tree, type TreeNode, treeOf } from '../../../src/projection/tree.ts';
+import type { Projection } from '../../../src/library/projection/model.ts';
+import { type Tree, type TreeNode, treeOf } from '../../../src/library/projection/tree.ts';
 
 /**
  * The tree as of the moment of a projection of its conversation. The conversation's own turns and tasks are those of the

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
-import type { TurnView } from '../../../src/projection/model.ts';
-import { dollarsFor } from '../../../src/projection/standing.ts';
-import type { AgentInfo } from '../../../src/troupe.ts';
+import type { TurnView } from '../../../src/library/projection/model.ts';
+import { dollarsFor } from '../../../src/library/projection/standing.ts';
+import type { AgentInfo } from '../../../src/library/troupe.ts';
 import { api } from './api.ts';
 
 /** What the list of turns shows and sorts in columns. Null where nothing is known. */

@@ -1,4 +1,4 @@
-import type { TurnView } from '../../../src/projection/model.ts';
+import type { TurnView } from '../../../src/library/projection/model.ts';
 
 /** A turn that failed, or one that went on after a tool failed or was lost. */
 export function hasProblem({ status, error, calls }: TurnView): boolean {

@@ -1,5 +1,5 @@
 import { computed } from '@preact/signals';
-import type { AgentView } from '../../../src/projection/model.ts';
+import type { AgentView } from '../../../src/library/projection/model.ts';
 import type { PromptTokens } from '../../../src/events/index.ts';
 import { actors } from './live.ts';
 import { isPast } from './past.ts';

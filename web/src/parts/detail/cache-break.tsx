@@ -1,5 +1,5 @@
 import '../../style/detail-cache.css';
-import type { PromptDiff } from '../../../../src/troupe.ts';
+import type { PromptDiff } from '../../../../src/library/troupe.ts';
 import { api } from '../../state/api.ts';
 import { useFetched } from '../../state/fetched.ts';
 import { shown } from '../../state/live.ts';

@@ -1,4 +1,4 @@
-import type { Chart } from '../../../../src/projection/chart.ts';
+import type { Chart } from '../../../../src/library/projection/chart.ts';
 
 interface Point {
   x: number;

@@ -1,7 +1,7 @@
 import { computed } from '@preact/signals';
 import type { AgentId, TurnId } from '../../../../src/events/index.ts';
-import type { AgentView, TurnView } from '../../../../src/projection/model.ts';
-import type { ActorStatus } from '../../../../src/troupe.ts';
+import type { AgentView, TurnView } from '../../../../src/library/projection/model.ts';
+import type { ActorStatus } from '../../../../src/library/troupe.ts';
 import { originalOf } from '../../state/copied.ts';
 import { actors, shown } from '../../state/live.ts';
 import { route } from '../../state/route.ts';

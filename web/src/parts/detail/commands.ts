@@ -1,5 +1,5 @@
 import type { AgentId, Command, ConversationId, TurnId } from '../../../../src/events/index.ts';
-import type { ActorStatus } from '../../../../src/troupe.ts';
+import type { ActorStatus } from '../../../../src/library/troupe.ts';
 
 interface About {
   actor: ActorStatus | null;

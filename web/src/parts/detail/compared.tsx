@@ -1,4 +1,4 @@
-import type { CallPair, ComparedCall, ComparedTurn, TurnComparison } from '../../../../src/troupe.ts';
+import type { CallPair, ComparedCall, ComparedTurn, TurnComparison } from '../../../../src/library/troupe.ts';
 import { Go } from '../../shared/go.tsx';
 import { partsOf } from './chosen.ts';
 

@@ -1,4 +1,4 @@
-import type { InspectedPrompt, PromptDiff } from '../../../../src/troupe.ts';
+import type { InspectedPrompt, PromptDiff } from '../../../../src/library/troupe.ts';
 import { percent, short, tokens as inTokens, whole } from '../../shared/format.ts';
 import { CacheBreak } from './cache-break.tsx';
 import { placeOf, scaleOf, sizeOf, slicesOf } from './prompt-layout.ts';

@@ -1,6 +1,6 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
-import type { AgentView, TurnView } from '../../../../src/projection/model.ts';
-import { shownCondition } from '../../../../src/projection/needs.ts';
+import type { AgentView, TurnView } from '../../../../src/library/projection/model.ts';
+import { shownCondition } from '../../../../src/library/projection/needs.ts';
 import { Condition, CONDITION_WORDS } from '../../shared/condition.tsx';
 import { Copy } from '../../shared/copy.tsx';
 import { clock } from '../../shared/format.ts';

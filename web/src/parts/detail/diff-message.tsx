@@ -1,6 +1,6 @@
 import '../../style/detail-message.css';
 import { useMemo, useState } from 'preact/hooks';
-import type { PromptDiff, SentPrompt } from '../../../../src/troupe.ts';
+import type { PromptDiff, SentPrompt } from '../../../../src/library/troupe.ts';
 import { plural } from '../../shared/format.ts';
 import { hovers } from '../../state/hovered.ts';
 import { EventLink } from './event-link.tsx';

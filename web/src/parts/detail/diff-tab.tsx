@@ -1,6 +1,6 @@
 import '../../style/detail-diff.css';
 import { useState } from 'preact/hooks';
-import type { PromptDiff } from '../../../../src/troupe.ts';
+import type { PromptDiff } from '../../../../src/library/troupe.ts';
 import { tokens as inTokens } from '../../shared/format.ts';
 import { go, route } from '../../state/route.ts';
 import { originalOf } from '../../state/copied.ts';

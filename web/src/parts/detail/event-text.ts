@@ -1,6 +1,6 @@
 import type { Event } from '../../../../src/events/index.ts';
 import { handoffText, messageText } from '../../../../src/events/message-text.ts';
-import { summariseEvent, eventInWords } from '../../../../src/projection/summarise-event.ts';
+import { summariseEvent, eventInWords } from '../../../../src/library/projection/summarise-event.ts';
 import { prettyJson } from './tool-uses.ts';
 
 /** All text of an event; for a kind unknown to this version, its content. */

@@ -1,7 +1,7 @@
 import '../../style/detail-events.css';
 import { useState } from 'preact/hooks';
 import type { Event } from '../../../../src/events/index.ts';
-import { rowOf } from '../../../../src/projection/row.ts';
+import { rowOf } from '../../../../src/library/projection/row.ts';
 import { clock } from '../../shared/format.ts';
 import { hovered, hovers } from '../../state/hovered.ts';
 import { route } from '../../state/route.ts';

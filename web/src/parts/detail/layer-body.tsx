@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { PromptLayer } from '../../../../src/events/index.ts';
-import type { InspectedPrompt } from '../../../../src/troupe.ts';
+import type { InspectedPrompt } from '../../../../src/library/troupe.ts';
 import { plural } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { EventLink } from './event-link.tsx';

@@ -1,4 +1,4 @@
-import type { Chart } from '../../../../src/projection/chart.ts';
+import type { Chart } from '../../../../src/library/projection/chart.ts';
 import { states } from '../../state/live.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';

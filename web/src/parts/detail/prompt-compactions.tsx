@@ -1,5 +1,5 @@
 import type { AgentId, Cut } from '../../../../src/events/index.ts';
-import type { CompactionView } from '../../../../src/projection/model.ts';
+import type { CompactionView } from '../../../../src/library/projection/model.ts';
 import { plural, short } from '../../shared/format.ts';
 import { shown } from '../../state/live.ts';
 import { CompactionCard } from '../compaction-card.tsx';

@@ -1,4 +1,4 @@
-import type { InspectedPrompt } from '../../../../src/troupe.ts';
+import type { InspectedPrompt } from '../../../../src/library/troupe.ts';
 import { dollars, whole } from '../../shared/format.ts';
 
 interface PromptFactsProps {

@@ -1,5 +1,5 @@
 import type { Event } from '../../../../src/events/index.ts';
-import type { InspectedPrompt, PromptDiff } from '../../../../src/troupe.ts';
+import type { InspectedPrompt, PromptDiff } from '../../../../src/library/troupe.ts';
 import { plural, short, whole } from '../../shared/format.ts';
 import { api } from '../../state/api.ts';
 import { useFetched } from '../../state/fetched.ts';

@@ -1,4 +1,4 @@
-import type { PromptDiff } from '../../../../src/troupe.ts';
+import type { PromptDiff } from '../../../../src/library/troupe.ts';
 import { type LaidPrompt, messageTokens, scaleOf, slicesOf } from './prompt-layout.ts';
 
 /** A reason why the size differs from the previous prompt: an event, or a frozen layer. */

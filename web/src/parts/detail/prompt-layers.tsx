@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { PromptLayer } from '../../../../src/events/index.ts';
-import type { InspectedPrompt, PromptDiff } from '../../../../src/troupe.ts';
+import type { InspectedPrompt, PromptDiff } from '../../../../src/library/troupe.ts';
 import { tokens as inTokens } from '../../shared/format.ts';
 import { turnLabel } from './chosen.ts';
 import { LayerBody } from './layer-body.tsx';

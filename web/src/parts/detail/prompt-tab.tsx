@@ -1,5 +1,5 @@
 import '../../style/detail-prompt.css';
-import type { InspectedPrompt, SentPrompt, TurnTrace } from '../../../../src/troupe.ts';
+import type { InspectedPrompt, SentPrompt, TurnTrace } from '../../../../src/library/troupe.ts';
 import { originalOf } from '../../state/copied.ts';
 import { go, route } from '../../state/route.ts';
 import { CopiedTurn } from './copied-turn.tsx';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { TurnView } from '../../../../src/projection/model.ts';
+import type { TurnView } from '../../../../src/library/projection/model.ts';
 import { READ_ONLY } from '../../shared/command-button.tsx';
 import { later } from '../../shared/later.tsx';
 import { mode } from '../../state/settings.ts';

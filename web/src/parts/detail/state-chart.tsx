@@ -1,6 +1,6 @@
 import '../../style/detail-chart.css';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Chart } from '../../../../src/projection/chart.ts';
+import type { Chart } from '../../../../src/library/projection/chart.ts';
 import { chartPaths, isWithin, lastEdge } from './chart-paths.ts';
 import type { Moment } from './moment.ts';
 

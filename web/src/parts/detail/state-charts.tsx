@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { Chart } from '../../../../src/projection/chart.ts';
+import type { Chart } from '../../../../src/library/projection/chart.ts';
 import { Icon } from '../../shared/icon.tsx';
 import { later } from '../../shared/later.tsx';
 import { legalAt, isAway, type Moment } from './moment.ts';

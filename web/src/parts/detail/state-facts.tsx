@@ -1,5 +1,5 @@
-import type { AgentView, TaskView } from '../../../../src/projection/model.ts';
-import type { ActorStatus } from '../../../../src/troupe.ts';
+import type { AgentView, TaskView } from '../../../../src/library/projection/model.ts';
+import type { ActorStatus } from '../../../../src/library/troupe.ts';
 import { Copy } from '../../shared/copy.tsx';
 import { clock, plural, short, whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';

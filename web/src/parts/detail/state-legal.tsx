@@ -1,5 +1,5 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
-import type { Chart } from '../../../../src/projection/chart.ts';
+import type { Chart } from '../../../../src/library/projection/chart.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 import { commandsOf } from './commands.ts';

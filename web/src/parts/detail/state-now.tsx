@@ -1,6 +1,6 @@
 import '../../style/detail-state.css';
 import { useEffect, useState } from 'preact/hooks';
-import type { Chart } from '../../../../src/projection/chart.ts';
+import type { Chart } from '../../../../src/library/projection/chart.ts';
 import { clock, day, duration } from '../../shared/format.ts';
 import { waitOf } from '../../state/inbox.ts';
 import { route } from '../../state/route.ts';

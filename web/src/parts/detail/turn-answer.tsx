@@ -1,5 +1,5 @@
 import type { Event } from '../../../../src/events/index.ts';
-import type { TurnView } from '../../../../src/projection/model.ts';
+import type { TurnView } from '../../../../src/library/projection/model.ts';
 import { plural } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { streams } from '../../state/live.ts';

@@ -1,5 +1,5 @@
 import type { Event } from '../../../../src/events/index.ts';
-import type { InspectedPrompt, PromptDiff, SentPrompt, TurnTrace } from '../../../../src/troupe.ts';
+import type { InspectedPrompt, PromptDiff, SentPrompt, TurnTrace } from '../../../../src/library/troupe.ts';
 import { api } from '../../state/api.ts';
 import { live } from '../../state/live.ts';
 import { ANY, type Fetched, useFetched } from '../../state/fetched.ts';

@@ -1,5 +1,5 @@
 import '../../style/detail-state.css';
-import type { AgentView, TaskView, TurnView } from '../../../../src/projection/model.ts';
+import type { AgentView, TaskView, TurnView } from '../../../../src/library/projection/model.ts';
 import { CONDITION_WORDS } from '../../shared/condition.tsx';
 import { clock, duration, plural, short } from '../../shared/format.ts';
 import { api } from '../../state/api.ts';

@@ -1,5 +1,5 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
-import type { TaskView } from '../../../../src/projection/model.ts';
+import type { TaskView } from '../../../../src/library/projection/model.ts';
 import { clock } from '../../shared/format.ts';
 import { memo } from '../../shared/memo.ts';
 import { Person } from '../../shared/person.tsx';

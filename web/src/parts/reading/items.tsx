@@ -1,4 +1,4 @@
-import type { TaskView } from '../../../../src/projection/model.ts';
+import type { TaskView } from '../../../../src/library/projection/model.ts';
 import { clock } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { memo } from '../../shared/memo.ts';

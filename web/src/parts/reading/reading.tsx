@@ -1,7 +1,7 @@
 import { useComputed } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { TaskView } from '../../../../src/projection/model.ts';
+import type { TaskView } from '../../../../src/library/projection/model.ts';
 import { plural } from '../../shared/format.ts';
 import { Icon } from '../../shared/icon.tsx';
 import { Skeleton } from '../../shared/skeleton.tsx';

@@ -1,4 +1,4 @@
-import type { TurnView } from '../../../../src/projection/model.ts';
+import type { TurnView } from '../../../../src/library/projection/model.ts';
 import { calls, shown, streams } from '../../state/live.ts';
 import { RunningCalls } from '../running-calls.tsx';
 import { SpeakerLine } from './words.tsx';

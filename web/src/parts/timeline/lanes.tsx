@@ -1,4 +1,4 @@
-import { shownCondition } from '../../../../src/projection/needs.ts';
+import { shownCondition } from '../../../../src/library/projection/needs.ts';
 import { Condition } from '../../shared/condition.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { shown } from '../../state/live.ts';

@@ -1,4 +1,4 @@
-import type { Arrow } from '../../../../src/projection/model.ts';
+import type { Arrow } from '../../../../src/library/projection/model.ts';
 import { BAR_PX, BAR_TOP_PX, type Placed } from './rows.ts';
 
 export interface ArrowLine {

@@ -1,5 +1,5 @@
-import { MARK } from '../../../../src/projection/time-page.ts';
-import type { Arrow } from '../../../../src/projection/model.ts';
+import { MARK } from '../../../../src/library/projection/time-page.ts';
+import type { Arrow } from '../../../../src/library/projection/model.ts';
 import { type ArrowLine, layArrows } from './arrows.ts';
 import {
   BAR_PX,

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { Event } from '../../../../src/events/index.ts';
-import { addTimes, emptyTimes, type TimePage } from '../../../../src/projection/time-page.ts';
+import { addTimes, emptyTimes, type TimePage } from '../../../../src/library/projection/time-page.ts';
 import { api } from '../api.ts';
 import { onEvents } from '../live.ts';
 import { head } from '../selection.ts';

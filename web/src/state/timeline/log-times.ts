@@ -1,5 +1,5 @@
-import { MARK, type TimePage } from '../../../../src/projection/time-page.ts';
-import type { TurnView } from '../../../../src/projection/model.ts';
+import { MARK, type TimePage } from '../../../../src/library/projection/time-page.ts';
+import type { TurnView } from '../../../../src/library/projection/model.ts';
 import type { Marks, Part } from './spans.ts';
 
 /** A turn as far as the times of a log show it. */

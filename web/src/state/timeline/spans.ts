@@ -1,6 +1,6 @@
 import type { TimedPart } from '../../../../src/events/index.ts';
-import type { Projection, TaskView, TurnView } from '../../../../src/projection/model.ts';
-import type { TimeMark } from '../../../../src/projection/time-page.ts';
+import type { Projection, TaskView, TurnView } from '../../../../src/library/projection/model.ts';
+import type { TimeMark } from '../../../../src/library/projection/time-page.ts';
 import type { LogTimes, OldTask, OldTurn } from './log-times.ts';
 import { lastBefore, type Silences, silencesOf } from './scale.ts';
 

@@ -1,0 +1,92 @@
+import * as z from 'zod';
+import { AgentId } from '../../events/index.ts';
+import { type Problem, unknownAgent } from './problem.ts';
+import { ModelPrice, priceOf } from '../../providers/prices.ts';
+
+/** A cap: at least one of `tokens` and `usd`. */
+export interface Cap {
+  /** Tokens of prompts and answers together. */
+  tokens?: number | undefined;
+  /** US dollars, by the prices of the models. A model without a known price needs `price` then. */
+  usd?: number | undefined;
+  /** Period of the cap: it begins at 0:00 UTC each day or on the first of each month, or never ends. Default `ever`. */
+  per?: 'day' | 'month' | 'ever' | undefined;
+}
+
+/**
+ * The `budgets` block of a definition: caps on model calls, over all processes. A call is made only if the amounts spent,
+ * the amounts reserved for calls under way, and the most that it may cost itself stay within every cap.
+ */
+export interface BudgetInput {
+  /** Cap for each tenant. Default: none. */
+  tenant?: Cap | undefined;
+  /** Cap for each conversation with its threads. Default: none. */
+  conversation?: Cap | undefined;
+  /** Caps by agent id: for the agent in all conversations of a tenant. Default: none. */
+  agents?: Record<string, Cap> | undefined;
+}
+
+const Cap = z
+  .strictObject({
+    tokens: z.int().min(1).optional(),
+    usd: z.number().positive().max(1_000_000_000).optional(),
+    per: z.enum(['day', 'month', 'ever']).optional(),
+  })
+  .refine(({ tokens, usd }) => tokens !== undefined || usd !== undefined, 'a budget needs tokens or usd');
+
+export const BudgetSettings = z.strictObject({
+  tenant: Cap.optional(),
+  conversation: Cap.optional(),
+  agents: z.record(AgentId, Cap).optional(),
+});
+export type BudgetSettings = z.infer<typeof BudgetSettings>;
+
+const LooseCap = z.object({ usd: z.number().optional().catch(undefined) }).catch({});
+/** The readable parts of an invalid `budgets` block. */
+export const BudgetSketch = z
+  .object({
+    tenant: LooseCap.optional(),
+    conversation: LooseCap.optional(),
+    agents: z.record(z.string(), LooseCap).catch({}),
+  })
+  .catch({ agents: {} });
+
+interface PricedAgent {
+  id?: string | undefined;
+  provider?: string | undefined;
+  model?: string | undefined;
+  price?: unknown;
+}
+
+/** Reports budgets of unknown agents, and budgets in usd for models without a known price. */
+export function* budgetProblems(
+  { tenant, conversation, agents: capped }: z.infer<typeof BudgetSketch>,
+  agents: readonly PricedAgent[],
+  summariser: string | undefined,
+): Generator<Problem> {
+  yield* unknownAgents(Object.keys(capped), agents);
+  const isMoneyForAll = tenant?.usd !== undefined || conversation?.usd !== undefined;
+  const isMoneyForOne = Object.values(capped).some(({ usd }) => usd !== undefined);
+  for (const [index, { id, provider, model = 'default', price }] of agents.entries()) {
+    const isCapped = isMoneyForAll || (id !== undefined && capped[id]?.usd !== undefined);
+    // The budgets of the summarised agents pay for the summariser.
+    if (!isCapped && !(isMoneyForOne && id !== undefined && id === summariser)) continue;
+    if (provider === 'scripted' || isPriced(price, model)) continue;
+    const why = `a budget in usd counts its calls, but the price of the model "${model}" is not known`;
+    yield { path: ['agents', index, 'price'], message: `${why}: ${WHAT_TO_DO}` };
+  }
+}
+
+function isPriced(price: unknown, model: string): boolean {
+  return price !== undefined || priceOf(model) !== null;
+}
+
+function* unknownAgents(capped: readonly string[], agents: readonly PricedAgent[]) {
+  const ids = agents.map(({ id }) => id);
+  for (const id of capped) {
+    if (!ids.includes(id)) yield unknownAgent(id, ids, ['budgets', 'agents', id]);
+  }
+}
+
+const FIELDS = Object.keys(ModelPrice.shape).filter((field) => field !== 'long');
+const WHAT_TO_DO = `set price (${FIELDS.join(', ')}, in dollars per million tokens), or give the budget in tokens`;

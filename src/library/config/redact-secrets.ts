@@ -1,0 +1,68 @@
+import type { RedactText } from '../../actors/log/redaction.ts';
+import { createRedact } from '../../providers/redact.ts';
+import * as z from 'zod';
+
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
+/** The bounds keep the match linear in the length of the text. */
+const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/:@]{0,256}:)[^\s/]+@/gi;
+/**
+ * A password or key behind its name, as in settings, forms and JSON: `password: word`, `"api_key": "…"`, `DB_PASSWORD=…`. Types and
+ * placeholders are no secrets. The bounds keep it linear.
+ */
+const NAMED =
+  /((?<!\p{L})(?:pass(?:word|wort|phrase|code|wd)|pwd|kennwort|contrase\u00f1a|mot de passe|senha|\u043f\u0430\u0440\u043e\u043b\u044c|\u5bc6\u7801|(?:(?:client|app|shared|webhook|signing)[_ -]?)?secret(?:[_ -]?(?:access[_ -]?)?key)?|(?:api|access|private|auth|account|encryption)[_ -]?key|(?:access|auth|refresh|api|session)[_ -]?token)\\{0,2}["'`]?\s{0,8}(?:=>|:=|[:=\uff1a](?![=>]))\s{0,8}\\{0,2})(?!["'`]?(?:\[|\$|(?:string|number|boolean|null|undefined|true|false|none|required|optional|process\.env\S{0,64})(?![\p{L}\d])))(?:(["'])[^"'\\\n]{1,256}|[^\s"'`\\,;&<>()[\]{}]{1,256})/giu;
+/** Keys of GitLab, npm, Stripe, AWS sessions and Slack hooks. */
+const TOKENS: readonly RegExp[] = [
+  /\bglpat-[\w-]{16,}/g,
+  /\bnpm_[A-Za-z0-9]{20,}/g,
+  /\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}/g,
+  /\bASIA[0-9A-Z]{16}\b/g,
+  /(?<=hooks\.slack\.com\/services\/)[\w/]{20,}/g,
+];
+
+/**
+ * A JSON web token. The first group is the part of the word before the token. It lets the match fail once per word, and not
+ * once per `eyJ`.
+ */
+const WEB_TOKEN = /(?<![\w-])(?=[\w-]+\.[\w-]{10,}\.)([\w-]*?)\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g;
+
+/** A replacement may leave text that looks like another secret, so redaction repeats until nothing changes, at most this often. */
+const MOST_ROUNDS = 5;
+
+/**
+ * A `redact` for an agents file: hides API keys, private keys, passwords in URLs or behind their name, and matches of `extra`. It cannot
+ * recognise secrets without a typical form, such as a password in a sentence.
+ *
+ *     export default defineTroupe({ agents, redact: redactSecrets([/\bACME-\d{8}\b/]) });
+ */
+export function redactSecrets(extra: readonly RegExp[] = []): RedactText {
+  const hideKeys = createRedact([]);
+  const own = extra.map(({ source, flags }) => new RegExp(source, flags.includes('g') ? flags : `${flags}g`));
+  function once(text: string): string {
+    let clean = text;
+    for (const pattern of own) clean = clean.replace(pattern, '[hidden]');
+    clean = clean
+      .replace(PRIVATE_KEY, '[private key]')
+      .replace(URL_PASSWORD, '$1[password]@')
+      .replace(WEB_TOKEN, '$1[key]');
+    for (const token of TOKENS) clean = clean.replace(token, '[key]');
+    return hideKeys(clean).replace(
+      NAMED,
+      (_, name: string, quote: string | undefined) => `${name}${quote ?? ''}[password]`,
+    );
+  }
+  return function redact(text) {
+    let clean = once(text);
+    for (let round = 1, before = text; clean !== before && round < MOST_ROUNDS; round++) {
+      before = clean;
+      clean = once(before);
+    }
+    return clean;
+  };
+}
+
+/** The `redact` of a definition, a function: only an agents file that is code can have one. */
+export const RedactSetting = z.custom<RedactText>(
+  (value) => typeof value === 'function',
+  'redact is a function (text, { kind, author }) => text, in an agents file that is code; see redactSecrets',
+);

@@ -1,0 +1,32 @@
+import * as z from 'zod';
+import type { Supervision } from '../../actors/engine/agent-runtime.ts';
+
+export const SupervisionSettings = z.strictObject({
+  idle: z.int().nonnegative().optional(),
+  most: z.int().nonnegative().optional(),
+  silent: z.boolean().optional(),
+});
+/** Corrections of an agent that ends a turn with work left. */
+export interface SupervisionSettings {
+  /** Most consecutive corrections without a change; then the turn ends. 0: no corrections. Default 3. */
+  idle?: number | undefined;
+  /** Most corrections in one turn. Default 30. */
+  most?: number | undefined;
+  /** Whether an empty answer is corrected. Default: if the agent has the tool `no_response`, with which it can be silent on purpose. */
+  silent?: boolean | undefined;
+}
+
+/** An agent's own settings override those of the troupe, field by field. */
+export function supervisionOf(
+  all: SupervisionSettings | undefined,
+  own: SupervisionSettings | undefined,
+  tools: readonly string[],
+): Supervision {
+  const { idle = 3, most = 30, silent = tools.includes('no_response') } = { ...all, ...defined(own) };
+  return { idle, most, silent };
+}
+
+/** Drops fields with the value undefined: they count as left out. */
+function defined(settings: SupervisionSettings = {}): SupervisionSettings {
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+}

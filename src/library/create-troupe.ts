@@ -1,0 +1,292 @@
+import { featureCommands } from '../actors/features.ts';
+import { randomUUID } from 'node:crypto';
+import * as z from 'zod';
+import { DEFAULT_LIMITS, type EngineDeps } from '../actors/engine/engine-deps.ts';
+import { DEFAULT_PENDING } from '../actors/engine/pending-count.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { parseTroupe, type TroupeDefinition } from './config/agents-file.ts';
+import type { AgentInput } from './config/agent-input.ts';
+import type { Checked, KnownInput, TroupeInput } from './config/troupe-input.ts';
+import { checkOptions } from '../events/index.ts';
+import { longAnswers, unknownWindows } from './config/build-agent-registry.ts';
+import { messageRouter } from './config/coordination-settings.ts';
+import { openCredentials } from './facade/credentials.ts';
+import { createTroupeFacade } from './facade/facade.ts';
+import type { Integration } from './integrations/integration.ts';
+import { loadNostr } from './integrations/nostr.ts';
+import { createPendingGuard } from './facade/send-message.ts';
+import type { Logger } from '../base/logger.ts';
+import { type Metrics, NO_METRICS } from '../events/metrics.ts';
+import { openSafeFetch } from '../base/net/safe-fetch.ts';
+import { ResourceStack } from '../base/resource-stack.ts';
+import { openAgents, openModels, withTemplates } from './runtime/open-agents.ts';
+import { openEngine } from './runtime/open-engine.ts';
+import { openServices } from './runtime/open-services.ts';
+import { openOperators } from './runtime/operators.ts';
+import type { DataLock } from '../store/sqlite/data-lock.ts';
+import { createIntegrations, type Integrations } from './facade/integrations.ts';
+import { watchWaits } from './facade/queue-waits.ts';
+import { keyValueOf, type ServiceOptions } from './runtime/services.ts';
+import type { Durability } from '../store/sqlite/sqlite-driver.ts';
+import type { TracingOptions } from '../base/tracing.ts';
+import type { Troupe } from './troupe.ts';
+import type { TroupeOf } from './typed-troupe.ts';
+
+/** Options of `createTroupe`. */
+export interface TroupeOptions {
+  /** Embedded mode: the data directory. Default ':memory:', which keeps nothing when the process ends. */
+  data?: string;
+  /**
+   * Embedded mode: what survives a power loss. `disk`, the default: every accepted event, stop and started tool call.
+   * `process`: the end of the process loses nothing, but a power loss takes the last moments, also the memory of tool calls,
+   * which may then run twice.
+   */
+  durability?: Durability;
+  /** Distributed mode: URL of a MongoDB, with the database in its path (default `troupe`). With `redis`, without `data`. */
+  mongodb?: string;
+  /**
+   * Distributed mode: URL of a PostgreSQL, in place of `mongodb`, with `redis` or alone. Its parameter `schema` names the
+   * schema (default `troupe`).
+   */
+  postgres?: string;
+  /** Distributed mode: URL of a Redis that evicts nothing: `redis://`, `redis+cluster://` or `redis+sentinel://`, see docs/operations.md. */
+  redis?: string;
+  /** Distributed mode: processes with the same prefix in Redis and the same database are one troupe. Default `troupe`. */
+  prefix?: string;
+  /** Turns that run at once in this process. Default 64. */
+  concurrency?: number;
+  /** False: opens the data without taking turns, for import, export and inspection. Default true. */
+  work?: boolean;
+  /** Accepts a definition without agents, to look at existing data. Default false. */
+  allowEmpty?: boolean;
+  /** Receives warnings that no event records. Default: `logger`, else console.warn. */
+  onWarning?: (error: unknown, where: string) => void;
+  /** Environment variables, for API keys among others. Default: process.env. */
+  env?: Record<string, string | undefined>;
+  /** File that every model call is written to, with keys redacted. An existing recording is continued. */
+  record?: string | undefined;
+  /** Recordings that answer in place of models. No vendor is contacted and no key is needed. */
+  replay?: string | readonly string[] | undefined;
+  /** Receives counters and timings. Default: none. */
+  metrics?: Metrics;
+  /** Sends spans to the OpenTelemetry SDK that the application has registered. Needs `@opentelemetry/api`. Default: none. */
+  tracing?: boolean | TracingOptions;
+  /** Receives a line per turn, and warnings unless `onWarning` is given. Default: none. */
+  logger?: Logger;
+  /** Connections to other systems, such as `nostr(settings)` of `@troupe/nostr`. They run in processes that take turns. */
+  integrations?: readonly Integration[] | undefined;
+  /** Called when this process takes no more wakes and should be restarted. Default: a warning. */
+  onDeaf?: () => void;
+  /** Source of time. Default: the clock of the system. */
+  clock?: Clock;
+  /** What the application gives its tools in this process, as `context.app`: a database, a client. Never stored. */
+  app?: unknown;
+}
+
+/**
+ * The composition root. It checks the definition before anything is opened, then opens the models, the services, the
+ * agents' tools, the engine and the integrations, in this order; `close` closes them in the reverse order. Throws
+ * `config_invalid`, `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`, `store_unavailable`,
+ * `queue_unavailable`, `server_unsuitable`.
+ */
+export async function createTroupe<
+  const Agent extends AgentInput,
+  const Name extends string = never,
+  const Template extends AgentInput = never,
+>(
+  input: KnownInput<Agent & Checked<Agent, NoInfer<Name>>, Name, Template>,
+  options: TroupeOptions = {},
+): Promise<TroupeOf<Agent, Template>> {
+  checkOptions(Options, options, 'createTroupe', 'config_invalid');
+  // What the compiler knows of the agents is true of every troupe of this definition.
+  return (await openTroupe(input, options)) as TroupeOf<Agent, Template>;
+}
+
+interface OpenOptions extends TroupeOptions {
+  /** The caller has locked the data directory, and keeps it when the troupe closes. */
+  lock?: DataLock | undefined;
+  /** Secret of a new store, for tests whose prompts are the same bytes each time. Default: a random one. */
+  newSecret?: string | undefined;
+}
+
+/** Like `createTroupe`, for a definition whose types are not known. */
+export async function openTroupe(input: TroupeInput, options: OpenOptions): Promise<Troupe> {
+  const { work = true, concurrency = 64, env = process.env, clock = systemClock } = options;
+  const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
+  const definition = readDefinition(input, options);
+  const integrations = await integrationsOf(definition, options);
+  const everyone = { ...withTemplates(definition), integrations };
+  const owner = randomUUID().slice(0, 8);
+  const operators = await openOperators(everyone, { ...options, env, process: owner });
+  const { onWarning } = operators;
+  warnOfSettings(definition, work, onWarning);
+  const opened = new ResourceStack();
+  try {
+    const models = await openModels(everyone, { ...options, work, env, clock, onWarning });
+    opened.defer(() => models.close());
+    const services = await openServices(
+      options,
+      serviceOptions(definition, { clock, metrics, onWarning, onDeaf: options.onDeaf }),
+    );
+    opened.defer(() => services.close());
+    const agents = await openAgents(definition, {
+      integrations,
+      providerOf: models.providerOf,
+      urls: [options.mongodb, options.postgres, options.redis],
+      opened: work ? opened : null,
+      env,
+      clock,
+      onWarning,
+    });
+    const { deps, engine, pending, tenants, rootKeyValue, secret, ...live } = await openEngine({
+      definition,
+      services,
+      agents,
+      embedder: models.embedder,
+      operators,
+      clock,
+      metrics,
+      given: options,
+      process: owner,
+      opened,
+    });
+    if (work) engine.start({ concurrency });
+    const fetch = definition.fetch ? openSafeFetch(definition.fetch) : null;
+    opened.defer(() => fetch?.close());
+    const running = createIntegrations({
+      integrations,
+      keyValueOf: (tenant) => keyValueOf(services.store, tenant),
+      webhooks: definition.webhooks,
+      random: Math.random,
+      tenants,
+      secret,
+      clock,
+      env,
+      owner,
+      metrics,
+      onWarning,
+    });
+    opened.defer(() => running.close());
+    const troupe = createTroupeFacade({
+      commands: featureCommands(),
+      ...live,
+      deps,
+      engine,
+      integrations: running,
+      fetch,
+      tenants,
+      ...facadeSettings(definition),
+      messageRouter: messageRouter(definition.routing, agents),
+      waits: (present) => metrics.waits(present),
+      pending: createPendingGuard({ pending, store: services.store }),
+      credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
+      release: () => opened.close(),
+    });
+    if (work) await startIntegrations(running, troupe, onWarning);
+    return troupe;
+  } catch (error) {
+    await opened.close().catch((failure: unknown) => onWarning(failure, 'close'));
+    throw error;
+  }
+}
+
+const NO_AGENTS: TroupeDefinition = {
+  agents: [],
+  tools: [],
+  defaults: {},
+  limits: {},
+  context: { summaries: 'model' },
+};
+
+const Text = z.string().optional();
+const Truth = z.boolean().optional();
+const Given = z.unknown().optional();
+const Options = z.strictObject({
+  data: Text,
+  durability: z.enum(['disk', 'process']).optional(),
+  mongodb: Text,
+  postgres: Text,
+  redis: Text,
+  prefix: Text,
+  concurrency: z.int().positive().optional(),
+  work: Truth,
+  allowEmpty: Truth,
+  onWarning: Given,
+  env: Given,
+  record: Text,
+  replay: Given,
+  metrics: Given,
+  tracing: Given,
+  logger: Given,
+  integrations: z.array(z.unknown()).optional(),
+  onDeaf: Given,
+  clock: Given,
+  app: Given,
+} satisfies Record<keyof TroupeOptions, z.ZodType>);
+
+function readDefinition(input: TroupeInput, { allowEmpty = false }: TroupeOptions): TroupeDefinition {
+  const isEmpty = Array.isArray(input?.agents) && input.agents.length === 0;
+  return allowEmpty && isEmpty ? NO_AGENTS : parseTroupe(input);
+}
+
+function warnOfSettings(
+  { agents, templates = [] }: TroupeDefinition,
+  work: boolean,
+  onWarning: EngineDeps['onWarning'],
+): void {
+  if (!work) return;
+  for (const problem of [
+    ...unknownWindows([...agents, ...templates]),
+    ...longAnswers([...agents, ...templates]),
+  ])
+    onWarning(problem, 'models');
+}
+
+/** Least number of wakes held for one tenant, whatever its limit: agents that answer each other need some. */
+const MIN_HELD_WAKES = 1_000;
+
+function serviceOptions(
+  { limits }: TroupeDefinition,
+  parts: Omit<ServiceOptions, 'caps' | 'leaseMs' | 'mostWaiting' | 'onDeaf'> & {
+    onDeaf: TroupeOptions['onDeaf'];
+  },
+): ServiceOptions {
+  const { turnsPerTenant, pendingPerTenant = DEFAULT_PENDING, providers } = limits;
+  const { leaseMs = DEFAULT_LIMITS.leaseMs } = limits;
+  const warn = () => parts.onWarning('this process takes no more wakes: restart it', 'queue');
+  return {
+    ...parts,
+    caps: { turnsPerTenant, providers },
+    leaseMs,
+    mostWaiting: Math.max(MIN_HELD_WAKES, 2 * pendingPerTenant),
+    onDeaf: parts.onDeaf ?? warn,
+  };
+}
+
+function facadeSettings({ defaults, trust, workflows = [] }: TroupeDefinition) {
+  const { respondWhenUnaddressed = null, afterHandoff } = defaults;
+  // Without an agent for unaddressed messages they are for people, also after a hand-over.
+  const sticks = respondWhenUnaddressed !== null && afterHandoff !== 'default';
+  return { fallback: respondWhenUnaddressed, sticks, trust: trust?.people ?? null, workflows };
+}
+
+/** The integrations of the options, and Nostr if the definition has settings for it. Throws `config_invalid`. */
+async function integrationsOf(
+  { nostr }: TroupeDefinition,
+  { integrations = [] }: TroupeOptions,
+): Promise<readonly Integration[]> {
+  return nostr === undefined ? integrations : [...integrations, (await loadNostr()).nostr(nostr)];
+}
+
+async function startIntegrations(
+  integrations: Integrations,
+  troupe: Troupe,
+  onWarning: EngineDeps['onWarning'],
+): Promise<void> {
+  try {
+    await integrations.start(troupe);
+  } catch (error) {
+    await troupe.close().catch((failure: unknown) => onWarning(failure, 'close'));
+    throw error;
+  }
+}

@@ -1,0 +1,137 @@
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { taskStand } from '../../doors/a2a/task-stand.ts';
+import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
+import type { Tenants } from './credentials.ts';
+import type { Integration, IntegrationHost, NameOf } from '../integrations/integration.ts';
+import { type AgentKeys, loadNostr, type NostrStatus } from '../integrations/nostr.ts';
+import { createTaskPushBook, type TaskPushBook } from '../integrations/task-push.ts';
+import { createTaskPushes } from '../integrations/task-pushes.ts';
+import { createWebhookBook, type WebhookBook } from '../integrations/webhook-book.ts';
+import { webhookSecret } from '../integrations/post-webhook.ts';
+import type { WebhookSettings } from '../integrations/webhook-settings.ts';
+import { createWebhooks } from '../integrations/webhooks.ts';
+import type { KeyValue } from '../../base/key-value.ts';
+import { openSafeFetch } from '../../base/net/safe-fetch.ts';
+import type { Troupe } from '../troupe.ts';
+
+export interface IntegrationsParts extends Pick<
+  IntegrationHost,
+  'random' | 'env' | 'owner' | 'metrics' | 'onWarning'
+> {
+  /** All but webhooks and notifications, which every troupe has. */
+  integrations: readonly Integration[];
+  keyValueOf: (tenant: TenantId) => KeyValue;
+  tenants: Tenants;
+  /** The store's secret, from which the secrets of webhooks are derived. */
+  secret: string;
+  webhooks?: WebhookSettings | undefined;
+  clock: Clock;
+}
+
+/** The integrations of a troupe, webhooks first. */
+export interface Integrations {
+  webhooksOf(tenant: TenantId): WebhookBook;
+  taskPushesOf(tenant: TenantId): TaskPushBook;
+  agentKeys: AgentKeys;
+  /** Status of the integration `nostr`; null if there is none or it is not started. */
+  nostr(): NostrStatus | null;
+  /** A text with references of other systems in readable words. Null: no integration has any. */
+  readable: ((text: string, nameOf: NameOf) => Promise<string>) | null;
+  /** Starts them one after the other. Throws their errors. */
+  start(troupe: Troupe): Promise<void>;
+  /** Called before the store is closed. */
+  close(): Promise<void>;
+}
+
+/** Throws `config_invalid` for two integrations with one name. */
+export function createIntegrations(parts: IntegrationsParts): Integrations {
+  const { clock, random, env, owner, metrics, onWarning, keyValueOf } = parts;
+  const fetch = openSafeFetch({ allow: parts.webhooks?.allow });
+  const secretOf = (id: string, generation: number) => webhookSecret(parts.secret, id, generation);
+  const webhooks = createWebhooks({ settings: parts.webhooks, secretOf, fetch });
+  let running: Troupe | null = null;
+  const taskPushes = createTaskPushes({
+    settings: parts.webhooks,
+    fetch,
+    standOf: async (tenant, push) => taskStand(running!.forTenant(tenant), push),
+  });
+  const all: readonly Integration[] = [webhooks, taskPushes, ...parts.integrations];
+  refuseTwins(all);
+
+  async function readable(text: string, nameOf: NameOf): Promise<string> {
+    let words = text;
+    for (const integration of all) words = (await integration.readable?.(words, nameOf)) ?? words;
+    return words;
+  }
+
+  return {
+    webhooksOf: (tenant) =>
+      createWebhookBook({
+        keyValue: keyValueOf(tenant),
+        tenant,
+        clock,
+        secretOf,
+        fetch,
+        settings: parts.webhooks,
+        onChange: () => webhooks.changed(tenant),
+      }),
+    taskPushesOf: (tenant) =>
+      createTaskPushBook({
+        keyValue: keyValueOf(tenant),
+        clock,
+        settings: parts.webhooks,
+        onChange: () => taskPushes.changed(tenant),
+      }),
+    agentKeys: lazyKeys(async () =>
+      (await loadNostr()).openAgentKeys({ keyValue: keyValueOf(DEFAULT_TENANT), clock, env }),
+    ),
+    nostr: () => {
+      const nostr = all.find(({ name }) => name === 'nostr');
+      return (nostr?.status?.() ?? null) as NostrStatus | null;
+    },
+    readable: all.some((integration) => integration.readable !== undefined) ? readable : null,
+    async start(troupe) {
+      running = troupe;
+      const host: IntegrationHost = {
+        troupeOf: (tenant = DEFAULT_TENANT) => troupe.forTenant(tenant),
+        keyValueOf: (tenant = DEFAULT_TENANT) => keyValueOf(tenant as TenantId),
+        tenants: () => parts.tenants.list(),
+        clock,
+        random,
+        env,
+        owner,
+        metrics,
+        onWarning,
+      };
+      for (const integration of all) await integration.start(host);
+    },
+    async close() {
+      await Promise.all(all.map((integration) => integration.close()));
+      await fetch.close();
+    },
+  };
+}
+
+function refuseTwins(integrations: readonly Integration[]): void {
+  const names = integrations.map(({ name }) => name);
+  const twin = names.find((name, index) => names.indexOf(name) !== index);
+  if (twin === undefined) return;
+  const message = `there are two integrations named "${twin}": each needs a unique name`;
+  throw new TroupeError('config_invalid', message, { integration: twin });
+}
+
+/** Loads the package at the first use of a key. */
+function lazyKeys(load: () => Promise<AgentKeys>): AgentKeys {
+  let loading: Promise<AgentKeys> | undefined;
+  const keys = () => (loading ??= load());
+  return {
+    create: async (agent) => (await keys()).create(agent),
+    import: async (agent, secret) => (await keys()).import(agent, secret),
+    list: async () => (await keys()).list(),
+    export: async (agent, meant) => (await keys()).export(agent, meant),
+    remove: async (agent) => (await keys()).remove(agent),
+    open: async (agent) => (await keys()).open(agent),
+    openClient: async (agent) => (await keys()).openClient(agent),
+  };
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../base/clock.ts';
+import { type Author, PersonId, PersonProfile, parseGiven, type TenantId } from '../../events/index.ts';
+import { type KeyValue, updateEntry } from '../../base/key-value.ts';
+
+/** The profiles of the people of one tenant, by the id of the author. They hold in all its conversations. */
+export interface ProfileBook {
+  /** Null: the person has none. Throws `event_invalid`, `store_unavailable`. */
+  get(person: string): Promise<PersonProfile | null>;
+  /** Replaces the profile. Agents are told at their next turn for this person, of other processes within seconds. Throws `event_invalid`, `store_unavailable`. */
+  set(person: string, profile: PersonProfile): Promise<PersonProfile>;
+  /** False: there was none. What agents were told before stays in the log. */
+  remove(person: string): Promise<boolean>;
+}
+
+/** The profiles of all tenants. */
+export interface ProfileBooks {
+  of: (tenant: TenantId) => ProfileBook;
+  /** For turns: as it was at most `keepMs` ago, or after the last change by this process. Throws as `get` of a book. */
+  known: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
+}
+
+export interface ProfileBooksOptions {
+  entriesOf: (tenant: TenantId) => KeyValue;
+  /** Changes texts before they are stored. */
+  redact?: ((text: string, author: Author) => string) | undefined;
+  clock: Pick<Clock, 'monotonic'>;
+  /** How long a profile that was read is good. Infinity: no other process changes profiles. */
+  keepMs: number;
+}
+
+/** Bounds the profiles that this process knows. */
+const MOST_KNOWN = 10_000;
+
+export function createProfileBooks({ entriesOf, redact, clock, keepMs }: ProfileBooksOptions): ProfileBooks {
+  const known = new Map<string, { profile: PersonProfile | null; until: number }>();
+  /** A profile that was read while another one was written may be the former one. */
+  let changes = 0;
+
+  return {
+    async known(tenant, person) {
+      const name = `${tenant} ${person}`;
+      const found = known.get(name);
+      const now = clock.monotonic();
+      if (found && now < found.until) return found.profile;
+      const before = changes;
+      const profile = await createProfileBook(entriesOf(tenant)).get(person);
+      if (known.size >= MOST_KNOWN) known.clear();
+      if (before === changes) known.set(name, { profile, until: now + keepMs });
+      return profile;
+    },
+    of(tenant) {
+      const book = createProfileBook(entriesOf(tenant), redact);
+      async function changing<T>(person: string, change: Promise<T>): Promise<T> {
+        try {
+          return await change;
+        } finally {
+          changes += 1;
+          known.delete(`${tenant} ${person}`);
+        }
+      }
+      return {
+        get: (person) => book.get(person),
+        set: (person, profile) => changing(person, book.set(person, profile)),
+        remove: (person) => changing(person, book.remove(person)),
+      };
+    },
+  };
+}
+
+export function createProfileBook(
+  entries: KeyValue,
+  redact: (text: string, author: Author) => string = (text) => text,
+): ProfileBook {
+  const write = (key: string, profile: PersonProfile) =>
+    updateEntry<PersonProfile | null>(entries, key, parseEntry, () => profile);
+  return {
+    get: async (person) => parseEntry(await entries.get(keyOf(person))),
+    async set(person, given) {
+      const { name, timeZone, preferences } = parse(given);
+      const author: Author = { kind: 'user', id: person, name: person };
+      const profile = parse({
+        ...(name !== undefined && { name: redact(name, author) }),
+        ...(timeZone !== undefined && { timeZone }),
+        ...(preferences !== undefined && { preferences: redact(preferences, author) }),
+      });
+      await write(keyOf(person), profile);
+      return profile;
+    },
+    async remove(person) {
+      const key = keyOf(person);
+      const before = parseEntry(await entries.get(key));
+      // Entries cannot be removed; an empty one holds nothing of the person.
+      if (before) await write(key, {});
+      return before !== null;
+    },
+  };
+}
+
+/** Ids come from any client; keys of entries are slugs. */
+function keyOf(person: string): string {
+  const id = parseGiven(PersonId, person, 'person', 'event_invalid');
+  return `person/${createHash('sha256').update(id).digest('hex')}`;
+}
+
+function parse(input: unknown): PersonProfile {
+  return parseGiven(PersonProfile, input, 'profile', 'event_invalid');
+}
+
+/** A damaged entry counts as none: a profile is no reason to fail a turn. */
+function parseEntry(text: string | null): PersonProfile | null {
+  try {
+    const parsed = PersonProfile.safeParse(JSON.parse(text ?? '{}'));
+    return parsed.success && Object.keys(parsed.data).length > 0 ? parsed.data : null;
+  } catch {
+    // Not JSON.
+    return null;
+  }
+}

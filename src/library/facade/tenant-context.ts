@@ -1,0 +1,76 @@
+import type { SigningKey } from '../access/index.ts';
+import type { ConversationDeps, MessageRouter } from '../../actors/conversations/conversation-deps.ts';
+import type { Trust } from '../../actors/conversations/trust.ts';
+import type { Engine } from '../../actors/engine/engine.ts';
+import type { FeatureCommands } from '../../actors/feature.ts';
+import type { TurnDeps } from '../../actors/turn/turn-run.ts';
+import type { Workflow } from '../../actors/turn/feature-types.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { LiveFeed } from './live-feed.ts';
+import type { AgentId, EventDraft, TenantId } from '../../events/index.ts';
+import type { SafeFetch } from '../../base/net/safe-fetch.ts';
+import type { Integrations } from './integrations.ts';
+import type { QueueWaits } from './queue-waits.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import type { AgentInfo, Troupe } from '../troupe.ts';
+import type { Credentials, Tenants } from './credentials.ts';
+import { conversationId } from './parse-input.ts';
+import type { ProfileBook } from './profile-book.ts';
+import type { Watchers } from './watchers.ts';
+
+/** Dependencies of the facade. */
+export interface FacadeParts {
+  deps: TurnDeps;
+  /** The commands of features. */
+  commands: FeatureCommands;
+  engine: Engine;
+  live: LiveFeed;
+  /** Waiting times of the wakes that this process took lately, and of those that wait now. */
+  waits?: (present: number[]) => QueueWaits;
+  /** Agent for messages of people that have no recipient. */
+  fallback: AgentId | null;
+  /** Whether the agent that a conversation was handed over to comes before `fallback`. */
+  sticks: boolean;
+  /** Ids of the people whose messages wake agents. Default: all. */
+  trust?: Trust;
+  workflows?: readonly Workflow[];
+  /** Chooses recipients for a message without any, before the fallback. */
+  messageRouter?: MessageRouter | null;
+  tenants: Tenants;
+  profilesOf: (tenant: TenantId) => ProfileBook;
+  pending?: PendingGuard;
+  credentials: Credentials;
+  cardKey: SigningKey;
+  /** Reads attachments by address. Null: such attachments are refused. */
+  fetch?: SafeFetch | null;
+  integrations: Pick<Integrations, 'webhooksOf' | 'taskPushesOf' | 'agentKeys' | 'nostr' | 'readable'>;
+  /** Called once, after the engine has stopped. */
+  release: () => Promise<void>;
+}
+
+/** Throws `tenant_busy` for a message that would wake an agent while too many already wait. */
+export type PendingGuard = (log: ConversationKey, draft: EventDraft) => Promise<void>;
+
+/** One tenant, and what the facades of all tenants share. */
+export interface TenantContext {
+  parts: FacadeParts;
+  conversations: ConversationDeps;
+  watchers: Watchers;
+  agents: readonly AgentInfo[];
+  /** Aborted when the troupe is being closed. */
+  closed: AbortSignal;
+  forTenant: (tenant: string) => Troupe;
+  tenant: TenantId;
+  close: () => Promise<void>;
+}
+
+/** Finds a conversation of the tenant that has events. Throws `conversation_unknown`. */
+export async function findConversation(
+  { parts, tenant }: TenantContext,
+  name: string,
+): Promise<ConversationKey & { head: number }> {
+  const conversation = conversationId(name);
+  const head = await parts.deps.store.head({ tenant, conversation });
+  if (head > 0) return { tenant, conversation, head };
+  throw new TroupeError('conversation_unknown', `there is no conversation "${name}"`, { conversation: name });
+}

@@ -1,0 +1,221 @@
+import {
+  beginTurnSteps,
+  buildPrompt,
+  createView,
+  deltaOf,
+  isAdopted,
+  forkView,
+  sessionMismatch,
+  showWaitingSteps,
+  type View,
+} from '../../context/index.ts';
+import { TroupeError } from '../../base/errors.ts';
+import {
+  type ActorAddress,
+  type ActorRecord,
+  type Event,
+  parseTurnId,
+  type PromptReceipt,
+  type PromptRecord,
+  type TenantId,
+  turnId,
+  type TurnId,
+} from '../../events/index.ts';
+import { forkTaskBook, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { TurnDeps } from '../../actors/turn/turn-run.ts';
+import { baselineFor, readBaseline, presentRuntime } from '../../actors/turn/baseline.ts';
+import { inSlices } from '../../actors/engine/in-slices.ts';
+import type { AgentRuntime } from '../../actors/engine/agent-runtime.ts';
+import { readUnheard } from '../../actors/turn/watch-silence.ts';
+import { liveItems } from '../../actors/turn/turn-facts.ts';
+import { triggersIn } from '../../actors/turn/waiting-events.ts';
+import { type ViewSource, readPages } from '../../actors/log/read-pages.ts';
+import { catchUpInSlices, foldInSlices } from '../../actors/log/read-view.ts';
+import { termsFor } from '../../actors/turn/session-run.ts';
+import { answeredStep } from '../../actors/turn/judge-answer.ts';
+import { promptRulesOf } from '../../actors/turn/pinned-turn.ts';
+import { readFacts } from '../../actors/turn/turn-facts.ts';
+
+/** Dependencies for reading a past prompt. */
+type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> & {
+  log: ViewSource;
+  clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
+};
+
+/** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */
+export async function nextPrompt(
+  deps: TurnDeps,
+  address: ActorAddress,
+  known: AgentRuntime,
+): Promise<PromptRecord> {
+  const warm = deps.registry.find(address);
+  const folded = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
+  const view = folded ? forkView(folded.view) : createView(address.agent, deps.secretOf(address));
+  const tasks = folded ? forkTaskBook(folded.tasks) : newTaskBook();
+  const head = await catchUpInSlices(deps, address, { view, tasks });
+  const record = await deps.store.readActor(address);
+  const { mode } = view.directions;
+  const runtime = await presentRuntime(deps, address, known, { frozen: view.baseline?.body ?? null, mode });
+  const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, view.baseline, {
+    mode,
+  });
+  if (!view.turn) {
+    const books = { view, tasks };
+    await beginNextTurn(deps, { address, runtime, books, record, head, baseline });
+  }
+  const prompt = buildPrompt({
+    view,
+    conversation: address.conversation,
+    agent: runtime.profile,
+    baseline: { ...baseline, source: reason === null ? baseline.id : 'next' },
+    step: 1,
+    model: await deps.models.get(address.tenant, runtime.profile),
+  });
+  return asSession(view, runtime, record, { ...prompt, turn: null });
+}
+
+/** Begins the turn that the waiting events would trigger. Without any, shows the events that wait to be seen. */
+async function beginNextTurn(
+  deps: TurnDeps,
+  { address, runtime, books, record, head, baseline }: NextTurn,
+): Promise<void> {
+  const { view, tasks } = books;
+  const inputs = triggersIn(books, record?.processed ?? 0);
+  const last = inputs.at(-1);
+  if (!last) return inSlices(deps.clock, showWaitingSteps(view));
+  const facts = await readFacts(deps, { address, runtime }, books, last);
+  const steps = beginTurnSteps(view, {
+    id: turnId(address, (record?.turnNo ?? 0) + 1),
+    upTo: head,
+    inputs: inputs.map((event) => event.seq),
+    live: liveItems(inputs, books, { runtime, baseline }, facts),
+    join: tasks.joined.get(address.agent) ?? runtime.profile.join,
+    baseline: baseline.id,
+    ...promptRulesOf(runtime.profile),
+  });
+  await inSlices(deps.clock, steps);
+}
+
+interface NextTurn {
+  address: ActorAddress;
+  runtime: AgentRuntime;
+  books: { view: View; tasks: TaskBook };
+  record: ActorRecord | null;
+  /** The newest seq of the log. */
+  head: number;
+  baseline: Awaited<ReturnType<typeof baselineFor>>['baseline'];
+}
+
+/** The prompt as it would be sent to its session, under the baseline in force and not the next one. */
+function asSession(
+  view: View,
+  runtime: AgentRuntime,
+  record: ActorRecord | null,
+  whole: PromptRecord,
+): PromptRecord {
+  const session = record?.session;
+  if (!session) return whole;
+  const terms = termsFor(runtime, whole.layers[0]?.source ?? '', session);
+  if (isAdopted(session) || sessionMismatch(view, session, terms)) return whole;
+  const cursor = { before: record.cursor, after: whole.upTo };
+  return { ...deltaOf(whole, view, session), cursor };
+}
+
+/**
+ * A past prompt, rendered again from the log and checked against the hash of what was sent. Receipts hold ranges and
+ * hashes, so a hundred turns do not store a hundred copies.
+ */
+export async function sentPrompt(
+  deps: ReadDeps,
+  tenant: TenantId,
+  turn: string,
+  step?: number,
+): Promise<PromptRecord & { verified: boolean }> {
+  const receipts = await readReceipts(deps, tenant, turn);
+  const receipt = step === undefined ? receipts.at(-1) : receipts.find((each) => each.step === step);
+  if (!receipt?.turn) {
+    throw new TroupeError(
+      'turn_unknown',
+      `no prompt of turn "${turn}"${step ? ` step ${step}` : ''} was sent`,
+      { turn },
+    );
+  }
+  const address: ActorAddress = { tenant, conversation: receipt.conversation, agent: receipt.agent };
+  const view = await viewAsSent(deps, address, receipt);
+  const runtime = deps.agents.get(receipt.agent);
+  if (!runtime) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is no longer defined`, {});
+  const source = baselineOf(receipt);
+  // An epoch that a running turn has begun reaches the log only when the turn ends.
+  const warm = deps.registry.find(address)?.baseline;
+  const baseline = warm?.id === source ? warm : await readBaseline(deps.store, address, runtime, source);
+  const prompt = buildPrompt({
+    view,
+    conversation: receipt.conversation,
+    agent: runtime.profile,
+    baseline: { ...baseline, source },
+    step: receipt.step,
+  });
+  return asSent(prompt, view, receipt);
+}
+
+/** The baseline event that was in force when the prompt was sent. */
+export function baselineOf({ delta, layers }: PromptReceipt): string {
+  return delta?.baseline ?? layers[0]?.source ?? '';
+}
+
+/** A prompt rendered again, checked against its receipt. */
+export function asSent(
+  whole: PromptRecord,
+  view: View,
+  receipt: PromptReceipt,
+): PromptRecord & { verified: boolean } {
+  const prompt = receipt.delta ? deltaOf(whole, view, receipt.delta) : whole;
+  return { ...prompt, ...receipt, verified: prompt.chain === receipt.chain };
+}
+
+/** Receipts in the order of their steps. A turn that began with an approved call has none for its first step. */
+export async function readReceipts(
+  deps: Pick<EngineDeps, 'store'>,
+  tenant: TenantId,
+  turn: string,
+): Promise<PromptReceipt[]> {
+  const parts = parseTurnId(turn);
+  if (!parts) throw new TroupeError('turn_unknown', `"${turn}" is not a turn id`, { turn });
+  const receipts: PromptReceipt[] = [];
+  for (let step = 1; ; step++) {
+    const receipt = await deps.store.readReceipt(tenant, turn as TurnId, step);
+    if (receipt) receipts.push(receipt);
+    else if (step > 1) break;
+  }
+  // A model that has not said a word yet.
+  const unheard = await readUnheard(deps.store, { tenant, ...parts });
+  const isNext = unheard?.turn === turn && unheard.step > (receipts.at(-1)?.step ?? 0);
+  return isNext ? [...receipts, unheard] : receipts;
+}
+
+/** The view at a step: the log up to the turn, then the events of the turn before the step was answered. */
+async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
+  const view = createView(address.agent, deps.secretOf(address));
+  await catchUpInSlices(deps, address, { view, tasks: newTaskBook() }, receipt.upTo);
+  for await (const events of readPages(deps.store, address, { after: receipt.upTo })) {
+    for (const event of events) {
+      // This turn may have adopted a compaction that another agent made meanwhile.
+      if (event.kind === 'compaction') await foldInSlices(deps.clock, view, event);
+      if (event.turn !== receipt.turn) continue;
+      if (isAnswer(event, receipt.step - 1) || isEnding(event)) return view;
+      const folding = foldInSlices(deps.clock, view, event);
+      if (folding) await folding;
+    }
+  }
+  return view;
+}
+
+/** The logged answer to a step: a step after which the turn went on, or the reply. */
+function isAnswer(event: Event, step: number): boolean {
+  return event.kind === 'message' || (answeredStep(event) ?? -1) >= step;
+}
+
+function isEnding({ kind }: Event): boolean {
+  return kind === 'turn.done' || kind === 'turn.failed' || kind === 'turn.aborted';
+}

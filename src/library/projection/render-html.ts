@@ -1,0 +1,192 @@
+import { type ByKind, type KindAbout, forKind } from '../../events/aspects.ts';
+import type { Event, EventKind } from '../../events/index.ts';
+import { handoffText, messageText } from '../../events/message-text.ts';
+import type { AgentView, Projection, TurnView } from './model.ts';
+import { needOrder, shownCondition } from './needs.ts';
+import { rowOf } from './row.ts';
+
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
+
+/**
+ * A conversation as one self-contained page: no script, no request. Consecutive events of a turn are grouped. All events
+ * stay in the order of the log, so the page is written while the log is read.
+ */
+export async function* renderHtml(
+  projection: Projection,
+  events: AsyncIterable<Event> | Iterable<Event>,
+): AsyncGenerator<string, void> {
+  yield headOf(projection);
+  const turns = new Map<string, TurnView>(projection.turns.map((turn) => [turn.id, turn]));
+  let open: string | null = null;
+  for await (const event of events) {
+    // Other events may follow the start of a turn, so the group begins with the next event of the turn.
+    const turn = event.kind === 'turn.started' ? null : (event.turn ?? null);
+    const isOther = turn !== open;
+    const before = `${isOther && open !== null ? '</details>\n' : ''}${isOther && turn !== null ? turnHead(turn, turns.get(turn)) : ''}`;
+    open = turn;
+    yield `${before}${eventHtml(event)}`;
+  }
+  yield `${open === null ? '' : '</details>\n'}</main>\n</body>\n</html>\n`;
+}
+
+function headOf(projection: Projection): string {
+  const { conversation, seq, began, at, mode, phase, archived, totals } = projection;
+  const name = escapeHtml(conversation);
+  const facts = [
+    `${seq} events, ${time(began)} to ${time(at)}`,
+    `mode ${mode}${phase === null ? '' : `, phase ${phase}`}${archived ? ', archived' : ''}`,
+    `${totals.turns} turns, ${totals.failed} failed, ${totals.compactions} compactions`,
+    `${totals.tokens.input} tokens in (${totals.tokens.cacheRead} from a cache), ${totals.tokens.output} out`,
+  ];
+  const rows = needOrder(Object.values(projection.agents)).map(agentRow).join('');
+  const agents =
+    rows === ''
+      ? ''
+      : `<table><thead><tr><th>Agent</th><th>State</th><th class="n">Turns</th><th class="n">Failed</th><th class="n">Tokens in</th><th class="n">Out</th></tr></thead><tbody>${rows}</tbody></table>\n`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${name}</title>
+<style>${HTML_STYLE}</style>
+</head>
+<body>
+<header><h1>${name}</h1>
+<p class="about">${facts.map(escapeHtml).join('<br>')}</p>
+${agents}</header>
+<main>
+`;
+}
+
+function agentRow(agent: AgentView): string {
+  const { id, name, turns, failed, tokens, problem } = agent;
+  const condition = shownCondition(agent);
+  const said = name === id ? `@${id}` : `${name} (@${id})`;
+  const state = problem ? `${condition}: ${problem.code}` : condition;
+  const look = condition === 'failed' ? ' class="bad"' : '';
+  const numbers = [turns, failed, tokens.input, tokens.output].map((value) => `<td class="n">${value}</td>`);
+  return `<tr><td>${escapeHtml(said)}</td><td${look}>${escapeHtml(state)}</td>${numbers.join('')}</tr>`;
+}
+
+function turnHead(id: string, turn: TurnView | undefined): string {
+  const [, agent = '', number = ''] = /(?<![^:])([^:]+):(\d+)$/.exec(id) ?? [];
+  const facts = turn
+    ? [turn.status, `${turn.steps} steps`, `${turn.tokens.input} tokens in, ${turn.tokens.output} out`]
+    : [];
+  const look = turn?.status === 'failed' ? ' class="bad"' : '';
+  const words = [`@${agent}, turn ${number}`, ...facts].join(' · ');
+  return `<details open><summary${look}>${escapeHtml(words)}</summary>\n`;
+}
+
+function eventHtml(event: Event): string {
+  const { seq, at, kind, author, to, level, summary } = rowOf(event);
+  const receivers = to.length === 0 ? '' : ` → ${to.map((agent) => `@${agent}`).join(' ')}`;
+  const who = `<span class="who">${escapeHtml(author)}${escapeHtml(receivers)}</span>`;
+  const what = `<span class="kind${level === 'problem' ? ' bad' : ''}">${escapeHtml(kind)}</span>`;
+  const when = `<span class="when">${seq} · ${escapeHtml(time(at))}</span>`;
+  return `<article><header class="line">${who} ${what} ${when}</header>${wordsHtml(event, summary)}</article>\n`;
+}
+
+function wordsHtml(event: Event, summary: string): string {
+  return forKind(WORDS, event) ?? `${said(summary)}${forKind(DETAILS, event) ?? ''}`;
+}
+
+/** Kinds whose words replace the summary. */
+const WORDS: ByKind<Exclude<KindAbout<'words'>, DetailedKind | SummarisedKind> | 'error' | 'notice', string> =
+  {
+    message: ({ body }) => said(messageText(body)),
+    notice: ({ body }) => said(messageText(body)),
+    injection: ({ body }) => said(body.content),
+    handoff: ({ body }) => said(handoffText(body.summary)),
+    step: ({ body }) =>
+      `${said(body.content)}${body.calls.map(({ name, args }) => exact(`${name} ${args}`)).join('')}`,
+    'tool.result': ({ body }) => `${said(`${body.name} ${body.outcome}`)}${exact(body.content)}`,
+    error: ({ body }) => said(`${body.code}: ${body.message}`),
+    'delegation.opened': ({ body }) => said(body.task),
+    'delegation.completed': ({ body }) => said(`${body.outcome}: ${body.result}`),
+    'delegation.aborted': ({ body }) => said(`${body.outcome}: ${body.result}`),
+    question: ({ body }) => said([body.text, ...(body.choices ?? [])].join('\n– ')),
+    'question.answered': ({ body }) => said(`${body.outcome}: ${body.content}`),
+    'approval.requested': ({ body }) => exact(`${body.tool} ${body.args}`),
+  };
+
+/** Kinds that show more below the summary. */
+const DETAILS = {
+  compaction: ({ body }) => exact([body.summary, body.demands, body.listing].join('\n\n').trim()),
+  'turn.failed': ({ body }) => exact(body.partial),
+  'turn.aborted': ({ body }) => exact(body.partial),
+} satisfies Partial<ByKind<EventKind, string>>;
+type DetailedKind = keyof typeof DETAILS;
+
+/** Kinds whose summary says everything. A new kind with words is named here or in a table above. */
+type SummarisedKind =
+  | 'approval.decided'
+  | 'joined'
+  | 'left'
+  | 'mode.changed'
+  | 'phase.changed'
+  | 'run.directive'
+  | 'command';
+
+function said(text: string): string {
+  return text.trim() === '' ? '' : `<p class="words">${escapeHtml(text)}</p>`;
+}
+
+function exact(text: string): string {
+  return text.trim() === '' ? '' : `<pre>${escapeHtml(text)}</pre>`;
+}
+
+/** Largest time that a `Date` can hold, ms. */
+const LAST_MS = 8.64e15;
+
+function time(at: number): string {
+  return Math.abs(at) <= LAST_MS ? new Date(at).toISOString().replace('T', ' ').slice(0, 19) : '';
+}
+
+const NAMES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+  '`': '&#96;',
+};
+
+/** Control characters except tab and line ends, and marks that reorder a line: untrusted text must not disguise the page. */
+// oxlint-disable-next-line no-control-regex
+const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Escapes text for an element or a quoted attribute. */
+export function escapeHtml(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(UNPRINTABLE, '\ufffd')
+    .replace(/[&<>"'`]/g, (mark) => NAMES[mark] ?? '');
+}
+
+/** Style of the page, light or dark as the reader prefers. */
+const HTML_STYLE = `
+:root { color-scheme: light dark; --line: light-dark(#d8d8d8, #3a3a3a); --dim: light-dark(#5c5c5c, #a6a6a6);
+  --bad: light-dark(#b3261e, #ff8a80); --card: light-dark(#f6f6f6, #202020); }
+body { font: 14px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 24px 16px 64px;
+  color: light-dark(#1a1a1a, #ececec); background: light-dark(#fff, #161616); }
+h1 { font-size: 20px; margin: 0 0 4px; overflow-wrap: anywhere; }
+p.about, .when, .kind, .empty { color: var(--dim); }
+p.about { margin: 0 0 16px; }
+table { border-collapse: collapse; margin: 0 0 24px; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: 4px 12px 4px 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+th { font-weight: 600; }
+td.n, th.n { text-align: right; }
+article { padding: 8px 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+details { margin: 8px 0; border: 1px solid var(--line); padding: 0 12px; background: var(--card); }
+summary { padding: 8px 0; cursor: pointer; font-weight: 600; }
+header.line { display: flex; gap: 8px; flex-wrap: wrap; font-size: 13px; }
+.who { font-weight: 600; }
+.when { margin-left: auto; font-variant-numeric: tabular-nums; }
+pre { font: 12px/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0 0; }
+.words { white-space: pre-wrap; margin: 4px 0 0; }
+.bad { color: var(--bad); }
+@media print { details { break-inside: avoid; } }
+`;

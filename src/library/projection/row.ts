@@ -1,0 +1,120 @@
+import type { AgentId, Event, EventKind, EventOf, TurnId } from '../../events/index.ts';
+import type { Row } from './model.ts';
+import { oneLine } from './words.ts';
+import { rawText, summariseEvent } from './summarise-event.ts';
+
+/** One event as a row of a list. Never throws: an unreadable event is shown raw. */
+export function rowOf(event: Event): Row {
+  try {
+    return {
+      ...envelopeOf(event),
+      level: event.altered ? 'problem' : levelOf(event),
+      agent: agentOf(event),
+      summary: event.altered ? `${ALTERED} ${summariseEvent(event)}` : summariseEvent(event),
+    };
+  } catch {
+    return { ...envelopeOf(event), ...UNREADABLE, summary: oneLine(rawText(event)) };
+  }
+}
+
+/** The agent that an event is about, and its level, without the text of a row. */
+export function placeOf(event: Event): Pick<Row, 'agent' | 'level'> {
+  try {
+    return { agent: agentOf(event), level: event.altered ? 'problem' : levelOf(event) };
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+const UNREADABLE = { agent: null, level: 'work' } as const;
+
+function envelopeOf(event: Event): Pick<Row, 'seq' | 'at' | 'kind' | 'author' | 'isAgent' | 'to' | 'turn'> {
+  const { seq, at, kind, author, to, turn } = event as Partial<Event>;
+  return {
+    seq: Number(seq ?? 0),
+    at: Number(at ?? 0),
+    kind: String(kind),
+    author: String(author?.name ?? ''),
+    isAgent: author?.kind === 'agent',
+    to: Array.isArray(to) ? to : [],
+    turn: typeof turn === 'string' ? turn : null,
+  };
+}
+
+/** Before the text of an event whose stored row was changed. */
+const ALTERED = '[changed after it was stored]';
+
+type Level = Row['level'];
+
+const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
+  message: 'talk',
+  notice: 'talk',
+  step: 'work',
+  'tool.result': ({ body }) => (body.outcome === 'failed' || body.outcome === 'lost' ? 'problem' : 'work'),
+  handoff: 'talk',
+  'delegation.opened': 'talk',
+  'delegation.completed': ({ body }) => (body.outcome === 'failed' ? 'problem' : 'talk'),
+  'delegation.aborted': ({ body }) => (body.outcome === 'failed' ? 'problem' : 'talk'),
+  question: 'talk',
+  'question.answered': 'talk',
+  'approval.requested': 'talk',
+  'approval.decided': 'talk',
+  joined: 'noise',
+  left: 'work',
+  'mode.changed': 'talk',
+  'phase.changed': 'talk',
+  'run.directive': ({ body }) => (body.status === 'failed' ? 'problem' : 'talk'),
+  'guard.stopped': 'problem',
+  todos: 'work',
+  archived: 'talk',
+  reopened: 'talk',
+  injection: 'work',
+  error: 'problem',
+  compaction: 'work',
+  'compaction.started': 'work',
+  'compaction.pruned': 'work',
+  'compaction.summarising': 'work',
+  'compaction.done': 'work',
+  'compaction.failed': 'problem',
+  prune: 'noise',
+  baseline: 'noise',
+  'session.started': 'noise',
+  'session.resumed': 'noise',
+  'session.rewound': 'noise',
+  'session.compacted': 'noise',
+  'session.lost': 'problem',
+  'session.rebuilt': 'noise',
+  'session.adopted': 'work',
+  'session.refused': 'problem',
+  'turn.started': 'noise',
+  'turn.steered': 'work',
+  'turn.done': 'work',
+  'turn.failed': 'problem',
+  'turn.aborted': 'work',
+  command: 'talk',
+};
+
+/** The level of an event; `work` for an unknown kind. */
+function levelOf(event: Event): Level {
+  // Own properties only: an unknown kind may have the name of a member of every object.
+  if (!Object.hasOwn(LEVELS, event.kind)) return 'work';
+  const level = LEVELS[event.kind] as Level | ((event: Event) => Level);
+  return typeof level === 'function' ? level(event) : level;
+}
+
+const ABOUT = /^(?:failed|joined|baseline):([^:]+)/;
+
+/** The agent that wrote the event or that it is about. */
+function agentOf(event: Event): string | null {
+  const { author, turn } = event;
+  if (author.kind === 'agent') return author.id;
+  if (event.kind === 'joined' || event.kind === 'left') return event.body.agent;
+  if (event.kind === 'command') return event.body.agent ?? turnAgent(event.body.turn) ?? event.to[0] ?? null;
+  return turnAgent(turn) ?? (ABOUT.exec(event.id)?.[1] as AgentId | undefined) ?? null;
+}
+
+function turnAgent(turn: TurnId | undefined): AgentId | null {
+  return turn === undefined
+    ? null
+    : ((/(?<![^:])([^:]+):\d+$/.exec(turn)?.[1] as AgentId | undefined) ?? null);
+}

@@ -1,0 +1,198 @@
+import { createSigningKey, type SigningKey } from '../access/index.ts';
+import { randomBytes } from 'node:crypto';
+import type { AgentRegistry } from '../../actors/engine/agent-runtime.ts';
+import { createForTools } from '../../actors/calls/for-tools.ts';
+import { createCalibrationBook } from '../../actors/engine/calibration-book.ts';
+import {
+  DEFAULT_LIMITS,
+  type EngineDeps,
+  type EngineLimits,
+  MAX_TREE_TOKENS,
+} from '../../actors/engine/engine-deps.ts';
+import { createEngine, type Engine } from '../../actors/engine/engine.ts';
+import { createPendingCount, type PendingCount } from '../../actors/engine/pending-count.ts';
+import { createRegistry } from '../../actors/engine/registry.ts';
+import { closeFeatures, openFeatures } from '../../actors/features.ts';
+import type { CheckpointsFeature, Features, TurnDeps } from '../../actors/turn/turn-run.ts';
+import { createColdViews } from '../../actors/log/read-view.ts';
+import { createConversationLog } from '../../actors/log/conversation-log.ts';
+import { createRedaction } from '../../actors/log/redaction.ts';
+import { createTaskFolds } from '../../actors/tasks/read-tasks.ts';
+import { createTaskTrees } from '../../actors/tasks/task-trees.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { TroupeDefinition } from '../config/agents-file.ts';
+import { schedulesOf } from '../config/coordination-settings.ts';
+import { countTokens } from '../../context/tokens.ts';
+import { fenceKey } from '../../context/index.ts';
+import { type ActorAddress, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
+import { createTenants, type Tenants } from '../facade/credentials.ts';
+import { createLiveFeed, type LiveFeed } from '../facade/live-feed.ts';
+import { createProfileBooks, type ProfileBook } from '../facade/profile-book.ts';
+import type { KeyValue } from '../../base/key-value.ts';
+import type { Metrics } from '../../events/metrics.ts';
+import type { Embedder } from '../../providers/embedder.ts';
+import { releaseOf } from './release.ts';
+import type { ResourceStack } from '../../base/resource-stack.ts';
+import { withLentPlaces } from '../../queue/lent-places.ts';
+import { keyValueOf, type Services } from './services.ts';
+
+export interface EngineOptions {
+  definition: TroupeDefinition;
+  services: Services;
+  agents: AgentRegistry;
+  embedder: Embedder | null;
+  operators: Pick<EngineDeps, 'logger' | 'tracer' | 'onWarning'>;
+  clock: Clock;
+  metrics: Metrics;
+  given: {
+    /** What the application gives its tools. */
+    app?: unknown;
+    /** Secret of a new store. Default: a random one. */
+    newSecret?: string | undefined;
+  };
+  /** Id of this process among lease holders. */
+  process: string;
+  /** Takes what must be closed before the services. */
+  opened: ResourceStack;
+}
+
+export interface OpenedEngine {
+  deps: TurnDeps;
+  engine: Engine;
+  /** What happens in running turns. */
+  live: LiveFeed;
+  pending: PendingCount;
+  tenants: Tenants;
+  rootKeyValue: KeyValue;
+  profilesOf: (tenant: TenantId) => ProfileBook;
+  /** Random secret of the store. */
+  secret: string;
+  cardKey: SigningKey;
+}
+
+/** How long turns go on with a profile that another process may have changed. */
+const PROFILE_KEEP_MS = 5_000;
+
+/** The engine with everything it depends on. It takes no turns before `engine.start`. */
+export async function openEngine(options: EngineOptions): Promise<OpenedEngine> {
+  const { definition, services, agents, operators, clock, metrics, opened, given } = options;
+  const { store, broadcast, admission } = services;
+  const router = withLentPlaces(services.router, clock);
+  const { onWarning } = operators;
+  const random = Math.random;
+  const secret = await store.meta('secret', given.newSecret ?? randomBytes(24).toString('hex'));
+  const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
+    fenceKey(secret, `${tenant}/${conversation}`);
+  const limits = limitsOf(definition, services);
+  const models = createCalibrationBook({ store, clock, onWarning });
+  opened.defer(() => models.flush());
+  const { pendingPerTenant } = definition.limits;
+  const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
+  const features = featuresOf(options, random);
+  opened.defer(() => closeFeatures(features));
+  const redaction = definition.redact && createRedaction(definition.redact, onWarning);
+  const live = createLiveFeed(broadcast, onWarning, () => clock.now());
+  const rootKeyValue = keyValueOf(store, DEFAULT_TENANT);
+  const tenants = createTenants(rootKeyValue);
+  const { of: profilesOf, known } = profilesIn({ store, redaction, clock, limits });
+  const stopping = new AbortController();
+  const log = createConversationLog({
+    store,
+    router,
+    broadcast,
+    clock,
+    countTokens,
+    metrics,
+    redaction,
+    onWarning,
+  });
+  const deps: TurnDeps = {
+    ...operators,
+    store,
+    router,
+    broadcast,
+    admission,
+    log,
+    registry: createRegistry({ secretOf }),
+    agents,
+    models,
+    pending,
+    lendPlace: () => router.lend(),
+    features,
+    checkpoints: features.checkpoints?.folds,
+    trees: createTaskTrees({ store, clock, random, limits }),
+    taskFolds: createTaskFolds(log.stored, features.checkpoints?.folds),
+    coldViews: createColdViews(log, secretOf, clock, storedFolds(features.checkpoints, secretOf)),
+    redaction,
+    metrics,
+    limits,
+    clock,
+    random,
+    process: options.process,
+    secretOf,
+    countTokens,
+    lifecycle: definition.lifecycle ?? {},
+    tenants: () => tenants.list(),
+    profileOf: known,
+    trust: definition.trust?.people ?? null,
+    app: given.app,
+    forTools: createForTools(),
+    stopping: stopping.signal,
+    onLive: live.tell,
+  };
+  const engine = createEngine(deps, stopping);
+  const cardKey = createSigningKey(secret, 'agent card');
+  return { deps, engine, live: live.feed, pending, tenants, rootKeyValue, profilesOf, secret, cardKey };
+}
+
+function profilesIn({
+  store,
+  redaction,
+  clock,
+  limits,
+}: Pick<EngineDeps, 'store' | 'redaction' | 'clock' | 'limits'>) {
+  return createProfileBooks({
+    entriesOf: (tenant) => keyValueOf(store, tenant),
+    redact: redaction && ((text, author) => redaction.text(text, { kind: 'message', author })),
+    clock,
+    keepMs: limits.soleOwner ? Infinity : PROFILE_KEEP_MS,
+  });
+}
+
+function featuresOf(
+  { definition, services, embedder, operators, clock, metrics }: EngineOptions,
+  random: () => number,
+): Features {
+  const { budgets, context, limits, schedules = [] } = definition;
+  return openFeatures({
+    store: services.store,
+    clock,
+    random,
+    metrics,
+    onWarning: operators.onWarning,
+    caps: { ...budgets, tree: { tokens: limits.maxTreeTokens ?? MAX_TREE_TOKENS } },
+    release: releaseOf(),
+    embedder,
+    ...context.embedder,
+    schedules: schedulesOf(schedules),
+  });
+}
+
+/** Reads what is stored of an actor's folds. */
+function storedFolds(checkpoints: CheckpointsFeature | undefined, secretOf: EngineDeps['secretOf']) {
+  return async (address: ActorAddress) =>
+    (await checkpoints?.restore(address, { secret: secretOf(address) }))?.folded ?? null;
+}
+
+/** The defaults, changed by the mode and then by the definition. */
+function limitsOf({ limits }: TroupeDefinition, services: Pick<Services, 'limits'>): EngineLimits {
+  const {
+    turnsPerTenant: _turns,
+    pendingPerTenant: _pending,
+    maxTreeTokens: _tokens,
+    providers: _providers,
+    ...own
+  } = limits;
+  const given = Object.entries(own).filter(([, value]) => value !== undefined);
+  return { ...DEFAULT_LIMITS, ...services.limits, ...Object.fromEntries(given) };
+}

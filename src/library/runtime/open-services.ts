@@ -1,0 +1,103 @@
+import { TroupeError } from '../../base/errors.ts';
+import { loadWith } from '../../base/optional-packages.ts';
+import { createInProcessAdmission } from '../../queue/in-process-admission.ts';
+import { createBroadcastHub } from '../../queue/in-process-broadcast.ts';
+import { createInProcessRouter } from '../../queue/in-process.ts';
+import { slicesOf } from '../../base/slices.ts';
+import { createStore } from '../../store/create-store.ts';
+import { type DataLock, lockDataDir } from '../../store/sqlite/data-lock.ts';
+import { type Durability, openSqliteDriver } from '../../store/sqlite/sqlite-driver.ts';
+import { databaseOf, type DatabaseUrl, loadDatabase, needOf } from './open-database.ts';
+import { chargeReads, countStoreErrors, reportDamage } from './observed-store.ts';
+import type { QueueServer } from './queue.ts';
+import type { ServiceOptions, Services } from './services.ts';
+
+export interface ServiceUrls {
+  data?: string | undefined;
+  mongodb?: string | undefined;
+  postgres?: string | undefined;
+  redis?: string | undefined;
+  prefix?: string | undefined;
+  /** Of the data directory. Default `disk`. */
+  durability?: Durability | undefined;
+  /** The caller's lock of `data`, which the services leave locked. Default: their own, released when they close. */
+  lock?: DataLock | undefined;
+}
+
+/**
+ * Opens the distributed services if a database is given, with `redis` beside it or a PostgreSQL that is both; else the
+ * embedded ones. Throws `config_invalid`.
+ */
+export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
+  const { data, redis, prefix = 'troupe', lock, durability } = urls;
+  const database = databaseOf(urls);
+  if (database === undefined && redis === undefined) {
+    const own = lock || data === undefined || data === ':memory:' ? null : lockDataDir(data);
+    return openEmbedded({ lock: lock ?? own, durability }, options, () => own?.release());
+  }
+  if (database === undefined) throw without('redis', 'mongodb or postgres');
+  if (data !== undefined) {
+    const message = 'data is the directory of the embedded mode; omit it with a database';
+    throw new TroupeError('config_invalid', message);
+  }
+  if (durability !== undefined) {
+    const message =
+      'durability is a setting of the data directory of the embedded mode; set that of the database itself';
+    throw new TroupeError('config_invalid', message);
+  }
+  // The drivers are loaded only for the distributed mode.
+  const need = needOf(database, redis);
+  const [openDriver, { openDistributed }, queue] = await Promise.all([
+    loadDatabase(database, need),
+    import('./distributed.ts'),
+    loadWith(need, () => loadQueue(database, redis, prefix)),
+  ]);
+  return openDistributed({ openDriver, queue }, options);
+}
+
+async function loadQueue(
+  database: DatabaseUrl,
+  redis: string | undefined,
+  prefix: string,
+): Promise<QueueServer> {
+  if (redis !== undefined) return (await import('./redis-queue.ts')).redisQueue(redis, prefix);
+  if (database.postgres === undefined) throw without('mongodb', 'redis');
+  return (await import('./postgres-queue.ts')).postgresQueue(database.postgres);
+}
+
+function without(given: string, missing: string): TroupeError {
+  const message = `${given} is given without ${missing}: the distributed mode needs a database and redis, or postgres alone; a single process needs none`;
+  return new TroupeError('config_invalid', message);
+}
+
+/** One process with a data directory, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
+async function openEmbedded(
+  { lock, durability }: { lock: DataLock | null; durability: Durability | undefined },
+  { clock, caps, mostWaiting, metrics, onWarning }: ServiceOptions,
+  release: () => void,
+): Promise<Services> {
+  if (lock?.exposed) onWarning(lock.exposed, 'data');
+  try {
+    const path = lock?.paths.database ?? ':memory:';
+    const driver = await openSqliteDriver({ path, durability, isOwned: true, onWarning });
+    const store = createStore(
+      chargeReads(countStoreErrors(driver, metrics)),
+      slicesOf(clock),
+      reportDamage(metrics, onWarning),
+    );
+    return {
+      store,
+      router: createInProcessRouter({ clock, metrics, mostWaiting }),
+      broadcast: createBroadcastHub().join(onWarning),
+      admission: createInProcessAdmission({ caps, clock }),
+      limits: { soleOwner: true },
+      async close() {
+        await store.close();
+        release();
+      },
+    };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}

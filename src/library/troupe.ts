@@ -1,0 +1,391 @@
+import type * as z from 'zod';
+import type {
+  AgentId,
+  Author,
+  Command,
+  ConversationId,
+  Event,
+  PromptRecord,
+  Note,
+  TenantId,
+} from '../events/index.ts';
+import type { Wait } from '../actors/conversations/conversation-work.ts';
+import type { Answer, AskOptions } from './asking/answer.ts';
+import type { KeyBook, Principal, SigningKey } from './access/index.ts';
+import type { ModelPrice } from '../providers/prices.ts';
+import type { ActorStatus } from './inspect/actor-status.ts';
+import type { BudgetLine } from '../actors/turn/feature-types.ts';
+import type { CostOptions, CostReport } from './inspect/cache-cost.ts';
+import type { ConversationState } from '../actors/conversations/conversation-state.ts';
+import type { Deleted } from '../actors/conversations/delete-conversation.ts';
+import type { TurnComparison } from './inspect/compare-turns.ts';
+import type { DiffSteps, PromptDiff } from './inspect/diff-turns.ts';
+import type { Inspection } from './inspect/inspect-prompt.ts';
+import type { StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
+import type { QueueReport } from './inspect/turn-queue.ts';
+import type { TaskInfo, TaskList, ThreadInfo } from '../actors/tasks/read-tasks.ts';
+import type { TurnTrace } from './inspect/trace.ts';
+import type { ImportReport } from '../import/index.ts';
+import type { ImportLimits, ImportRequest } from '../import/import-request.ts';
+import type { ProfileBook } from './facade/profile-book.ts';
+import type { PassageShelf } from './facade/passage-list.ts';
+import type { StandingShelf } from './facade/standing-list.ts';
+import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
+import type { TaskPushBook } from './integrations/task-push.ts';
+import type { WebhookBook } from './integrations/webhook-book.ts';
+import type { Asked, AttachmentByAddress, NewAttachment, NewMessage, ReadAttachment } from './message.ts';
+import type { Appended, LogProblem, LogVerification } from '../store/store.ts';
+
+/** A value with plain strings in place of ids: they are checked when it is used. */
+export type Plain<T> = T extends string
+  ? string extends T
+    ? string
+    : T extends { [z.$brand]: unknown }
+      ? string
+      : T
+  : T extends readonly (infer U)[]
+    ? readonly Plain<U>[]
+    : T extends object
+      ? { [K in keyof T]: Plain<T[K]> }
+      : T;
+
+/** A command of a person, with ids as strings. */
+export type CommandInput = Plain<Command>;
+
+export interface FollowOptions {
+  /** Seq of the last event that is known. Default 0: from the first event. */
+  after?: number | undefined;
+  /** Ends the loop. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface AgentInfo {
+  /** Its address. */
+  id: AgentId;
+  /** Name for people. */
+  name: string;
+  /** `manager`, `worker` or `peer`. */
+  role: string;
+  /** One line for the other agents. */
+  description: string;
+  /** Skills, for routing by capability. */
+  capabilities: readonly string[];
+  /** Name of the provider. */
+  provider: string;
+  /** Name of the model. */
+  model: string;
+  /** Names of the tools it may call. */
+  tools: string[];
+  /** Its second address, 64 hex digits. Null: none. */
+  pubkey: string | null;
+  /** Price of its model. Null: not known. */
+  price: ModelPrice | null;
+}
+
+/** A workflow of the definition. The command `run` begins a run of it. */
+export interface WorkflowInfo {
+  /** Its id. */
+  id: string;
+  /** Purpose of a run that names none. Null: each run has to name one. */
+  directive: string | null;
+  /** Its steps in their order, each with the agent that does it. */
+  steps: readonly WorkflowStepInfo[];
+}
+
+export interface WorkflowStepInfo {
+  /** Its id. */
+  id: string;
+  /** Id of the agent. */
+  agent: AgentId;
+}
+
+/** A prompt with its cached parts, its compactions and their reasons, and the size at which the next one happens. */
+export type InspectedPrompt = PromptRecord & Inspection;
+
+/** A past prompt. `verified`: rendering it again from the log gave the bytes that were sent. */
+export type SentPrompt = InspectedPrompt & { verified: boolean };
+
+export interface ConversationInfo {
+  /** Its id. */
+  id: ConversationId;
+  /** Seq of the last event. */
+  head: number;
+  /** Time of the last event, ms since the epoch. */
+  at: number;
+}
+
+export interface ConversationListQuery {
+  /** Most conversations of the page. Default 200. */
+  limit?: number | undefined;
+  /** `next` of the previous page. */
+  before?: string | undefined;
+  /** Only these conversations and their threads: ids, or prefixes that end with `*`. Default: all. */
+  among?: readonly string[] | undefined;
+}
+
+/** A page of conversations, newest first. A page may be short or empty before the end; only `next` shows the end. */
+export interface ConversationList {
+  /** Newest first. */
+  conversations: ConversationInfo[];
+  /** Pass it as `before` to get the next page. Null: this was the last page. */
+  next: string | null;
+}
+
+/** 'ok', or what is wrong. */
+export interface Health {
+  /** 'ok', or what is wrong with the store. */
+  store: string;
+  /** 'ok', or what is wrong with the queue. */
+  queue: string;
+}
+
+/**
+ * Receives stored events, and what happens in running turns: pieces of replies, tool calls, states of machines. That is
+ * never stored, and provisional until the turn ends.
+ */
+export type Watcher = (note: Note) => void;
+
+/**
+ * A running troupe, for one tenant. Applications, the CLI and the HTTP API use this interface. Every method may throw a
+ * `TroupeError`.
+ *
+ *     await using troupe = await createTroupe({ agents: [...] });
+ *     await troupe.send('plan', { author: { kind: 'user', id: 'u1', name: 'Ana' }, content: 'Hello' });
+ *     await troupe.idle();
+ */
+export interface Troupe {
+  /** The tenant that all methods act for. */
+  readonly tenant: TenantId;
+  /**
+   * The same troupe for another tenant, with the same agents and its own conversations, budgets, keys and webhooks. Cheap.
+   * Closing it does nothing. Throws `event_invalid` if `tenant` is not a valid id.
+   */
+  forTenant(tenant: string): Troupe;
+  /** Profiles of the people who write here: name, time zone, preferences. Agents are told them. */
+  readonly people: ProfileBook;
+  /** Where each conversation of the tenant stands. */
+  readonly standings: StandingShelf;
+  /** The index of words over all conversations of the tenant. */
+  readonly passages: PassageShelf;
+  /** The webhooks of this tenant. */
+  readonly webhooks: WebhookBook;
+  /** Where the states of tasks of A2A are sent. */
+  readonly taskPushes: TaskPushBook;
+  /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
+  readonly agentKeys: AgentKeys;
+  /** State of the Nostr relays. Null: the troupe has none, or this process takes no turns. */
+  nostr(): NostrStatus | null;
+  /** Signs the cards of the agents. It belongs to the data, and is the same for every tenant. */
+  readonly cardKey: SigningKey;
+  /** The API keys of this tenant. */
+  readonly keys: KeyBook;
+  /**
+   * The owner of an API key or of a token of `access.jwt`, of any tenant. Null: the credential is not valid. Throws
+   * `store_unavailable`.
+   */
+  authenticate(credential: string): Promise<Principal | null>;
+  /** The agents, in the order of the definition. */
+  readonly agents: readonly AgentInfo[];
+  /** The workflows, in the order of the definition. */
+  readonly workflows: readonly WorkflowInfo[];
+  /**
+   * Stores a message and wakes the agents that it addresses; does not wait for their turns. A text alone is a message of
+   * the user `User`. Throws `agent_unknown`, `agent_busy`, `tenant_busy`, `event_invalid`, `event_too_large`,
+   * `event_conflict`, `conversation_archived`.
+   */
+  send(conversation: string, message: NewMessage | string): Promise<Appended>;
+  /**
+   * Sends a message and waits for what comes of it: until every agent that it woke has answered, in threads too, or until
+   * nobody works on it any more because people are asked. With one agent in the troupe, `to` may be left out. Throws as
+   * `send` does, and `aborted`.
+   *
+   *     const { text } = await troupe.ask('plan', 'What is next?');
+   */
+  ask(conversation: string, message: Asked, options?: AskOptions): Promise<Answer>;
+  /** As `ask`, but yields what happens meanwhile; the answer is the return value of the generator. */
+  stream(conversation: string, message: Asked, options?: AskOptions): AsyncGenerator<Note, Answer>;
+  /**
+   * As `stream`, for what is in the log already: a message, or the event that a command has recorded. Begins with what came
+   * of it so far. For readers that come back. Throws `event_invalid` if there is no such event or it wakes nobody, and
+   * `aborted`.
+   */
+  rejoin(conversation: string, seq: number, options?: AskOptions): AsyncGenerator<Note, Answer>;
+  /** The events of a conversation after `after`, then new ones as they come, without end. */
+  follow(conversation: string, options?: FollowOptions): AsyncGenerator<Event, void>;
+  /** The newest conversations. `limit`: default 200. */
+  conversations(limit?: number): Promise<ConversationInfo[]>;
+  /** A page of conversations, newest first. The cost of a page is bounded. Throws `event_invalid`. */
+  listConversations(query?: ConversationListQuery): Promise<ConversationList>;
+  /**
+   * The methods for one conversation, without its id. Nothing is stored by it: the conversation may not exist yet. Throws
+   * `event_invalid` if `id` is not a valid id.
+   *
+   *     const support = troupe.state('support-17');
+   *     const { text } = await support.ask('Where is my parcel?');
+   */
+  conversation(id: string): Conversation;
+  /** State of a conversation: mode, run, phase and open delegations, from its log. Throws `conversation_unknown`. */
+  state(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
+  /**
+   * A page of events, oldest first: those after the seq `after`, at most `limit` (default 500), and at most about `maxBytes`
+   * (default 4 MiB). A short page need not be the last: the end is reached when the last event is at `head`, or the page is
+   * empty. Throws `conversation_unknown`.
+   */
+  events(
+    conversation: string,
+    range?: { after?: number; limit?: number; maxBytes?: number },
+  ): Promise<{ events: Event[]; head: number }>;
+  /**
+   * The bytes of an attachment: the one at `index`, from 0, of the message at `seq`. Throws `event_invalid` if there is none,
+   * and `conversation_unknown`.
+   */
+  attachment(conversation: string, seq: number, index: number): Promise<ReadAttachment>;
+  /**
+   * Verifies a part of a conversation as it is stored, from the event after `after` (default 0): seqs without a gap, each
+   * content against its hash, the chain. Continue with `next` as `after` until it is null. Throws `conversation_unknown`.
+   */
+  verify(conversation: string, range?: { after?: number | undefined }): Promise<LogVerification>;
+  /** State of each agent in a conversation. */
+  actors(conversation: string): Promise<ActorStatus[]>;
+  /**
+   * The tasks of a conversation (delegations, questions, approvals), and the task that it is the thread of, from its log.
+   * `open`: only tasks that have not ended. Throws `conversation_unknown`.
+   */
+  tasks(conversation: string, options?: { open?: boolean | undefined }): Promise<TaskList>;
+  /** The prompt that an agent would get now. Nothing is sent or changed. */
+  prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
+  /** A past prompt as it was sent. `step` counts from 1; default: the last. Throws `turn_unknown`. */
+  promptOf(turn: string, step?: number): Promise<SentPrompt>;
+  /**
+   * Compares the prompts of two turns of one agent. With `b` = `next`: the prompt of turn `a` with the one that the agent
+   * would get now. Throws `turn_unknown`, and `event_invalid` for turns of two agents.
+   */
+  diff(a: string, b: string, steps?: DiffSteps): Promise<PromptDiff>;
+  /** Two turns side by side: words, calls, tokens, cost and time. For a turn that was run again. Throws `turn_unknown`. */
+  compare(a: string, b: string): Promise<TurnComparison>;
+  /** Cost of each model call of an agent under a vendor's cache. Slow: renders every prompt again. */
+  cost(conversation: string, agent: string, options?: CostOptions): Promise<CostReport>;
+  /** The steps, calls and times of a turn. Throws `turn_unknown`. */
+  trace(turn: string): Promise<TurnTrace>;
+  /** Executes a command of a person and returns the event that records it. Throws `command_refused`, `task_unknown`. */
+  command(command: CommandInput, by: Author): Promise<Event>;
+  /** Imports a transcript as it streams in. Wakes no agents. Throws `import_invalid`. */
+  import(
+    chunks: AsyncIterable<Uint8Array | string>,
+    options: ImportRequest & ImportLimits,
+  ): Promise<ImportReport>;
+  /**
+   * A stored fold of a conversation for a reader of whole logs, such as the inspector: what `saveCheckpoint` was given, if it
+   * belongs to this log and this release. Null: read from the first event. Throws `conversation_unknown`.
+   */
+  checkpoint(conversation: string, reader: string): Promise<Checkpoint | null>;
+  /** Stores one soon, instead of an earlier one. `content` is plain data, and no longer changes. Throws `conversation_unknown`. */
+  saveCheckpoint(conversation: string, reader: string, checkpoint: Checkpoint): Promise<void>;
+  /** Yields a conversation as lines of JSON. `threads`: also the threads of its tasks, one after the other. Default false. */
+  export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
+  /**
+   * Deletes a conversation with its threads for good. `exported`: number of their events that the caller has exported, or
+   * 'none' to delete without a check. Throws `conversation_unknown`, and `command_refused` if that number is wrong, an
+   * agent is at work, or the conversation is the thread of an open task.
+   */
+  delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
+  /** Calls `watcher` for this tenant, or only for the named conversation. Returns a function that stops it. */
+  watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
+  /** Waiting and running wakes: of all tenants for the root tenant, else of this one. `own`: only of this one. Default false. Turns by name: of this tenant, over all processes. */
+  queues(of?: { own?: boolean | undefined }): Promise<QueueReport>;
+  /**
+   * What has not gone on for long, the longest first: turns of all processes, and agents that wait for a slot; then what
+   * waits for people, as far as the inbox of a server has read the logs.
+   */
+  stuck(query?: StuckQuery): Promise<StuckReport>;
+  /** Spent and held amounts of each budget in its present period. `conversation` adds the budget of that conversation. */
+  budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
+  /** Whether the store and the queue can be reached. Never throws. */
+  health(): Promise<Health>;
+  /**
+   * Resolves when no wake is waiting or running. `conversation`: when nobody works in this one and in its threads, whatever
+   * happens elsewhere. Throws `queue_unavailable` if the queue has not answered for 10 s, and `conversation_unknown`.
+   */
+  idle(of?: { conversation?: string | undefined }): Promise<void>;
+  /** Stops taking turns, waits for the present ones to stop, and closes the services. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Methods of a troupe whose first parameter is the id of a conversation. */
+type OfConversation =
+  | 'follow'
+  | 'rejoin'
+  | 'state'
+  | 'events'
+  | 'attachment'
+  | 'verify'
+  | 'actors'
+  | 'tasks'
+  | 'prompt'
+  | 'cost'
+  | 'export'
+  | 'delete';
+
+type WithoutFirst<F> = F extends (first: string, ...rest: infer R) => infer V ? (...rest: R) => V : never;
+
+type WithoutConversation<C> = C extends unknown ? Omit<C, 'conversation'> : never;
+
+/** A conversation of a troupe. Its methods are those of `Troupe`, without the id. */
+export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutFirst<Troupe[M]> } & {
+  readonly id: ConversationId;
+  /** As `Troupe.send`. */
+  send(message: NewMessage | string): Promise<Appended>;
+  /** As `Troupe.ask`. */
+  ask(message: Asked, options?: AskOptions): Promise<Answer>;
+  /** As `Troupe.stream`. */
+  stream(message: Asked, options?: AskOptions): AsyncGenerator<Note, Answer>;
+  /** Executes a command in this conversation. As `Troupe.command`. */
+  command(command: WithoutConversation<CommandInput>, by: Author): Promise<Event>;
+  /** Calls `watcher` for what happens here. Returns a function that stops it. */
+  watch(watcher: Watcher): () => void;
+  /** Resolves when nobody works here and in the threads. */
+  idle(): Promise<void>;
+};
+
+/** The state of a fold after the event at `seq`. */
+export interface Checkpoint {
+  /** Seq of the last event that it covers. */
+  seq: number;
+  /** Plain data of the reader. */
+  content: unknown;
+}
+
+export type {
+  Asked,
+  AttachmentByAddress,
+  NewAttachment,
+  ReadAttachment,
+  NewMessage,
+  Answer,
+  AskOptions,
+  Note,
+  Wait,
+  ActorStatus,
+  BudgetLine,
+  ConversationState,
+  CostOptions,
+  CostReport,
+  Deleted,
+  DiffSteps,
+  ImportLimits,
+  ImportRequest,
+  LogProblem,
+  LogVerification,
+  PromptDiff,
+  TurnComparison,
+  TaskInfo,
+  TaskList,
+  ThreadInfo,
+  TurnTrace,
+};
+export type { FoundPassage, Passage, PassageShelf } from './facade/passage-list.ts';
+export type { ListedStanding, NewStanding, StandingOrder, StandingShelf } from './facade/standing-list.ts';
+export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
+export type { ProviderLoad, QueueReport, RunningLine, TurnQueue, WaitingLine } from './inspect/turn-queue.ts';
+export type { CallPair, ComparedCall, ComparedTurn, WordChange } from './inspect/compare-turns.ts';
