@@ -1,70 +1,123 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { rolldown } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
+import { ROOT, run } from './packed.ts';
 
-export type Manifest = Record<string, unknown>;
+type Manifest = Record<string, unknown> & { name: string; exports?: Record<string, string> };
 
-interface PackageBuild {
-  /** Folder of the workspace. */
-  home: string;
-  /** The part of the core that the package uses: where its sources are, and what the published file imports. */
-  core: { source: string; published: string };
-  /** What the published manifest has beside name, version, description, license, type and the peer `troupe`. */
-  manifest: (own: Manifest) => Manifest;
+/** Entry points of `troupe` that a package may import in `src/troupe.ts`, by their sources. */
+const ENTRY_POINTS: Readonly<Record<string, string>> = {
+  'src/index': 'troupe',
+  'src/library/integrations/index': 'troupe/integrations',
+  'src/testing/index': 'troupe/testing',
+};
+
+/** Folders of the workspaces, from the root. */
+export function workspaces(): string[] {
+  return readdirSync(path.join(ROOT, 'packages')).map((name) => `packages/${name}`);
 }
 
-const ROOT = path.dirname(import.meta.dirname);
+export function manifestOf(folder: string): Manifest {
+  return JSON.parse(readFileSync(path.join(ROOT, folder, 'package.json'), 'utf8')) as Manifest;
+}
 
 /**
- * Writes `dist` of a workspace, the folder that is published. In the repository a package runs from its sources, and
- * `src/troupe.ts` imports the core by a relative path; in `dist` that file imports the published package. The workspace itself
- * is private.
+ * Writes what is published of a workspace, and returns its folder. In the repository a package runs from its sources, and its
+ * `src/troupe.ts` imports the core by a relative path; in `dist` that file imports the published package. What a package imports of
+ * the core that is no entry point of `troupe` is bundled into it: it installs without `troupe`.
  */
-export function buildPackage({ home, core, manifest }: PackageBuild): void {
+export async function buildPackage(workspace: string): Promise<string> {
+  const home = path.join(ROOT, workspace);
+  // Plain JavaScript is published as it stands.
+  if (!existsSync(path.join(home, 'src'))) return home;
   const [out, dist] = [path.join(home, 'build'), path.join(home, 'dist')];
   for (const folder of [out, dist]) rmSync(folder, { recursive: true, force: true });
   const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
   // Checked with everything else: `npm run types`.
   const args = [tsc, '--noCheck', '-p', path.join(home, 'tsconfig.build.json')];
-  if (spawnSync(process.execPath, args, { stdio: 'inherit' }).status !== 0) process.exit(1);
-  cpSync(path.join(out, 'packages', path.basename(home), 'src'), dist, { recursive: true });
+  if (spawnSync(process.execPath, args, { stdio: 'inherit' }).status !== 0)
+    throw new Error(`${workspace} does not compile`);
+  const compiled = path.join(out, workspace, 'src');
+  const isAlone = !bindSeam(compiled);
+  if (isAlone) await bundle(workspace, compiled, dist);
+  else cpSync(compiled, dist, { recursive: true });
   rmSync(out, { recursive: true });
-  for (const name of readdirSync(dist)) publishImports(path.join(dist, name), core);
   for (const file of [path.join(home, 'README.md'), path.join(ROOT, 'LICENSE')])
     cpSync(file, path.join(dist, path.basename(file)));
-  const published = publishedManifest(manifestOf(home), manifest);
-  writeFileSync(path.join(dist, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
+  writeFileSync(
+    path.join(dist, 'package.json'),
+    `${JSON.stringify(publishedManifest(workspace, isAlone), null, 2)}\n`,
+  );
+  return dist;
 }
 
-function publishImports(file: string, { source, published }: PackageBuild['core']): void {
-  const name = path.basename(file);
-  let text = readFileSync(file, 'utf8');
-  if (name.startsWith('troupe.'))
-    for (const suffix of ['js', 'ts'])
-      for (const quote of [`'`, `"`])
-        text = text.replaceAll(
-          `${quote}../../../src/${source}.${suffix}${quote}`,
-          `${quote}${published}${quote}`,
-        );
-  if (text.includes('../src/')) throw new Error(`${name} still imports the sources of the core`);
-  writeFileSync(file, text);
+/** False: the seam imports something that `troupe` does not export. */
+function bindSeam(compiled: string): boolean {
+  for (const name of ['troupe.js', 'troupe.d.ts']) {
+    const file = path.join(compiled, name);
+    const text = readFileSync(file, 'utf8').replaceAll(
+      /(['"])(?:\.\.\/)+(src\/[\w./-]+)\.[jt]s\1/g,
+      (found, quote: string, source: string) => {
+        const entry = ENTRY_POINTS[source];
+        return entry ? `${quote}${entry}${quote}` : found;
+      },
+    );
+    if (text.includes('../src/')) return false;
+    writeFileSync(file, text);
+  }
+  return true;
 }
 
-function publishedManifest(own: Manifest, more: PackageBuild['manifest']): Manifest {
-  const { name, version, description, license, type } = own;
-  const { peerDependencies, ...rest } = more(own);
-  const troupe = `^${String(manifestOf(ROOT)['version'])}`;
+async function bundle(workspace: string, compiled: string, dist: string): Promise<void> {
+  const names = Object.values(manifestOf(workspace).exports ?? {})
+    .filter((target) => target.endsWith('.ts'))
+    .map((target) => path.basename(target, '.ts'));
+  for (const suffix of ['js', 'd.ts']) {
+    const plugins = suffix === 'js' ? [] : [dts({ dtsOnly: true, generator: 'oxc', tsconfig: false })];
+    const bundled = await rolldown({
+      input: Object.fromEntries(names.map((name) => [name, path.join(compiled, `${name}.${suffix}`)])),
+      plugins,
+      external: /^[^./]/,
+    });
+    await bundled.write({ dir: dist, format: 'es' });
+  }
+  // Types of routes name the context of the server, which no client sees.
+  for (const name of readdirSync(dist).filter((each) => each.endsWith('.d.ts'))) {
+    const file = path.join(dist, name);
+    const text = readFileSync(file, 'utf8').replaceAll(
+      /^import \{ Context \} from ["']hono["'];$/gm,
+      'type Context = unknown;',
+    );
+    writeFileSync(file, text);
+  }
+}
+
+function publishedManifest(workspace: string, isAlone: boolean): Manifest {
+  const { private: _private, scripts: _scripts, devDependencies: _dev, ...own } = manifestOf(workspace);
+  const exports = Object.entries(own.exports ?? {}).map(([name, target]) => {
+    const built = target.replace('./src/', './').replace(/\.ts$/, '');
+    return [name, target.endsWith('.ts') ? { types: `${built}.d.ts`, default: `${built}.js` } : target];
+  });
+  const peers = { ...(own['peerDependencies'] as object | undefined) };
+  const troupe = isAlone ? {} : { troupe: `^${String(manifestOf('.')['version'])}` };
   return {
-    name,
-    version,
-    description,
-    license,
-    type,
-    ...rest,
-    peerDependencies: { ...(peerDependencies as object | undefined), troupe },
+    ...own,
+    exports: Object.fromEntries(exports) as Record<string, string>,
+    peerDependencies: { ...peers, ...troupe },
   };
 }
 
-function manifestOf(folder: string): Manifest {
-  return JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')) as Manifest;
+/** Packs what is published of a workspace into `folder`. Returns the path of the tarball. */
+export async function packPackage(workspace: string, folder: string): Promise<string> {
+  const dist = await buildPackage(workspace);
+  const [{ filename } = { filename: '' }] = JSON.parse(
+    run(dist, 'npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]),
+  ) as { filename: string }[];
+  return path.join(folder, filename);
 }
+
+if (import.meta.main)
+  for (const workspace of process.argv.slice(2))
+    console.log(await buildPackage(workspace.replace(/\/$/, '')));

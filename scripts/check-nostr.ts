@@ -1,24 +1,19 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-
-type Run = (cwd: string, command: string, args: string[]) => string;
+import { installTarball, run } from './packed.ts';
 
 /**
  * Uses `@troupe/nostr` from its tarball, beside an installed `troupe`. Without the package, a troupe with `nostr`
  * names the command that installs it; with the package, the troupe starts from the agents file and with
  * `integrations`. Returns what was observed.
  */
-export function checkNostr(root: string, app: string, folder: string, run: Run): string {
+export function checkNostr(app: string, tarball: string): string {
   writeFileSync(path.join(app, 'start.js'), START);
   const missing = run(app, process.execPath, ['start.js', 'agents-file']).trim();
   if (!/^config_invalid: .*npm install @troupe\/nostr$/.test(missing))
     throw new Error(`without @troupe/nostr it said ${JSON.stringify(missing)}`);
 
-  run(root, process.execPath, ['packages/nostr/build.ts']);
-  run(path.join(root, 'packages/nostr/dist'), 'npm', ['pack', '--pack-destination', folder]);
-  const tarball = readdirSync(folder).find((name) => name.startsWith('troupe-nostr-'));
-  if (!tarball) throw new Error('npm pack left no tarball of @troupe/nostr');
-  run(app, 'npm', ['install', '--ignore-scripts', '--prefer-offline', path.join(folder, tarball)]);
+  installTarball(app, tarball);
 
   for (const how of ['agents-file', 'integrations']) {
     const started = run(app, process.execPath, ['start.js', how]).trim();

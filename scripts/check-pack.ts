@@ -7,13 +7,14 @@ import { checkReadme } from './check-readme.ts';
 import { checkPage } from './check-page.ts';
 import { checkTesting } from './check-testing.ts';
 import { checkWeight } from './check-weight.ts';
+import { packAll } from './release.ts';
 import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
 import { openScratch } from '../test/services/scratch.ts';
 import { sameApp } from './same-app.ts';
 
 /**
  * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it there: the command, the
- * entry points, the blocks of README, the page, and `@troupe/nostr` beside it. Finds what tests in the checkout cannot: a file missing from
+ * entry points, the blocks of README, the page, and the packages beside it. Finds what tests in the checkout cannot: a file missing from
  * `files`, or wrong `exports`.
  */
 const ENTRY_POINTS = [
@@ -65,7 +66,9 @@ async function checkPack(folder: string): Promise<void> {
   console.log(`check-pack: ${checkNodes(app, folder, [22, 24])}`);
   console.log(`check-pack: ${await checkReadme(folder, tarball)}`);
   console.log(`check-pack: ${checkTypes(app, path.join(folder, 'readme/my-app'))}`);
-  console.log(`check-pack: ${checkNostr(ROOT, app, folder, run)}`);
+  const packed = await packAll(folder, tarball);
+  const nostr = packed.find(({ workspace }) => workspace === 'packages/nostr');
+  console.log(`check-pack: ${checkNostr(app, nostr?.tarball ?? '')}`);
   console.log(`check-pack: ${await checkPage(app, ENV)}`);
   console.log(`check-pack: troupe ${version} works from its tarball`);
 }
