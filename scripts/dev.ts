@@ -40,8 +40,14 @@ const proxied = { target: server, changeOrigin: true, headers: { origin: server 
 const runtime = spawn(
   process.execPath,
   [
-    ...['--watch', '--watch-preserve-output', ...(values.inspect ? ['--inspect'] : [])],
-    ...[path.join(ROOT, 'src/cli.ts'), 'dev', ...positionals, '--port', values.port],
+    '--watch',
+    '--watch-preserve-output',
+    ...(values.inspect ? ['--inspect'] : []),
+    path.join(ROOT, 'src/cli.ts'),
+    'dev',
+    ...positionals,
+    '--port',
+    values.port,
   ],
   { stdio: 'inherit' },
 );
