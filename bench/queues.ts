@@ -8,8 +8,8 @@ import { systemClock as clock } from '../src/base/clock.ts';
 import { ActorAddress } from '../src/events/index.ts';
 import { createStorePace } from '../src/queue/fair-share.ts';
 import { createTroupe } from '../src/library/create-troupe.ts';
-import { postgresQueue } from '../src/library/runtime/postgres-queue.ts';
-import type { Queue, QueueServer } from '../src/library/runtime/queue.ts';
+import { postgresQueue } from '../packages/postgres/src/index.ts';
+import type { Queue, QueueServer } from '../src/queue/queue-server.ts';
 import { redisQueue } from '../src/library/runtime/redis-queue.ts';
 import { ANA, ONE_AGENT, percentile, stop, turnWatcher } from './support.ts';
 

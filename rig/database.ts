@@ -6,7 +6,7 @@ import type { ActorRecord, ConversationId, Event } from '../src/events/index.ts'
 import { DEFAULT_TENANT } from '../src/events/index.ts';
 import type { StoreDriver } from '../src/store/driver.ts';
 import { openMongoDriver } from '../src/store/mongo/connect-mongo.ts';
-import { openPostgresDriver } from '../src/store/postgres/connect-postgres.ts';
+import { openPostgresDriver } from '../packages/postgres/src/index.ts';
 import type { Store } from '../src/store/store.ts';
 import { withDatabase } from '../test/support/mongo-url.ts';
 import type { RigRedis } from './own-redis.ts';

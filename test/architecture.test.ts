@@ -76,7 +76,7 @@ describe('the layer check', () => {
       'a lazy import of an adapter',
       { 'actors/a.ts': `const load = () => import('../providers/openai/openai.ts');` },
       [
-        'src/actors/a.ts imports src/providers/openai/openai.ts: only library/create-troupe.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/actors/a.ts imports src/providers/openai/openai.ts: only library/create-troupe.ts, library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [
@@ -86,8 +86,8 @@ describe('the layer check', () => {
         'other.ts': `import './queue/in-process.ts';`,
       },
       [
-        'src/index.ts imports src/store/sqlite/driver.ts: only library/create-troupe.ts, library/runtime, cli.ts, cli, testing may import an adapter',
-        'src/other.ts imports src/queue/in-process.ts: only library/create-troupe.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/index.ts imports src/store/sqlite/driver.ts: only library/create-troupe.ts, library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/other.ts imports src/queue/in-process.ts: only library/create-troupe.ts, library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [

@@ -110,23 +110,28 @@ test('README gives a reason for every dependency, and names no other', () => {
   const [, section = ''] = read('README.md').split('## Dependencies');
   const [table = '', development = ''] = section.split('## Licence')[0]?.split('For development:') ?? [];
   const core = JSON.parse(read('package.json')) as Manifest;
-  const nostr = JSON.parse(read('packages/nostr/package.json')) as Manifest;
+  const packages = readdirSync('packages').map(
+    (name) => JSON.parse(read(`packages/${name}/package.json`)) as Manifest,
+  );
   const names = (part: Record<string, string> = {}) => Object.keys(part);
   const used = new Set([
     ...names(core.dependencies),
     ...names(core.peerDependencies),
-    ...names(nostr.dependencies),
+    ...packages.flatMap(({ dependencies }) => names(dependencies)),
   ]);
   const rows = table.split('\n').filter((line) => line.startsWith('| `'));
   const named = rows
     .flatMap((row) => codeIn(row.split('|')[1] ?? ''))
-    .filter((name) => name !== '@troupe/nostr');
+    .filter((name) => !name.startsWith('@troupe/'));
   expect(named.toSorted()).toEqual([...used].toSorted());
   const forTests = codeIn(development);
   const tools = names(core.devDependencies).filter((name) => !used.has(name));
   expect(tools.filter((name) => !forTests.includes(name))).toEqual([]);
   expect(
-    forTests.filter((name) => !tools.includes(name) && !(name in (nostr.devDependencies ?? {}))),
+    forTests.filter(
+      (name) =>
+        !tools.includes(name) && !packages.some(({ devDependencies = {} }) => name in devDependencies),
+    ),
   ).toEqual([]);
 });
 

@@ -64,7 +64,11 @@ const LAYERS: Record<string, Layer> = {
   'library/message.ts': { may: ['events'], packages: [] },
   'library/conversation-handle.ts': { may: [], packages: [], mayTypes: ['events', 'library/troupe.ts'] },
   'library/access': { may: ['base', 'events'] },
-  'library/integrations': { may: ['base', 'events', 'library/access'] },
+  'library/integrations': {
+    may: ['base', 'events', 'library/access', 'library/integrations/database.ts'],
+  },
+  /** What a database outside `src` stands on. */
+  'library/integrations/database.ts': { may: ['base', 'events', 'store', 'queue'] },
   'library/inspect': { may: ['base', 'events', 'machines', 'context', 'actors', ...PORTS] },
   'library/config': {
     may: [
@@ -185,6 +189,7 @@ const ENTRY_POINT = 'cli.ts';
 /** Only these import concrete adapters. */
 const COMPOSERS: readonly string[] = [
   'library/create-troupe.ts',
+  'library/integrations/database.ts',
   'library/runtime',
   'cli.ts',
   'cli',
@@ -209,6 +214,7 @@ const IMPURE: readonly RegExp[] = [
 /** The only file that loads a package of `packages/` by name. */
 const PACKAGE_LOADERS: Readonly<Record<string, string>> = {
   '@troupe/nostr': 'library/integrations/nostr.ts',
+  '@troupe/postgres': 'library/runtime/postgres.ts',
 };
 /** The only file of a package that imports the core, and its import. */
 const SEAM = { file: 'src/troupe.ts', core: 'src/library/integrations/index.ts' };

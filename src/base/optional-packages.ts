@@ -5,8 +5,8 @@ import { TroupeError } from './errors.ts';
 export interface Need {
   /** What needs them, as the subject of a sentence. */
   by: string;
-  /** Package names, each with the major version that is supported. */
-  packages: Readonly<Record<string, number>>;
+  /** Package names, each with the major version that is supported. Null: a package of Troupe. */
+  packages: Readonly<Record<string, number | null>>;
 }
 
 export const ANTHROPIC: Need = { by: 'the anthropic provider', packages: { '@anthropic-ai/sdk': 1 } };
@@ -17,15 +17,15 @@ export const DISTRIBUTED: Need = {
   by: 'the distributed mode',
   packages: { mongodb: 7, bullmq: 6, ioredis: 6 },
 };
-export const POSTGRES_ALONE: Need = { by: 'the distributed mode', packages: { pg: 8 } };
+export const POSTGRES_ALONE: Need = { by: 'the distributed mode', packages: { '@troupe/postgres': null } };
 export const DISTRIBUTED_ON_POSTGRES: Need = {
   by: 'the distributed mode',
-  packages: { pg: 8, bullmq: 6, ioredis: 6 },
+  packages: { '@troupe/postgres': null, bullmq: 6, ioredis: 6 },
 };
 
 export function installCommand({ packages }: Need): string {
   return `npm install ${Object.entries(packages)
-    .map(([name, major]) => `${name}@${major}`)
+    .map(([name, major]) => (major === null ? name : `${name}@${major}`))
     .join(' ')}`;
 }
 

@@ -9,6 +9,7 @@ const AGENT_SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const EVENT_SLUG = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,255}$/;
 
 export const TenantId = z.string().regex(SLUG).brand<'TenantId'>();
+/** Id of a tenant. */
 export type TenantId = z.infer<typeof TenantId>;
 /** Id of a conversation: 1 to 128 of `A-Z a-z 0-9 . _ @ : -`. */
 export const ConversationId = z
@@ -52,6 +53,7 @@ export const Seq = z.int().positive();
 export const ActorAddress = z.object({ tenant: TenantId, conversation: ConversationId, agent: AgentId });
 export type ActorAddress = z.infer<typeof ActorAddress>;
 
+/** One text for each address. */
 export function addressKey(address: ActorAddress): string {
   return `${address.tenant}/${address.conversation}/${address.agent}`;
 }

@@ -20,11 +20,17 @@ export interface SlotState {
   asking: ReadonlyMap<string, number>;
 }
 
+/** A wish for a slot. */
 export interface SlotAsk {
+  /** Id of the tenant. */
   tenant: string;
+  /** The slot, see `Held`. */
   slot: string;
+  /** How long it is held unless it is renewed, ms. */
   slotMs: number;
+  /** Null: no cap. */
   tenantCap: number | null;
+  /** Null: no cap. */
   providerCap: number | null;
 }
 
@@ -85,12 +91,17 @@ function remaining(all: ReadonlyMap<string, number>, now: number): Map<string, n
 
 /** `level` counts in parts of a call, `CALL` parts each, and rises by `callsPerMinute` per ms. A full bucket has `burst` calls. */
 export interface CallBucket {
+  /** Parts of a call that are left. */
   level: number;
+  /** When that was so, ms. */
   at: number;
 }
 
+/** How fast calls may follow each other. */
 export interface CallRate {
+  /** Over time. */
   callsPerMinute: number;
+  /** At once. */
   burst: number;
 }
 
@@ -112,14 +123,19 @@ export function takeToken(
 
 /** The caps as adapters use them; null is no cap. */
 interface AdmissionLimits {
+  /** Turns of one tenant at once. */
   tenantCap: number | null;
+  /** Turns with this provider at once. */
   providerCap(provider: string): number | null;
+  /** Of calls to this provider. */
   callRate(provider: string): CallRate | null;
 }
 
+/** How long a slot is held unless it is renewed. */
 export const DEFAULT_SLOT_MS = 30_000;
 
 const RETRY_FROM_MS = 100;
+/** The longest time after which a refused caller asks again. */
 export const RETRY_TO_MS = 400;
 
 /** Random, so that callers refused together do not return together. */

@@ -53,6 +53,7 @@ export interface Refused extends SlotOf {
   since: number;
 }
 
+/** The most that `load` tells of. */
 export const MOST_REFUSED = 5_000;
 /** An actor that has not asked for this long after it should have is served elsewhere, or not at all. */
 export const FORGOTTEN_MS = 10_000;

@@ -5,7 +5,8 @@ export type AskServer = <T>(question: () => Promise<T>, late?: () => void) => Pr
 
 export interface AskServerOptions {
   /** As it is called in warnings. */
-  server: 'Redis' | 'PostgreSQL';
+  server: string;
+  /** Told when the server goes away, and when it is back. */
   onWarning: Warn;
   /** Called with the error of each question without an answer. */
   onFailed?: ((error: unknown) => void) | undefined;

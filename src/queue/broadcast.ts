@@ -24,6 +24,7 @@ export type Notice =
   /** A task was cancelled with its subtasks; `task` may be a conversation's id, for all tasks that began there. */
   | { type: 'called off'; tenant: TenantId; task: string };
 
+/** Sends and receives notices: B1 to B4. */
 export interface Broadcast {
   /** Tells all processes. */
   publish(notice: Notice): void;

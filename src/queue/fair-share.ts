@@ -17,9 +17,11 @@ import { createSharing } from '../base/slices.ts';
 export type Decision = { kind: 'begin' } | { kind: 'later'; inMs: number } | { kind: 'closed' };
 
 export interface FairShare {
+  /** When a wake of the tenant may begin. */
   enter(tenant: TenantId): Promise<Decision>;
   /** To be called after each `begin`. */
   leave(tenant: TenantId): void;
+  /** Lets none in any more. */
   close(): void;
 }
 
@@ -31,6 +33,7 @@ const MOST_WAITING = 8;
 const BEGIN: Decision = { kind: 'begin' };
 const CLOSED: Decision = { kind: 'closed' };
 
+/** The decision for the wakes that one worker has taken. */
 export function createFairShare({ pace, clock }: { pace: StorePace; clock: Clock }): FairShare {
   const sharing = createSharing(clock);
   const here = new Map<TenantId, number>();

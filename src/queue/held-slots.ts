@@ -2,7 +2,9 @@ import type { AskServer } from './ask-server.ts';
 
 /** A place where a slot is held: that of a tenant or of a provider, and the slot as its member. */
 export interface HeldPlace {
+  /** That of a tenant or of a provider. */
   scope: string;
+  /** The slot. */
   member: string;
 }
 
@@ -10,6 +12,7 @@ export interface HeldPlace {
 export interface SlotPlaces {
   /** Holds these for `slotMs` from now, also those that are not there. */
   hold(places: readonly HeldPlace[], slotMs: number): Promise<unknown>;
+  /** Gives these back. */
   remove(places: readonly HeldPlace[]): Promise<unknown>;
 }
 

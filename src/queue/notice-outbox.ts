@@ -226,7 +226,9 @@ export function isFrom(text: string, from: string): boolean {
 }
 
 interface DecodedMessage {
+  /** The member that sent it. */
   from: string;
+  /** In their order. */
   notices: Notice[];
   /** Number of unreadable notices: anyone may write to a channel, and a newer process may use types unknown here. */
   malformed: number;

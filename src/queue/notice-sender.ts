@@ -9,7 +9,9 @@ export interface NoticeSenderOptions {
   send: (text: string) => Promise<unknown>;
   /** Why nothing can be sent now; null: it can. */
   whyNot?: () => string | null;
+  /** Told whether messages go out. */
   outage: Outage;
+  /** Ends the sending. */
   signal: AbortSignal;
   /** How long notes of turns and answers to recalls wait to be joined. */
   coalesceMs?: number | undefined;

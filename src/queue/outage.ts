@@ -5,10 +5,13 @@ import type { Clock } from '../base/clock.ts';
  * unavailable while any of its parts is: connections for publishing and for listening are lost and restored separately.
  */
 export interface Outage {
+  /** This part is away. */
   begin(part: string, error: unknown): void;
+  /** This part is back. */
   end(part: string): void;
 }
 
+/** Told of what went wrong and was survived. */
 export type Warn = (error: unknown, where: string) => void;
 
 /** `away` and `back` are the texts of the warnings, `where` their place. */

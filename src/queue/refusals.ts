@@ -22,6 +22,7 @@ export function wishText({ address, provider, for: what }: Wish): string {
   return slotText({ address, provider }, what);
 }
 
+/** Null for the text of another release. */
 export function parseWish(text: string): Wish | null {
   const slot = parseSlot(text);
   const what = text.split('/', 4)[3];

@@ -39,6 +39,7 @@ export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number; 
 /** `begun`: the work begins now, so the wake waits no longer. A handler that is not `busy` need not call it. */
 export type WakeHandler = (address: ActorAddress, begun: () => void) => Promise<WakeOutcome>;
 
+/** Whom a router serves. */
 export interface Service {
   /** Takes a wake. */
   handler: WakeHandler;
@@ -58,6 +59,7 @@ export interface WaitingWake {
   isHeldBack: boolean;
 }
 
+/** How many wakes there are. */
 export interface QueueDepth {
   /** Waiting for a process. */
   waiting: number;

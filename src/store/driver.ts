@@ -54,6 +54,7 @@ export interface EventRow {
   /** JSON text of the rest of the event. */
   data: string;
 }
+/** A row before it has its place. */
 export type NewEventRow = Omit<EventRow, 'seq' | 'chain'>;
 
 /** `duplicate`: the id was already stored; `hash` is that of the stored row. */
@@ -61,6 +62,7 @@ export type AppendOutcome =
   | { kind: 'appended'; seq: number }
   | { kind: 'duplicate'; seq: number; hash: string };
 
+/** Names an actor. */
 export interface ActorKey {
   /** Id of the tenant. */
   tenant: string;
@@ -70,6 +72,7 @@ export interface ActorKey {
   agent: string;
 }
 
+/** What is stored of an actor. */
 export interface ActorRow extends ActorKey {
   /** Grows with each owner. */
   fence: number;
@@ -93,6 +96,7 @@ export interface ActorRow extends ActorKey {
   data: string;
 }
 
+/** The columns that a write sets. */
 export type ActorChange = Partial<
   Pick<ActorRow, 'owner' | 'until' | 'processed' | 'turn' | 'cancel' | 'parked' | 'wakeAt' | 'data'>
 >;
@@ -147,6 +151,7 @@ export interface ActorStep {
 /** `there`: it was stored before. `taken`: another event has its id, and it was dropped. */
 export type StepAppend = { kind: 'appended' | 'there'; seq: number; id: string } | { kind: 'taken' };
 
+/** What a step has left. */
 export interface StepOutcome {
   /** After the step. */
   row: ActorRow;
@@ -165,6 +170,7 @@ export type Namespace =
   | 'note'
   /** What can be computed again from a log. */
   | 'derived';
+/** Names an entry. */
 export interface EntryKey {
   /** Id of the tenant. */
   tenant: string;
@@ -188,6 +194,7 @@ export interface KeyRange {
   limit: number;
 }
 
+/** A line of the list of conversations. */
 export interface ConversationRow {
   /** Its id. */
   id: string;
@@ -205,6 +212,7 @@ export interface ConversationPlace {
   id: string;
 }
 
+/** A page of the list of conversations. */
 export interface ConversationsQuery {
   /** Id of the tenant. */
   tenant: string;
@@ -226,6 +234,7 @@ export interface ConversationPage {
   looked: number;
 }
 
+/** What an adapter implements: S1 to S9. */
 export interface StoreDriver {
   /** Appends rows of one conversation in order, each atomically; outcomes have the same order. */
   append(rows: readonly NewEventRow[]): Promise<AppendOutcome[]>;
@@ -326,6 +335,7 @@ export function pageOf(
   return { rows: page, next: behind.length > limit ? placeOf(page.at(-1)) : null, looked: page.length };
 }
 
+/** The position of a row in the list; null without one. */
 export function placeOf(row: ConversationRow | undefined): ConversationPlace | null {
   return row ? { at: row.at, id: row.id } : null;
 }

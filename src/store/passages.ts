@@ -45,6 +45,7 @@ export interface PassagesQuery {
   after?: string;
 }
 
+/** A passage that meets a query. */
 export interface FoundPassage extends Omit<Passage, 'terms'> {
   /** Id of the conversation. */
   id: string;

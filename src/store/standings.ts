@@ -49,6 +49,7 @@ export interface ListedStanding extends StandingRow {
   at: number;
 }
 
+/** All that is given must hold. */
 export interface StandingFilter {
   /** Id of the tenant. */
   tenant: string;
@@ -80,6 +81,7 @@ export interface StandingPlace {
   id: string;
 }
 
+/** A page of standings. */
 export interface StandingsQuery extends StandingFilter {
   /** What comes first. */
   order: StandingOrder;
@@ -89,6 +91,7 @@ export interface StandingsQuery extends StandingFilter {
   after?: StandingPlace;
 }
 
+/** A page of standings. */
 export interface StandingPage {
   /** In the order asked for. */
   rows: ListedStanding[];
@@ -163,6 +166,7 @@ export function byStanding(order: StandingOrder): (a: StandingPlace, b: Standing
   };
 }
 
+/** No conversation of any rank. */
 export function emptyRanks(): number[] {
   return Array.from({ length: MAX_RANK + 1 }, () => 0);
 }

@@ -115,7 +115,7 @@ test('without the drivers the distributed mode is refused at the start, with the
   }
 });
 
-test('on PostgreSQL alone its driver is all that is named', async () => {
+test('on PostgreSQL alone its package is all that is named', async () => {
   const env = { POSTGRES_URL: 'postgres://127.0.0.1:1/t', TROUPE_TOKEN: 't'.repeat(32) };
   const { code, err } = await run(
     ['worker', 'agents.json'],
@@ -123,7 +123,9 @@ test('on PostgreSQL alone its driver is all that is named', async () => {
     env,
   );
   expect(code).toBe(1);
-  expect(err).toContain('the distributed mode needs a package that is not installed: npm install pg@8');
+  expect(err).toContain(
+    'the distributed mode needs a package that is not installed: npm install @troupe/postgres',
+  );
 });
 
 test('without its package troupe mcp is refused at the start, with the command that installs it', async () => {
@@ -171,8 +173,8 @@ test('doctor names the packages of PostgreSQL, which are others', async () => {
     { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } },
     urls,
   );
-  expect(out).toMatch(/^failed +postgres .*npm install pg@8 bullmq@6 ioredis@6$/m);
-  expect(out).toMatch(/^failed +redis .*npm install pg@8 bullmq@6 ioredis@6$/m);
+  expect(out).toMatch(/^failed +postgres .*npm install @troupe\/postgres bullmq@6 ioredis@6$/m);
+  expect(out).toMatch(/^failed +redis .*npm install @troupe\/postgres bullmq@6 ioredis@6$/m);
 });
 
 test.each(['openai', 'openai-compatible'])(
@@ -196,7 +198,9 @@ test('the commands name the versions of the peers that the package declares', ()
   const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
     peerDependencies: Record<string, string>;
   };
-  for (const [name, major] of PACKAGES) expect(peerDependencies[name]).toMatch(new RegExp(`^\\^${major}\\.`));
+  for (const [name, major] of PACKAGES)
+    if (major === null) expect(name).toMatch(/^@troupe\//);
+    else expect(peerDependencies[name]).toMatch(new RegExp(`^\\^${major}\\.`));
 });
 
 test('an installed package that cannot be loaded keeps its own error', async () => {

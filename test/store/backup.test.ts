@@ -10,7 +10,7 @@ import { asks, inOrder, modelOf, says } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { answered, only, sound } from '../support/steer-stage.ts';
 import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
-import { POSTGRES, POSTGRES_URL, postgresStage } from './postgres-stage.ts';
+import { POSTGRES, POSTGRES_URL, postgresStage } from '../../packages/postgres/test/postgres-stage.ts';
 import { tempDir } from './temp-dir.ts';
 
 /** A store in use, and a copy of it as operators make one: docs/operations.md, *Backup and restore*. */

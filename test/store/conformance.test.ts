@@ -10,7 +10,12 @@ import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { inboxConformance } from '../../src/testing/inbox-conformance.ts';
 import { storeConformance } from '../../src/testing/store-conformance.ts';
 import { MONGO, MONGODB_URL, openMongoOnce } from './mongo-stage.ts';
-import { dropSpareSchemas, openPostgresOnce, POSTGRES, POSTGRES_URL } from './postgres-stage.ts';
+import {
+  dropSpareSchemas,
+  openPostgresOnce,
+  POSTGRES,
+  POSTGRES_URL,
+} from '../../packages/postgres/test/postgres-stage.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'troupe-store-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

@@ -12,6 +12,7 @@ import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
 import { findPeer, PROGRAMS } from '../../providers/cli/find-peer.ts';
+import { loadPostgres } from '../../library/runtime/postgres.ts';
 import { databaseIn } from '../process/service-urls.ts';
 import { nodeProblem } from '../../base/node-version.ts';
 
@@ -257,8 +258,7 @@ async function checkServices(env: Env): Promise<Check[]> {
 async function checkPostgresql(url: string, need: typeof DISTRIBUTED): Promise<Check> {
   const name = 'postgres';
   try {
-    const load = () => import('../../store/postgres/check-postgres.ts');
-    const { checkPostgres } = await loadWith(need, load);
+    const { checkPostgres } = await loadPostgres(need);
     const { at, version, standbys, isDurable } = await checkPostgres(url);
     const found = `${at}: ${version}, standbys: ${standbys}`;
     if (isDurable) return { name, status: 'ok', detail: found };

@@ -1,4 +1,4 @@
-/** `troupe/integrations`: everything an integration needs. */
+/** `troupe/integrations`: everything an integration needs, and another database. */
 export { type Clock, systemClock } from '../../base/clock.ts';
 export { TroupeError, toTroupeError } from '../../base/errors.ts';
 export {
@@ -11,6 +11,7 @@ export {
 } from '../../events/index.ts';
 export { type KeyValue, memoryKeyValue, updateEntry } from '../../base/key-value.ts';
 export { KeyedBuckets, TokenBucket } from '../../base/token-bucket.ts';
+export * from './database.ts';
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
 export { followLog, type FollowParts, type LogFollower } from './follow-log.ts';
 export type {

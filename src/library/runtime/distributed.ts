@@ -5,7 +5,7 @@ import { createStore } from '../../store/create-store.ts';
 import type { StoreDriver } from '../../store/driver.ts';
 import { chargeReads, countStoreErrors, reportDamage, timeStore } from './observed-store.ts';
 import type { DatabaseOptions } from './open-database.ts';
-import type { QueueServer } from './queue.ts';
+import type { QueueServer } from '../../queue/queue-server.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface DistributedServers {

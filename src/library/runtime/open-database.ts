@@ -8,6 +8,7 @@ import {
   POSTGRES_ALONE,
 } from '../../base/optional-packages.ts';
 import type { StoreDriver } from '../../store/driver.ts';
+import { loadPostgres } from './postgres.ts';
 
 /** The database of the distributed mode. */
 export type DatabaseUrl = { mongodb: string; postgres?: never } | { postgres: string; mongodb?: never };
@@ -42,8 +43,7 @@ export async function loadDatabase(
 ): Promise<(options?: DatabaseOptions) => Promise<StoreDriver>> {
   const { mongodb, postgres } = database;
   if (postgres !== undefined) {
-    const load = () => import('../../store/postgres/connect-postgres.ts');
-    const { openPostgresDriver } = await loadWith(need, load);
+    const { openPostgresDriver } = await loadPostgres(need);
     return (options = {}) => openPostgresDriver({ url: postgres, ...options });
   }
   const load = () => import('../../store/mongo/connect-mongo.ts');

@@ -1,5 +1,5 @@
 import { TroupeError } from '../../base/errors.ts';
-import { loadWith } from '../../base/optional-packages.ts';
+import { loadWith, type Need } from '../../base/optional-packages.ts';
 import { createInProcessAdmission } from '../../queue/in-process-admission.ts';
 import { createBroadcastHub } from '../../queue/in-process-broadcast.ts';
 import { createInProcessRouter } from '../../queue/in-process.ts';
@@ -9,7 +9,8 @@ import { type DataLock, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { type Durability, openSqliteDriver } from '../../store/sqlite/sqlite-driver.ts';
 import { databaseOf, type DatabaseUrl, loadDatabase, needOf } from './open-database.ts';
 import { chargeReads, countStoreErrors, reportDamage } from './observed-store.ts';
-import type { QueueServer } from './queue.ts';
+import { loadPostgres } from './postgres.ts';
+import type { QueueServer } from '../../queue/queue-server.ts';
 import type { ServiceOptions, Services } from './services.ts';
 
 export interface ServiceUrls {
@@ -50,7 +51,7 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
   const [openDriver, { openDistributed }, queue] = await Promise.all([
     loadDatabase(database, need),
     import('./distributed.ts'),
-    loadWith(need, () => loadQueue(database, redis, prefix)),
+    loadQueue(database, redis, { need, prefix }),
   ]);
   return openDistributed({ openDriver, queue }, options);
 }
@@ -58,11 +59,15 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
 async function loadQueue(
   database: DatabaseUrl,
   redis: string | undefined,
-  prefix: string,
+  { need, prefix }: { need: Need; prefix: string },
 ): Promise<QueueServer> {
-  if (redis !== undefined) return (await import('./redis-queue.ts')).redisQueue(redis, prefix);
+  if (redis !== undefined) {
+    const { redisQueue } = await loadWith(need, () => import('./redis-queue.ts'));
+    return redisQueue(redis, prefix);
+  }
   if (database.postgres === undefined) throw without('mongodb', 'redis');
-  return (await import('./postgres-queue.ts')).postgresQueue(database.postgres);
+  const { postgresQueue } = await loadPostgres(need);
+  return postgresQueue(database.postgres);
 }
 
 function without(given: string, missing: string): TroupeError {

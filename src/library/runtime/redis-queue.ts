@@ -9,7 +9,7 @@ import {
 } from '../../queue/redis/connect-redis.ts';
 import { createRedisAdmission } from '../../queue/redis/redis-admission.ts';
 import { createRedisBroadcast } from '../../queue/redis/redis-broadcast.ts';
-import { type Queue, queueObserver, type QueueOptions, type QueueServer } from './queue.ts';
+import { type Queue, queueObserver, type QueueOptions, type QueueServer } from '../../queue/queue-server.ts';
 
 /** Time limit for the check of a server, ms. */
 const CHECK_MS = 3_000;

@@ -1,10 +1,9 @@
 import type { EngineLimits } from '../../actors/engine/engine-deps.ts';
-import type { Clock } from '../../base/clock.ts';
 import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import type { KeyValue } from '../../base/key-value.ts';
-import type { Metrics } from '../../events/metrics.ts';
-import type { Admission, AdmissionCaps } from '../../queue/admission.ts';
+import type { Admission } from '../../queue/admission.ts';
 import type { Broadcast } from '../../queue/broadcast.ts';
+import type { QueueOptions } from '../../queue/queue-server.ts';
 import type { Router } from '../../queue/router.ts';
 import type { Store } from '../../store/store.ts';
 
@@ -20,17 +19,8 @@ export interface Services {
   close(): Promise<void>;
 }
 
-export interface ServiceOptions {
-  clock: Clock;
-  caps: AdmissionCaps;
-  leaseMs: number;
-  /** Maximum actors of one tenant whose wakes the queue holds; sweeps find the others. */
-  mostWaiting: number;
-  metrics: Metrics;
-  onWarning: (error: unknown, where: string) => void;
-  /** Called when the worker takes no more wakes and cannot recover in this process. */
-  onDeaf: () => void;
-}
+/** What both modes take. */
+export type ServiceOptions = Omit<QueueOptions, 'pace'>;
 
 /** The key-value entries of one tenant. */
 export function keyValueOf(

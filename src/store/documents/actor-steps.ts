@@ -104,6 +104,7 @@ export async function step(parts: Parts, key: ActorKey, asked: ActorStep): Promi
   }
 }
 
+/** The condition of the update that makes a step. */
 export function conditionOf({ expect, change }: ActorStep): ActorCondition {
   const { freeAt, ...holds } = expect;
   return {

@@ -25,22 +25,26 @@ import type { EventDocuments, LogEnd, LogKey } from './documents.ts';
  *      first inserted event then loses its chain value: the chain begins again with the event after it (S7).
  */
 export interface AppendStats {
-  /** Calls of `append`, and their rows. */
+  /** Calls of `append`. */
   appends: number;
+  /** Rows of all calls. */
   rows: number;
-  /** Inserts sent, and reads of ends of logs. */
+  /** Inserts sent. */
   inserts: number;
+  /** Reads of ends of logs. */
   lasts: number;
   /** Rows that were already stored. */
   duplicates: number;
-  /** Inserts whose seq was taken or whose predecessor was gone, and the most in a row for one append. */
+  /** Inserts whose seq was taken or whose predecessor was gone. */
   clashes: number;
+  /** The most in a row for one append. */
   mostClashes: number;
 }
 
 export interface AppendQueueOptions {
   /** 0 <= x < 1. */
   random: () => number;
+  /** Waits that long. */
   sleep: (ms: number) => Promise<unknown>;
   /** Ms. Without it known ends are always trusted, and every insert is checked afterwards. */
   monotonic?: () => number;

@@ -16,6 +16,7 @@ import type { ActorCondition, ActorDocuments, Documents, EntryDocuments } from '
 import { findDue } from './find-due.ts';
 import { createOwnRuns } from './own-runs.ts';
 
+/** A store over single documents. */
 export interface DocumentDriver extends StoreDriver {
   /** Counted since the driver was made. */
   readonly stats: Readonly<AppendStats>;

@@ -30,39 +30,54 @@ import type {
  *  D4  A rejected promise means "unknown": the write may have happened.
  */
 export interface Documents {
+  /** The logs. */
   events: EventDocuments;
+  /** One document per actor. */
   actors: ActorDocuments;
+  /** What is stored beside the logs. */
   entries: EntryDocuments;
+  /** For the inbox. */
   standings: StandingDocuments;
+  /** Texts that are searched. */
   passages: PassageDocuments;
   /** Makes a step one transaction, where the database can. `known`: where the actor's log ended when it was last seen. */
   step?: WholeSteps;
   /** Notifies of a lost connection: data seen before, but not acknowledged to this process, may be gone. */
   onLost?(listener: () => void): void;
+  /** Closes the connections. */
   close(): Promise<void>;
 }
 
+/** A step in one transaction. Null: an expectation did not hold. */
 export type WholeSteps = (
   key: ActorKey,
   step: ActorStep,
   known: LogEnd | undefined,
 ) => Promise<WholeStepped | null>;
 
+/** What such a step has written. */
 export interface WholeStepped {
+  /** See the driver. */
   outcome: StepOutcome;
+  /** In the order of the step's events. */
   appended: readonly StepAppend[];
   /** The rows of those that were not there before. */
   placed: readonly EventRow[];
 }
 
+/** Names a log. */
 export interface LogKey {
+  /** Id of the tenant. */
   tenant: string;
+  /** Id of the conversation. */
   conversation: string;
 }
 
 /** The end of a log: seq and chain value of its last event; seq 0 without events. */
 export interface LogEnd {
+  /** Place of the last event. */
   seq: number;
+  /** Its chain value; null without one. */
   chain: string | null;
 }
 
@@ -73,6 +88,7 @@ export interface LogEnd {
 export interface EventDocuments {
   /** Inserts in order and stops at the first whose id or seq is taken; returns the number of inserted rows. */
   insert(rows: readonly EventRow[]): Promise<number>;
+  /** Null: none. */
   find(log: LogKey, id: string): Promise<EventRow | null>;
   /** after < seq <= upTo, in any order. */
   keys(log: LogKey, range: { after: number; upTo: number }): Promise<(LogEnd & { id: string })[]>;
@@ -101,19 +117,27 @@ export interface EventDocuments {
 }
 
 export interface Addressee extends ActorKey {
+  /** Of its newest event. */
   seq: number;
+  /** Time of its oldest event, ms since the epoch. */
   at: number;
 }
 
+/** All that is given must hold, or the document stays as it is. */
 export interface ActorCondition {
+  /** The fence is this. */
   fence?: number;
+  /** The pinned turn is this. */
   turn?: string | null;
   /** `cancel` is not `turn`. */
   notCancelled?: true;
   /** The lease ended before this time: `until` < `freeAt`. */
   freeAt?: number;
+  /** `processed` is this. */
   processed?: number;
+  /** `parked` is this. */
   parked?: string | null;
+  /** `outbox` is this. */
   outbox?: boolean;
 }
 
@@ -124,6 +148,7 @@ export type DocumentChange = ActorChange & { outbox?: boolean; raiseFence?: true
 export interface ActorDocuments {
   /** False if the key is taken. */
   insert(row: ActorRow): Promise<boolean>;
+  /** Null: none. */
   find(key: ActorKey): Promise<ActorRow | null>;
   /** The rows that exist, without their data, in any order. */
   findMany(keys: readonly ActorKey[]): Promise<Omit<ActorRow, 'data'>[]>;
@@ -144,6 +169,7 @@ export interface ActorDocuments {
 export interface EntryDocuments {
   /** False if the key is taken. */
   insert(key: EntryKey, data: string, at: number): Promise<boolean>;
+  /** Null: none. */
   find(key: EntryKey): Promise<string | null>;
   /** Null for each missing entry; in the order of the keys. */
   findMany(keys: readonly EntryKey[]): Promise<(string | null)[]>;
@@ -153,6 +179,7 @@ export interface EntryDocuments {
   removeBefore(namespace: Namespace, before: number, limit: number): Promise<number>;
   /** Ascending. */
   keysBetween(range: KeyRange): Promise<string[]>;
+  /** Removes those that exist. */
   remove(keys: readonly EntryKey[]): Promise<void>;
 }
 
@@ -160,10 +187,13 @@ export interface EntryDocuments {
 export interface StandingDocuments {
   /** See `saveStanding` of the inbox. */
   save(log: LogKey, standing: NewStanding): Promise<void>;
+  /** Seq of the stored standing; 0 without one. */
   seqOf(log: LogKey): Promise<number>;
   /** See the inbox. */
   list(query: StandingsQuery): Promise<StandingPage>;
+  /** See the inbox. */
   count(filter: StandingFilter): Promise<StandingCounts>;
+  /** See the inbox. */
   behind(query: { tenant: string; limit: number }): Promise<string[]>;
 }
 

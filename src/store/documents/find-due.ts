@@ -80,6 +80,7 @@ function takeTurns(due: readonly Due[]): Due[] {
   return ranked.toSorted((a, b) => a.place - b.place || a.each.at - b.each.at).map(({ each }) => each);
 }
 
+/** The part of an event that says whom it addresses. */
 export type AddressedEvent = Pick<EventRow, 'tenant' | 'conversation' | 'seq' | 'at' | 'to'>;
 
 /** Each addressed actor once, with the seq of its newest event and the time of its oldest. Oldest first if the events are. */

@@ -1,0 +1,154 @@
+import {
+  type ActorAddress,
+  assertStartable,
+  type Clock,
+  createOutage,
+  limitWarnings,
+  MOST_WAITING,
+  type Router,
+  type RouterObserver,
+  type Service,
+  type StorePace,
+  type Warn,
+} from '../troupe.ts';
+import type { PostgresListener } from './postgres-listener.ts';
+import type { QueueDatabase } from './queue-database.ts';
+import { createTableRepair } from './table-repair.ts';
+import { createWakeAdder } from './wake-adder.ts';
+import { WakeServer, type WakeServerDeps } from './wake-server.ts';
+import { WakeTable } from './wake-table.ts';
+
+export interface PostgresRouterOptions {
+  /** Its tables exist. Shared: `close` leaves it open. */
+  database: QueueDatabase;
+  /** Hears of new wakes on `channel`. Shared too. */
+  listener: PostgresListener;
+  channel: string;
+  /** Identifies this process. */
+  process: string;
+  clock: Clock;
+  onWarning: (error: unknown, where: string) => void;
+  /** 0 <= n < 1. */
+  random?: () => number;
+  observer?: RouterObserver;
+  /** A wake goes to another process when it was not renewed for this long. */
+  lockMs?: number;
+  /** Interval of the looks for wakes while notifications arrive, and while they do not. */
+  pollMs?: number;
+  deafPollMs?: number;
+  /** Maximum number of waiting actors per tenant. */
+  mostWaiting?: number | undefined;
+  /** Concurrency that the store keeps pace with. Default: unlimited. */
+  pace?: StorePace | undefined;
+}
+
+export interface PostgresRouter extends Router {
+  /** Reports that rows of the queue may have been lost. */
+  lost(): void;
+  /** Reports a failed statement. If a table is missing, it is created again. */
+  suspect(error: unknown): void;
+}
+
+const POLL_MS = 1_000;
+const DEAF_POLL_MS = 200;
+const UNPACED: StorePace = { took: () => undefined, limit: () => Number.MAX_SAFE_INTEGER };
+
+/**
+ * The router of many processes in one PostgreSQL. A wake is a row: `wake-table.ts` has its life, `wake-server.ts` serves it.
+ * Notifications prompt a look at the table and are hints like the wakes themselves; without them each worker looks every
+ * `pollMs`. A table that was lost is created again, and the store knows which actors have work.
+ */
+export function createPostgresRouter(options: PostgresRouterOptions): PostgresRouter {
+  const { database, listener, channel, process, clock, observer = {}, mostWaiting = MOST_WAITING } = options;
+  const warn = limitWarnings(options.onWarning, clock);
+  const notify = notifier(warn);
+  const table = new WakeTable(database, channel);
+  const adder = createWakeAdder({ table, process, mostWaiting, clock });
+  const repair = createTableRepair({
+    database,
+    warn,
+    onMended() {
+      notify(() => observer.onMended?.('queue'));
+      notify(onLost);
+    },
+  });
+  const reach = <T>(run: () => Promise<T>) => repair.reach(run);
+  let started: Service | null = null;
+  let server: WakeServer | null = null;
+  let onLost: () => void = () => {};
+  let closed: Promise<void> | null = null;
+  let isClosed = false;
+
+  async function wake(address: ActorAddress, delayMs: number): Promise<void> {
+    if (delayMs > 0) await table.addTimed(address, delayMs, `${process} ${delayMs}`);
+    else await adder.add(address);
+    server?.look(delayMs);
+  }
+
+  async function shutDown(): Promise<void> {
+    await server?.close();
+    isClosed = true;
+    await adder.idle();
+  }
+
+  listener.on(channel, (payload) => {
+    const [from, delayMs] = payload.split(' ');
+    // Own wakes have prompted a look already.
+    if (from !== process) server?.look(Number(delayMs ?? 0));
+  });
+
+  return {
+    async wake(address, { delayMs = 0 } = {}) {
+      // Handlers that end during `close` still wake actors, which other processes serve.
+      if (!isClosed) await reach(() => wake(address, Math.ceil(delayMs)));
+    },
+    start(handler, { onLost: lost = () => {}, ...rest }) {
+      assertStartable(started, rest.concurrency);
+      started = { handler, ...rest };
+      onLost = lost;
+      if (!closed)
+        server = serve(options, { service: started, table, warn, notify, onFailed: repair.suspect });
+    },
+    depth: () => reach(() => table.depth()),
+    backlog: (tenant) => reach(() => table.backlog(tenant, mostWaiting)),
+    waiting: (limit, tenant) => reach(() => table.waiting(limit, tenant ?? null)),
+    check: () => reach(async () => void (await table.needs())),
+    close: () => (closed ??= shutDown()),
+    lost: () => notify(onLost),
+    suspect: repair.suspect,
+  };
+}
+
+type Parts = Pick<WakeServerDeps, 'service' | 'table' | 'warn' | 'notify' | 'onFailed'>;
+
+function serve(options: PostgresRouterOptions, parts: Parts): WakeServer {
+  const { listener, process: holder, clock, random = Math.random, observer = {} } = options;
+  const { lockMs = 30_000, pollMs = POLL_MS, deafPollMs = DEAF_POLL_MS, pace = UNPACED } = options;
+  const outage = createOutage(options.onWarning, {
+    where: 'queue',
+    away: 'PostgreSQL is unavailable: no wakes are taken until it is back; nothing is lost',
+    back: 'PostgreSQL is back: wakes are taken again',
+  });
+  return new WakeServer({
+    ...parts,
+    holder,
+    clock,
+    random,
+    observer,
+    outage,
+    pace,
+    lockMs,
+    pollMs: () => (listener.isHearing() ? pollMs : deafPollMs),
+  });
+}
+
+/** Calls callbacks of the application. One that throws must not stop the router. */
+function notifier(warn: Warn) {
+  return (call: () => void): void => {
+    try {
+      call();
+    } catch (error) {
+      warn(error, 'queue');
+    }
+  };
+}

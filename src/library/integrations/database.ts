@@ -1,0 +1,97 @@
+/**
+ * What another database needs. A store: `createDocumentDriver` over its `Documents`, which are writes of single documents, unique keys
+ * and conditional updates; `storeConformance` of `troupe/testing` proves it. A queue: a `Router`, a `Broadcast` and an `Admission`, which
+ * have suites of their own there.
+ */
+export type { ErrorCode } from '../../base/errors.ts';
+export { type ActorAddress, addressKey, spareId, type TenantId } from '../../events/index.ts';
+
+export { createDocumentDriver, type DocumentDriver } from '../../store/documents/document-driver.ts';
+export type {
+  ActorCondition,
+  ActorDocuments,
+  DocumentChange,
+  Documents,
+  EntryDocuments,
+  EventDocuments,
+  LogEnd,
+  LogKey,
+  PassageDocuments,
+  StandingDocuments,
+  WholeStepped,
+  WholeSteps,
+} from '../../store/documents/documents.ts';
+export { conditionOf } from '../../store/documents/actor-steps.ts';
+export { type AddressedEvent, eachAddressee } from '../../store/documents/find-due.ts';
+export {
+  type ActorChange,
+  type ActorKey,
+  type ActorRow,
+  type ActorStep,
+  type ConversationPage,
+  type ConversationRow,
+  type ConversationsQuery,
+  type EntryKey,
+  type EventRow,
+  type NewEventRow,
+  placeOf,
+  type StepAppend,
+  type StepEvent,
+  type StepOutcome,
+  type StoreDriver,
+} from '../../store/driver.ts';
+export type { IdRange } from '../../store/id-range.ts';
+export { chainRows, chainValue } from '../../store/integrity.ts';
+export type { FoundPassage, TermCondition } from '../../store/passages.ts';
+export {
+  emptyRanks,
+  type ListedStanding,
+  STANDING_ORDERS,
+  type StandingCounts,
+  type StandingFilter,
+  type StandingPage,
+  standingPage,
+  type StandingsQuery,
+} from '../../store/standings.ts';
+export { wrapMethods } from '../../store/wrap-methods.ts';
+
+export { type Queue, queueObserver, type QueueOptions, type QueueServer } from '../../queue/queue-server.ts';
+export {
+  assertStartable,
+  MOST_WAITING,
+  type QueueDepth,
+  type Router,
+  type Service,
+  type WaitingWake,
+  type WakeOutcome,
+} from '../../queue/router.ts';
+export type { RouterObserver } from '../../queue/router-observer.ts';
+export { familyOf } from '../../queue/fair-queue.ts';
+export { createFairShare, type StorePace } from '../../queue/fair-share.ts';
+export type { Broadcast } from '../../queue/broadcast.ts';
+export { createListeners } from '../../queue/in-process-broadcast.ts';
+export { decodeNotices } from '../../queue/notice-outbox.ts';
+export { createNoticeSender } from '../../queue/notice-sender.ts';
+export {
+  type Admission,
+  type AdmissionCaps,
+  type AdmissionLoad,
+  type Entry,
+  FORGOTTEN_MS,
+  MOST_REFUSED,
+} from '../../queue/admission.ts';
+export {
+  admissionLimits,
+  type CallBucket,
+  type CallRate,
+  DEFAULT_SLOT_MS,
+  enterSlot,
+  RETRY_TO_MS,
+  retryInMs,
+  type SlotAsk,
+  takeToken,
+} from '../../queue/admission-rules.ts';
+export { createAskServer } from '../../queue/ask-server.ts';
+export { createHeldSlots, type HeldPlace } from '../../queue/held-slots.ts';
+export { parseSlot, parseWish, slotText, wishText } from '../../queue/refusals.ts';
+export { createOutage, limitWarnings, type Outage, type Warn } from '../../queue/outage.ts';
