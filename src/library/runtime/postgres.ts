@@ -6,11 +6,11 @@ import type { StoreDriver } from '../../store/driver.ts';
 /** The interface of `@troupe/postgres` that the core uses. The package is separate and optional. */
 export interface PostgresPackage {
   /** Throws `config_invalid`, `server_unsuitable`, `store_unavailable`, `store_newer`. */
-  openPostgresDriver(options: { url: string; clock?: Clock }): Promise<StoreDriver>;
+  openPostgresDriver: (options: { url: string; clock?: Clock }) => Promise<StoreDriver>;
   /** The queue in the database that holds the store, which is open. */
-  postgresQueue(url: string): QueueServer;
+  postgresQueue: (url: string) => QueueServer;
   /** Checks a server without writing to it. Throws the errors of `openPostgresDriver`. */
-  checkPostgres(url: string): Promise<PostgresReport>;
+  checkPostgres: (url: string) => Promise<PostgresReport>;
 }
 
 /** What a check of a server found. */
