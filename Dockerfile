@@ -8,6 +8,7 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/nostr/package.json packages/nostr/
+COPY packages/importers/package.json packages/importers/
 # Scripts of the install would build the page, whose sources are not there yet.
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json LICENSE ./
@@ -15,18 +16,19 @@ COPY scripts ./scripts
 COPY src ./src
 COPY web ./web
 COPY packages ./packages
-RUN npm run -s build && npm run -s build -w @troupe/nostr
+RUN npm run -s build && node scripts/build-package.ts packages/nostr packages/importers
 
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/nostr/package.json packages/nostr/
+COPY packages/importers/package.json packages/importers/
 # The image serves every vendor and mode, so the optional packages become dependencies, in their locked versions.
 RUN node -e "const p = require('./package.json'); Object.assign(p.dependencies, p.peerDependencies); \
     delete p.devDependencies; delete p.peerDependencies; fs.writeFileSync('package.json', JSON.stringify(p))" \
   && npm install --omit=dev --ignore-scripts
-# The built package takes the place of the link to its sources; for it, 'troupe' is this application.
-RUN rm node_modules/@troupe/nostr && ln -s /app node_modules/troupe
+# The built packages take the place of the links to their sources; for them, 'troupe' is this application.
+RUN rm node_modules/@troupe/nostr node_modules/@troupe/importers && ln -s /app node_modules/troupe
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production TROUPE_HEALTH_PORT=4600
@@ -34,6 +36,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/packages/nostr/dist ./node_modules/@troupe/nostr
+COPY --from=build /app/packages/importers/dist ./node_modules/@troupe/importers
 # An agents file under /app may import 'troupe': for Node it is part of the package of that name.
 COPY package.json LICENSE ./
 RUN install -d -o 1000 -g 1000 -m 700 /data

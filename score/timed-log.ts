@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import type { Event } from '../src/events/index.ts';
-import { importTranscript } from '../src/import/index.ts';
+import { importTranscript } from '../src/library/import/index.ts';
 import { ASSISTANT, DATA } from '../test/support/real-logs.ts';
 import { logged } from '../test/support/log-player.ts';
 

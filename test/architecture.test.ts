@@ -32,8 +32,8 @@ const OTHER_IDS = [
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',
   'src/events/ids.ts',
-  'src/import/draft-writer.ts',
   'src/library/facade/parse-input.ts',
+  'src/library/import/draft-writer.ts',
 ];
 
 test('event ids are created by runtimeId alone, so that no client can take one', () => {

@@ -59,13 +59,13 @@ const LAYERS: Record<string, Layer> = {
   queue: { may: ['base', 'events'] },
   providers: { may: ['base', 'events'] },
   tools: { may: ['base', 'events'] },
-  import: { may: ['base', 'events'] },
   actors: { may: ['base', 'events', 'machines', 'context', ...PORTS] },
   'library/message.ts': { may: ['events'], packages: [] },
   'library/conversation-handle.ts': { may: [], packages: [], mayTypes: ['events', 'library/troupe.ts'] },
   'library/access': { may: ['base', 'events'] },
+  'library/import': { may: ['base', 'events'] },
   'library/integrations': {
-    may: ['base', 'events', 'library/access', 'library/integrations/database.ts'],
+    may: ['base', 'events', 'library/access', 'library/import', 'library/integrations/database.ts'],
   },
   /** What a database outside `src` stands on. */
   'library/integrations/database.ts': { may: ['base', 'events', 'store', 'queue'] },
@@ -108,7 +108,7 @@ const LAYERS: Record<string, Layer> = {
       'events',
       'library/access',
       'actors',
-      'import',
+      'library/import',
       'library/inspect',
       'library/integrations',
       'library/projection/standing.ts',
@@ -168,8 +168,8 @@ const LAYERS: Record<string, Layer> = {
       'library/conversation-handle.ts',
       'events',
       'library/access',
+      'library/import',
       'library/projection',
-      'import',
       'library/integrations',
     ],
     mayTypes: ['library/troupe.ts'],
@@ -213,6 +213,7 @@ const IMPURE: readonly RegExp[] = [
 
 /** The only file that loads a package of `packages/` by name. */
 const PACKAGE_LOADERS: Readonly<Record<string, string>> = {
+  '@troupe/importers': 'library/import/importers.ts',
   '@troupe/nostr': 'library/integrations/nostr.ts',
   '@troupe/postgres': 'library/runtime/postgres.ts',
 };

@@ -1,12 +1,12 @@
 import { below, pick, type Random } from '../../sim/random.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import { type AgentId, EventDraft } from '../../src/events/index.ts';
-import { type Format, FORMATS, importTranscript, newImportReport } from '../../src/import/index.ts';
+import { importTranscript, newImportReport } from '../../src/library/import/index.ts';
 import { mutate, mutateText } from '../mutate.ts';
 import { nastyText } from '../nasty.ts';
 import { Broken, type Target } from '../target.ts';
 import { checkReadAgain } from './events.ts';
-import { transcripts } from './transcripts.ts';
+import { type Format, FORMATS, transcripts } from './transcripts.ts';
 
 /**
  * Damaged transcripts of every format.

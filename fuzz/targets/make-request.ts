@@ -2,12 +2,11 @@ import { below, pick, type Random } from '../../sim/random.ts';
 import { Command } from '../../src/events/index.ts';
 import { openApiDocument } from '../../src/http/index.ts';
 import { NewEventBody } from '../../src/http/schemas.ts';
-import { FORMATS } from '../../src/import/index.ts';
 import { mutate, mutateText } from '../mutate.ts';
 import { nastyText } from '../nasty.ts';
 import { type JsonSchema, sampleOf } from '../sample-of.ts';
 import { shapesOf } from './events.ts';
-import { transcripts } from './transcripts.ts';
+import { FORMATS, transcripts } from './transcripts.ts';
 
 export interface RequestInput {
   method: string;

@@ -14,7 +14,7 @@ import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
 import { verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { parseTurnId } from '../../src/events/index.ts';
 import { exceeded } from '../../src/http/json-bounds.ts';
-import { conversationName } from '../../src/import/import-transcript.ts';
+import { conversationName } from '../../src/library/import/import-transcript.ts';
 import { escapeHtml } from '../../src/library/projection/render-html.ts';
 import { readReferences } from '../../packages/nostr/src/references.ts';
 import { bestByCapability } from '../../src/library/routing/route.ts';

@@ -1,4 +1,7 @@
-import type { Format } from '../../src/import/index.ts';
+import { type Format as ForeignFormat, formats } from '../../packages/importers/src/index.ts';
+
+export type Format = ForeignFormat | 'troupe';
+export const FORMATS: readonly Format[] = ['troupe', ...formats.keys()];
 
 const AT = '2026-01-01T10:00:00.000Z';
 

@@ -53,7 +53,7 @@ export function isFound(name: string): boolean {
 }
 
 /** False if the package is there but one of its own modules is missing. */
-function isMissing(error: unknown, name: string): boolean {
+export function isMissing(error: unknown, name: string): boolean {
   const isNotFound = (error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND';
   return isNotFound && error instanceof Error && error.message.includes(`'${name}'`);
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, vi } from 'vitest';
 import * as z from 'zod';
 import type { AgentId } from '../../src/events/index.ts';
-import { importTranscript, newImportReport } from '../../src/import/index.ts';
+import { importTranscript, newImportReport } from '../../src/library/import/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { attack } from './attack.ts';
 import { ANA, type AttackStage, only, openStage, statusOf } from './stage.ts';

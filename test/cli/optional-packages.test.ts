@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import {
+  appendFileSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -26,7 +27,7 @@ import {
 const PACKAGES = [ANTHROPIC, OPENAI, DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, MCP_SERVER].flatMap(
   ({ packages }) => Object.entries(packages),
 );
-const ABSENT = new Set(PACKAGES.map(([name]) => name));
+const ABSENT = new Set([...PACKAGES.map(([name]) => name), '@troupe/importers']);
 
 /** A copy of the sources whose `node_modules` has all packages but the optional ones. */
 let dir = '';
@@ -155,6 +156,33 @@ test('without its package /api/mcp is refused with the command that installs it,
     ],
     [200, { conversations: [], next: null }],
   ]);
+});
+
+test('without its package a transcript of another program is refused with the command that installs it; an export comes in', async () => {
+  const agent = { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } };
+  const said = { id: 'e1', author: { kind: 'user', id: 'u', name: 'U' }, to: [], body: { content: 'Hello' } };
+  const files = {
+    'messages.json': [{ role: 'user', content: 'Hello' }],
+    'export.jsonl': { troupe: 1, conversation: 'c1' },
+  };
+  for (const [name, value] of Object.entries(files))
+    writeFileSync(path.join(dir, name), `${JSON.stringify(value)}\n`);
+  appendFileSync(path.join(dir, 'export.jsonl'), JSON.stringify({ ...said, kind: 'message', at: 1 }));
+  for (const format of ['auto', 'openai']) {
+    const args = ['import', 'messages.json', '--format', format, '--dry-run', '--json'];
+    const { code, err } = await run(args, agent);
+    expect(code).toBe(1);
+    expect(JSON.parse(err.trim().split('\n').at(-1) ?? '')).toMatchObject({
+      error: {
+        code: 'package_missing',
+        message:
+          'a transcript of another program needs the package @troupe/importers, which is not installed: npm install @troupe/importers',
+        data: { packages: ['@troupe/importers'] },
+      },
+    });
+  }
+  const { code, out } = await run(['import', 'export.jsonl', '--json'], agent);
+  expect([code, JSON.parse(out)]).toMatchObject([0, { format: 'troupe', conversation: 'c1', events: 1 }]);
 });
 
 test('doctor names the packages that the agents file and the services need', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ImportReport } from '../../src/import/index.ts';
+import type { ImportReport } from '../../src/library/import/index.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
 

@@ -13,9 +13,9 @@ import {
 } from '../../fuzz/expressions/index.ts';
 import { OUTSIDE_TEXTS } from '../../fuzz/targets/outside-texts.ts';
 
-/** External texts reach most expressions of `src`, and no expression can be shown to be out of reach. */
+/** External texts reach most expressions of `src` and of the importers, and no expression can be shown to be out of reach. */
 
-const literals = literalsIn();
+const literals = [...literalsIn(), ...literalsIn('packages/importers/src')];
 let composed: Expression[] = [];
 beforeAll(async () => {
   composed = await composedExpressions();

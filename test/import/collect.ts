@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { AgentId, EventDraft } from '../../src/events/index.ts';
-import { importTranscript, newImportReport } from '../../src/import/index.ts';
-import type { ImportItem, ImportOptions, ImportReport } from '../../src/import/index.ts';
+import { importTranscript, newImportReport } from '../../src/library/import/index.ts';
+import type { ImportItem, ImportOptions, ImportReport } from '../../src/library/import/index.ts';
 
 export const AGENT = 'coder' as AgentId;
 export type Imported = { items: ImportItem[]; drafts: EventDraft[]; report: ImportReport };

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Event, EventDraft } from '../../src/events/index.ts';
-import { exportConversation } from '../../src/import/index.ts';
+import { exportConversation } from '../../src/library/import/index.ts';
 import { collect, keyValueOf } from './collect.ts';
 
 const slug = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,20}$/);

@@ -2,7 +2,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Event } from '../../src/events/index.ts';
-import { importTranscript } from '../../src/import/index.ts';
+import { importTranscript } from '../../src/library/import/index.ts';
 import { logged } from './log-player.ts';
 
 export const DATA = fileURLToPath(new URL('../../../shared/data', import.meta.url));

@@ -3,7 +3,7 @@ import type { NostrStatus } from '../../library/integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../library/access/index.ts';
 import type { RemoteNote } from '../../http/client.ts';
 import type { Author, Command, Event } from '../../events/index.ts';
-import type { ImportReport } from '../../import/index.ts';
+import type { ImportReport } from '../../library/import/index.ts';
 import type { NewWebhook } from '../../library/integrations/webhook.ts';
 import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../library/integrations/webhook-book.ts';
 import type {

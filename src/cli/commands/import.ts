@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { TroupeError } from '../../base/errors.ts';
-import type { ImportNote, ImportReport } from '../../import/index.ts';
+import type { ImportNote, ImportReport } from '../../library/import/index.ts';
 import type { ImportRequest } from '../../library/troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, number, paint, print, printable, printJson, table } from '../render/output.ts';
@@ -43,7 +43,8 @@ async function carryOut(
 
 /** Reads the file and stores nothing. */
 async function rehearse(read: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport> {
-  const { importTranscript, newImportReport, readImportRequest } = await import('../../import/index.ts');
+  const { importTranscript, newImportReport, readImportRequest } =
+    await import('../../library/import/index.ts');
   const report = newImportReport();
   for await (const _ of importTranscript(read, readImportRequest(request), report));
   return report;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ConversationId } from '../../events/index.ts';
-import type { ImportReport } from '../../import/index.ts';
+import type { ImportReport } from '../../library/import/index.ts';
 import type { Deleted } from '../../library/troupe.ts';
 import { typed } from '../answers.ts';
 import { exportHtml } from '../page/export-html.ts';

@@ -19,7 +19,7 @@ import {
   noteItem,
   noteSkip,
   readImportRequest,
-} from '../../import/index.ts';
+} from '../import/index.ts';
 import { slicesOf } from '../../base/slices.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { ImportLimits, ImportRequest } from '../troupe.ts';

@@ -9,7 +9,7 @@ import { listTasks } from '../../actors/tasks/read-tasks.ts';
 import type { Workflow } from '../../actors/turn/feature-types.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { type ActorAddress, DEFAULT_TENANT, type Event, type TenantId } from '../../events/index.ts';
-import { exportConversation } from '../../import/troupe-format.ts';
+import { exportConversation } from '../import/troupe-format.ts';
 import { actorStatuses } from '../inspect/actor-status.ts';
 import { cacheCost } from '../inspect/cache-cost.ts';
 import { inspectPrompt } from '../inspect/inspect-prompt.ts';

@@ -10,6 +10,8 @@ export {
   parseTurnId,
 } from '../../events/index.ts';
 export { type KeyValue, memoryKeyValue, updateEntry } from '../../base/key-value.ts';
+export type { TranscriptEntry, TranscriptReader, TranscriptRecord } from '../import/importers.ts';
+export { addNotes, type ImportNotes, noteRepair, noteSkip } from '../import/report.ts';
 export { KeyedBuckets, TokenBucket } from '../../base/token-bucket.ts';
 export * from './database.ts';
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';

@@ -4,7 +4,7 @@ import { countTokens } from '../../../../src/context/tokens.ts';
 import type { ConversationRun } from '../../../../src/evals/index.ts';
 import type { RecordedAnswer } from '../../../../src/evals/recording.ts';
 import type { Event } from '../../../../src/events/index.ts';
-import { importTranscript } from '../../../../src/import/index.ts';
+import { importTranscript } from '../../../../src/library/import/index.ts';
 import { priceOf } from '../../../../src/providers/prices.ts';
 import { logged } from '../../../../test/support/log-player.ts';
 import { ASSISTANT } from '../../../../test/support/real-logs.ts';
