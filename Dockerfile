@@ -7,8 +7,10 @@ ARG NODE_IMAGE=node:24.21.0-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages/agents/package.json packages/agents/
 COPY packages/nostr/package.json packages/nostr/
 COPY packages/importers/package.json packages/importers/
+COPY packages/postgres/package.json packages/postgres/
 # Scripts of the install would build the page, whose sources are not there yet.
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json LICENSE ./
@@ -16,27 +18,32 @@ COPY scripts ./scripts
 COPY src ./src
 COPY web ./web
 COPY packages ./packages
-RUN npm run -s build && node scripts/build-package.ts packages/nostr packages/importers
+RUN npm run -s build \
+  && node scripts/build-package.ts packages/agents packages/importers packages/nostr packages/postgres
 
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages/agents/package.json packages/agents/
 COPY packages/nostr/package.json packages/nostr/
 COPY packages/importers/package.json packages/importers/
+COPY packages/postgres/package.json packages/postgres/
 # The image serves every vendor and mode, so the optional packages become dependencies, in their locked versions.
 RUN node -e "const p = require('./package.json'); Object.assign(p.dependencies, p.peerDependencies); \
     delete p.devDependencies; delete p.peerDependencies; fs.writeFileSync('package.json', JSON.stringify(p))" \
   && npm install --omit=dev --ignore-scripts
-# The built packages take the place of the links to their sources; for them, 'troupe' is this application.
-RUN rm node_modules/@troupe/nostr node_modules/@troupe/importers && ln -s /app node_modules/troupe
+# The built packages take the places of the links to their sources; for them, 'troupe' is this application.
+RUN rm -r node_modules/@troupe && ln -s /app node_modules/troupe
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production TROUPE_HEALTH_PORT=4600
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/packages/agents/dist ./node_modules/@troupe/agents
 COPY --from=build /app/packages/nostr/dist ./node_modules/@troupe/nostr
 COPY --from=build /app/packages/importers/dist ./node_modules/@troupe/importers
+COPY --from=build /app/packages/postgres/dist ./node_modules/@troupe/postgres
 # An agents file under /app may import 'troupe': for Node it is part of the package of that name.
 COPY package.json LICENSE ./
 RUN install -d -o 1000 -g 1000 -m 700 /data

@@ -65,7 +65,14 @@ const LAYERS: Record<string, Layer> = {
   'library/access': { may: ['base', 'events'] },
   'library/import': { may: ['base', 'events'] },
   'library/integrations': {
-    may: ['base', 'events', 'library/access', 'library/import', 'library/integrations/database.ts'],
+    may: [
+      'base',
+      'events',
+      'providers',
+      'library/access',
+      'library/import',
+      'library/integrations/database.ts',
+    ],
   },
   /** What a database outside `src` stands on. */
   'library/integrations/database.ts': { may: ['base', 'events', 'store', 'queue'] },
@@ -213,6 +220,7 @@ const IMPURE: readonly RegExp[] = [
 
 /** The only file that loads a package of `packages/` by name. */
 const PACKAGE_LOADERS: Readonly<Record<string, string>> = {
+  '@troupe/agents': 'providers/agents-package.ts',
   '@troupe/importers': 'library/import/importers.ts',
   '@troupe/nostr': 'library/integrations/nostr.ts',
   '@troupe/postgres': 'library/runtime/postgres.ts',

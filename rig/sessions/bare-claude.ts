@@ -3,9 +3,9 @@ import {
   loadAgentSdk,
   type SdkMessage,
   type SdkUserMessage,
-} from '../../src/providers/claude-code/agent-sdk.ts';
-import { createInbox } from '../../src/providers/claude-code/cli-process.ts';
-import { launchOptions } from '../../src/providers/claude-code/launch.ts';
+} from '../../packages/agents/src/claude-code/agent-sdk.ts';
+import { createInbox } from '../../packages/agents/src/claude-code/cli-process.ts';
+import { launchOptions } from '../../packages/agents/src/claude-code/launch.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';
 
 /** Claude Code as its own SDK runs it, with Troupe's options and nothing else of Troupe. */

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { startAppServer } from '../../src/providers/codex/app-server.ts';
-import { codexEnv, findCodex, writeHome } from '../../src/providers/codex/config.ts';
-import { ThreadAnswer } from '../../src/providers/codex/protocol.ts';
+import { startAppServer } from '../../packages/agents/src/codex/app-server.ts';
+import { codexEnv, findCodex, writeHome } from '../../packages/agents/src/codex/config.ts';
+import { ThreadAnswer } from '../../packages/agents/src/codex/protocol.ts';
 import { DEFAULT_REPLY_LIMITS } from '../../src/providers/reply-limits.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';

@@ -1,6 +1,6 @@
 import { DEFAULT_TENANT, type PromptMessage, type TurnId } from '../../src/events/index.ts';
-import { createClaudeCode } from '../../src/providers/claude-code/claude-code.ts';
-import { createCodex } from '../../src/providers/codex/codex.ts';
+import { createClaudeCode } from '../../packages/agents/src/claude-code/claude-code.ts';
+import { createCodex } from '../../packages/agents/src/codex/codex.ts';
 import type { ModelRequest, Provider, SessionMark } from '../../src/providers/provider.ts';
 import type { Cli } from './fake-vendor.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';

@@ -150,8 +150,10 @@ export const ToolResultBody = z.strictObject({
 });
 export type ToolResultBody = z.infer<typeof ToolResultBody>;
 
+/** Of a call that cost nothing, or has not begun. */
 export const NO_USAGE: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
+/** The tokens of both. */
 export function addUsage(a: Usage, b: Usage): Usage {
   return {
     input: sum(a.input, b.input),

@@ -5,6 +5,7 @@ import { type DelaySource, retryDelayOf } from './retry-delay.ts';
 
 /** A failed call as its vendor or SDK described it, without any vendor's types. */
 export interface VendorError extends DelaySource {
+  /** Of the HTTP response. */
   status?: number;
   /** The vendor's error codes and types, in lower case. */
   words: readonly string[];
@@ -120,6 +121,7 @@ interface ClassifyOptions {
   secrets?: readonly string[];
 }
 
+/** The failure of a call, with the code that decides what the engine does. */
 export function classifyFailure(
   error: VendorError,
   { opened, now, secrets = [] }: ClassifyOptions,

@@ -34,8 +34,11 @@ export interface StreamWatch {
 interface GuardOptions {
   /** Of the provider. */
   name: string;
+  /** What the model is asked. */
   request: ModelRequest;
+  /** Ends the stream with `aborted`. */
   signal: AbortSignal;
+  /** Of one answer. */
   limits: ReplyLimits;
   /** The provider remembers the conversation. */
   remembers?: boolean;

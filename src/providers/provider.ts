@@ -182,15 +182,6 @@ export const STATELESS: ProviderCapabilities = {
   reportsUsage: true,
 };
 
-/** Capabilities of a command-line program that keeps its sessions itself. */
-export const WITH_SESSIONS: ProviderCapabilities = {
-  ...STATELESS,
-  sessionResumption: true,
-  rewind: true,
-  fork: true,
-  images: true,
-};
-
 /** A provider of models: the port that all adapters implement. */
 export interface Provider {
   /** Shown to people and in metrics. */

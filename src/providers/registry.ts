@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { TroupeError } from '../base/errors.ts';
 import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf, versionProblem } from './ai-sdk-model.ts';
+import { isInPackage, loadAgents } from './agents-package.ts';
 import type { Embedder } from './embedder.ts';
 import { type CustomAgent, type CustomProvider, isProvider, type Provider } from './provider.ts';
 import type { ReplyLimitSettings } from './reply-limits.ts';
@@ -56,8 +57,8 @@ export async function createProvider(
       });
     }
     case 'a2a': {
-      const { createA2a } = await import('./a2a/a2a.ts');
-      return createA2a({
+      const agents = await loadAgents('a2a');
+      return agents.createA2a({
         url: settings.url,
         apiKey: tokenOf(settings, env),
         cardKeys: settings.cardKeys,
@@ -74,8 +75,8 @@ export async function createProvider(
     case 'claude-code': {
       const { env: own, builtinTools } = settings;
       const names = readKey(env, settings.apiKeyEnv) === undefined ? [...own, CLAUDE_LOGIN_ENV] : own;
-      const { createClaudeCode } = await import('./claude-code/claude-code.ts');
-      return createClaudeCode({
+      const agents = await loadAgents('claude-code');
+      return agents.createClaudeCode({
         home: join(home, 'claude-code'),
         env: pick(env, names),
         builtinTools,
@@ -86,8 +87,8 @@ export async function createProvider(
     }
     case 'codex': {
       const { env: own, builtinTools, sandbox } = settings;
-      const { createCodex } = await import('./codex/codex.ts');
-      return createCodex({
+      const agents = await loadAgents('codex');
+      return agents.createCodex({
         home,
         env: pick(env, own),
         builtinTools,
@@ -110,6 +111,8 @@ export async function requirePackages(agents: readonly Pick<ProviderSettings, 'p
     const { requireOpenAiSdk } = await import('./openai/client.ts');
     await requireOpenAiSdk();
   }
+  const elsewhere = [...used].find(isInPackage);
+  if (elsewhere) await loadAgents(elsewhere);
 }
 
 interface Common {

@@ -55,6 +55,7 @@ export const DEFAULT_REPLY_LIMITS: ReplyLimits = {
   totalMs: 3_600_000,
 };
 
+/** The settings, with the defaults of those that are left out. */
 export function replyLimits(settings: ReplyLimitSettings = {}): ReplyLimits {
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
   return { ...DEFAULT_REPLY_LIMITS, ...(Object.fromEntries(given) as Partial<ReplyLimits>) };
@@ -81,6 +82,7 @@ export function limitsFor(limits: ReplyLimits, maxOutputTokens: number): ReplyLi
   return { ...limits, textBytes: Math.min(limits.textBytes, asked) };
 }
 
+/** The error for an answer beyond a limit, which it names. */
 export function replyTooLong(limit: keyof ReplyLimits, limits: ReplyLimits): TroupeError {
   const max = limits[limit];
   const message = `the answer has ${WORDS[limit](max)} (replyLimits.${limit}) and was broken off`;
@@ -89,6 +91,7 @@ export function replyTooLong(limit: keyof ReplyLimits, limits: ReplyLimits): Tro
 
 /** Counts the buffered parts of one answer. Throws `provider_reply_too_long`. */
 export class ReplyMeter {
+  /** Of this answer. */
   readonly limits: ReplyLimits;
   #text = 0;
   #reasoning = 0;
@@ -104,21 +107,25 @@ export class ReplyMeter {
     return this.#text + this.#reasoning + this.#arguments;
   }
 
+  /** Counts a piece of text. */
   text(said: unknown): void {
     this.#text += bytesOf(said);
     if (this.#text > this.limits.textBytes) throw replyTooLong('textBytes', this.limits);
   }
 
+  /** Counts a piece of reasoning. */
   reasoning(said: unknown): void {
     this.#reasoning += bytesOf(said);
     if (this.#reasoning > this.limits.reasoningBytes) throw replyTooLong('reasoningBytes', this.limits);
   }
 
+  /** Counts a piece of a call's arguments. */
   arguments(said: unknown): void {
     this.#arguments += bytesOf(said);
     if (this.#arguments > this.limits.argumentBytes) throw replyTooLong('argumentBytes', this.limits);
   }
 
+  /** Counts a call. */
   call(): void {
     this.#calls += 1;
     if (this.#calls > this.limits.calls) throw replyTooLong('calls', this.limits);

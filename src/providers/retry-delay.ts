@@ -1,8 +1,10 @@
 /** A delay in milliseconds is asked for in the headers of an answer, in a field of its body, or in words. */
 export interface DelaySource {
+  /** Of the answer. */
   headers?: { get(name: string): string | null };
   /** The records of the error, from the outside to the inside. */
   records?: readonly Record<string, unknown>[];
+  /** The vendor's words. */
   message: string;
 }
 

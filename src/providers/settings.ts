@@ -1,3 +1,4 @@
+import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import * as z from 'zod';
 import {
   type AiSdkEmbeddingModel,
@@ -7,7 +8,6 @@ import {
   isAiSdkVendor,
   versionProblem,
 } from './ai-sdk-model.ts';
-import { CardKey } from './a2a/card-keys.ts';
 import { ModelPrice } from './prices.ts';
 import { ReplyLimitSettings } from './reply-limits.ts';
 import { ChatQuirks } from './openai/quirks.ts';
@@ -117,6 +117,21 @@ export interface AnthropicFields {
    */
   contextEditing?: ContextEditing | undefined;
 }
+/** A public key as a JSON Web Key. */
+const CardKey = z
+  .looseObject({ kty: z.enum(['EC', 'RSA', 'OKP']), kid: z.string().max(200).optional() })
+  .refine((key) => !('d' in key), 'is a private key: give the public one')
+  .refine(isPublicKey, 'is no public key as a JSON Web Key');
+
+function isPublicKey(key: object): boolean {
+  try {
+    createPublicKey({ key: key as JsonWebKey, format: 'jwk' });
+    return true;
+  } catch {
+    return false; // The shape of a key says nothing about its numbers.
+  }
+}
+
 /** Settings of a model behind a command-line program that remembers the conversation. */
 const Cli = {
   cwd: z.string().min(1).optional(),

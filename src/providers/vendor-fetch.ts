@@ -4,6 +4,7 @@ import { fetchWithinOrigin } from '../base/net/redirects.ts';
 import { type ReplyLimits, replyTooLong } from './reply-limits.ts';
 import type { Provider } from './provider.ts';
 
+/** `fetch` as SDKs take it. */
 export type VendorFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 /**

@@ -27,7 +27,7 @@ import {
 const PACKAGES = [ANTHROPIC, OPENAI, DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, MCP_SERVER].flatMap(
   ({ packages }) => Object.entries(packages),
 );
-const ABSENT = new Set([...PACKAGES.map(([name]) => name), '@troupe/importers']);
+const ABSENT = new Set([...PACKAGES.map(([name]) => name), '@troupe/agents', '@troupe/importers']);
 
 /** A copy of the sources whose `node_modules` has all packages but the optional ones. */
 let dir = '';
@@ -219,6 +219,26 @@ test.each(['openai', 'openai-compatible'])(
         data: { packages: ['openai'] },
       },
     });
+  },
+);
+
+test.each([
+  ['claude-code', {}],
+  ['codex', {}],
+  ['a2a', { url: 'http://127.0.0.1:1' }],
+])(
+  'without @troupe/agents the %s provider is refused at the start, and by doctor',
+  async (provider, fields) => {
+    const message = `the ${provider} provider needs a package that is not installed: npm install @troupe/agents`;
+    const args = ['send', 'c1', 'Hello', '--to', 'ada', '--wait', '--json', '--data', ':memory:'];
+    const { code, err } = await run(args, { provider, ...fields });
+    expect(code).toBe(1);
+    expect(JSON.parse(err.trim().split('\n').at(-1) ?? '')).toMatchObject({
+      error: { code: 'package_missing', message, data: { packages: ['@troupe/agents'] } },
+    });
+    const doctor = await run(['doctor', 'agents.json'], { provider, ...fields });
+    expect(doctor.code).toBe(1);
+    expect(doctor.out).toMatch(new RegExp(`^failed +package +${message}$`, 'm'));
   },
 );
 

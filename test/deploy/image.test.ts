@@ -32,10 +32,25 @@ test('every file that the image copies is in the folder of its build, or made by
   );
   const sources = copies.flatMap(({ from, sources }) => (from === null ? sources : []));
   expect(sources).toEqual(
-    expect.arrayContaining(['package-lock.json', 'src', 'web', 'packages/nostr/package.json']),
+    expect.arrayContaining([
+      'package-lock.json',
+      'src',
+      'web',
+      'packages/agents/package.json',
+      'packages/nostr/package.json',
+    ]),
   );
   expect(sources.filter((file) => !existsSync(path.join(ROOT, file)) || isIgnored(file))).toEqual([]);
-  const secret = ['.env', '.git', 'node_modules', '.troupe', 'docs', 'test', 'packages/nostr/dist'];
+  const secret = [
+    '.env',
+    '.git',
+    'node_modules',
+    '.troupe',
+    'docs',
+    'test',
+    'packages/agents/dist',
+    'packages/nostr/dist',
+  ];
   expect(secret.filter((file) => !isIgnored(file))).toEqual([]);
   const names = stages.map(({ name }) => name);
   expect(copies.filter(({ from }) => from !== null && !names.includes(from))).toEqual([]);

@@ -4,12 +4,17 @@ import path from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
-import { codexEnv, findCodex, writeHome } from '../../src/providers/codex/config.ts';
+import { codexEnv, findCodex, writeHome } from '../../packages/agents/src/codex/config.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
 import { startFakeAnthropic, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import { CLI, type Workplace, workplace } from '../cli/harness.ts';
-import { CLIS, HAS_CLAUDE_CODE, NO_CLAUDE_CODE, wordsOf } from '../providers/claude-code-stage.ts';
-import { CODEX_MODEL, NO_CODEX, transcriptOf } from '../providers/codex-stage.ts';
+import {
+  CLIS,
+  HAS_CLAUDE_CODE,
+  NO_CLAUDE_CODE,
+  wordsOf,
+} from '../../packages/agents/test/claude-code-stage.ts';
+import { CODEX_MODEL, NO_CODEX, transcriptOf } from '../../packages/agents/test/codex-stage.ts';
 
 const AGENTS = {
   agents: [

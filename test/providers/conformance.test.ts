@@ -23,10 +23,10 @@ import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
 import { providerConformance, type MakeProvider } from '../../src/testing/provider-conformance.ts';
 import { ownProvider } from '../support/own-provider.ts';
 import { sceneServer } from '../support/scene-server.ts';
-import { a2a } from './a2a-scene.ts';
+import { a2a } from '../../packages/agents/test/a2a-scene.ts';
 import { claudeModel } from './ai-sdk-stage.ts';
-import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from './claude-code-stage.ts';
-import { NO_CODEX, startCodexStage } from './codex-stage.ts';
+import { HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage } from '../../packages/agents/test/claude-code-stage.ts';
+import { NO_CODEX, startCodexStage } from '../../packages/agents/test/codex-stage.ts';
 import { ADD_TOOL } from './sent.ts';
 
 function overHttp(

@@ -19,8 +19,8 @@ import {
   startFakeOpenAiResponses,
 } from '../../src/testing/fake-vendors.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
-import { HAS_CLAUDE_CODE, openStage, wordsOf } from './claude-code-stage.ts';
-import { NO_CODEX, startCodexStage, transcriptOf } from './codex-stage.ts';
+import { HAS_CLAUDE_CODE, openStage, wordsOf } from '../../packages/agents/test/claude-code-stage.ts';
+import { NO_CODEX, startCodexStage, transcriptOf } from '../../packages/agents/test/codex-stage.ts';
 import { assistant, result, system, user } from './sent.ts';
 
 const MARKS: Record<MarkFamily, string[]> = {

@@ -4,7 +4,7 @@ import { type Unusable, unusableParts } from './unusable.ts';
 
 /** Claude Code and Codex, which only provider tests need: some 800 MB, in a separate package. */
 const HOME = path.join(path.dirname(import.meta.dirname), 'clis');
-/** The first place where providers look for them; see `src/providers/cli/find-peer.ts`. */
+/** The first place where providers look for them; see `packages/agents/src/programs.ts`. */
 export const PEERS_ENV = 'TROUPE_PEERS';
 const PROGRAMS = { 'Claude Code': '@anthropic-ai/claude-agent-sdk', Codex: '@openai/codex' };
 

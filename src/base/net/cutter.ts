@@ -2,6 +2,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const FIRST_BYTES = 4_096;
 
+/** What a `Cutter` cuts. */
 export interface CutterOptions {
   /**
    * Unit of output: lines of JSON, or events of `text/event-stream`, which end with an empty line. Line ends of events
@@ -10,6 +11,7 @@ export interface CutterOptions {
   of: 'lines' | 'events';
   /** Limit of one line or event. */
   maxBytes: number;
+  /** What is thrown for a longer one. */
   tooLong: () => Error;
 }
 

@@ -11,7 +11,7 @@ import {
 import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../client/find-agents.ts';
-import { findPeer, PROGRAMS } from '../../providers/cli/find-peer.ts';
+import { loadAgents } from '../../providers/agents-package.ts';
 import { loadPostgres } from '../../library/runtime/postgres.ts';
 import { databaseIn } from '../process/service-urls.ts';
 import { nodeProblem } from '../../base/node-version.ts';
@@ -31,7 +31,7 @@ export async function runChecks({ file, data, env }: CheckOptions): Promise<Chec
     ...(await checkWorkspaces(agents.found)),
     ...(await checkSkills(agents.found)),
     ...checkKeys(agents.found, env),
-    ...checkPrograms(agents.found, env),
+    ...(await checkPrograms(agents.found, env)),
     ...(await checkPackages(agents.found)),
     ...(await checkServers(agents.found, env)),
     ...checkData(data),
@@ -103,16 +103,19 @@ function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[]
   });
 }
 
-/** The packages of agent programs such as Claude Code. */
-function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
+/** The packages of agent programs such as Claude Code. Without `@troupe/agents`, `checkPackages` names that. */
+async function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Promise<Check[]> {
   const used = new Set((found?.definition.agents ?? []).map(({ provider }) => provider));
-  return (['claude-code', 'codex'] as const).flatMap((provider): Check[] => {
-    if (!used.has(provider)) return [];
+  const programs = (['claude-code', 'codex'] as const).filter((provider) => used.has(provider));
+  const [first] = programs;
+  const agents = first && (await loadAgents(first).catch(() => null));
+  if (!agents) return [];
+  return programs.map((provider): Check => {
     try {
-      const { version } = findPeer(provider, env);
-      return [{ name: 'program', status: 'ok', detail: `${PROGRAMS[provider].name} ${version}` }];
+      const { name, version } = agents.findProgram(provider, env);
+      return { name: 'program', status: 'ok', detail: `${name} ${version}` };
     } catch (error) {
-      return [{ name: 'program', status: 'failed', detail: toTroupeError(error).message }];
+      return { name: 'program', status: 'failed', detail: toTroupeError(error).message };
     }
   });
 }

@@ -1,13 +1,23 @@
-/** `troupe/integrations`: everything an integration needs, and another database. */
+/** `troupe/integrations`: everything an integration needs, another database, and providers of models in packages of their own. */
 export { type Clock, systemClock } from '../../base/clock.ts';
 export { TroupeError, toTroupeError } from '../../base/errors.ts';
+export { makePrivateDir } from '../../base/private-files.ts';
+export { signalGroup } from '../../base/process-group.ts';
+export { Cutter } from '../../base/net/cutter.ts';
+export { canonicalJson } from '../../events/canonical-json.ts';
 export {
+  addUsage,
   AgentId,
   type ConversationId,
   type Event,
   type EventId,
   eventOf,
+  NO_USAGE,
   parseTurnId,
+  type PromptMessage,
+  type ToolCall,
+  type ToolSpec,
+  type Usage,
 } from '../../events/index.ts';
 export { type KeyValue, memoryKeyValue, updateEntry } from '../../base/key-value.ts';
 export type { TranscriptEntry, TranscriptReader, TranscriptRecord } from '../import/importers.ts';
@@ -35,3 +45,27 @@ export type {
   RelayReport,
 } from './nostr.ts';
 export { leavePeriod, takeLeft } from './period.ts';
+export { shownImages } from '../../providers/call-text.ts';
+export { classifyFailure, type VendorError } from '../../providers/classify-failure.ts';
+export { guardedStream, type StreamWatch } from '../../providers/guard-stream.ts';
+export { appendSchema } from '../../providers/plain-schema.ts';
+export {
+  type ModelEvent,
+  type ModelFailure,
+  type ModelRequest,
+  type Provider,
+  type ProviderCapabilities,
+  type ResponseName,
+  type SessionChange,
+  type SessionMark,
+  STATELESS,
+} from '../../providers/provider.ts';
+export {
+  type ReplyLimits,
+  replyLimits,
+  type ReplyLimitSettings,
+  ReplyMeter,
+  replyTooLong,
+} from '../../providers/reply-limits.ts';
+export { vendorEnd } from '../../providers/stop-reasons.ts';
+export { ownFailure, serverOf, type VendorFetch, vendorFetch } from '../../providers/vendor-fetch.ts';

@@ -1,0 +1,79 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { SpawnOptions } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { TroupeError } from '../troupe.ts';
+import { findPeer } from '../programs.ts';
+import type { MessageEvent } from './message-stream.ts';
+import type { PromptBlock } from './prompt-blocks.ts';
+
+/**
+ * The part of the Claude Agent SDK that we use, typed by shape: the package is proprietary and optional, so it is not
+ * a dependency.
+ */
+export interface AgentSdk {
+  version: string;
+  query(params: {
+    prompt: AsyncIterable<SdkUserMessage>;
+    options: Record<string, unknown>;
+  }): AsyncIterable<SdkMessage>;
+}
+
+export interface SdkUserMessage {
+  type: 'user';
+  message: { role: 'user'; content: readonly PromptBlock[] };
+  parent_tool_use_id: null;
+}
+
+/** The fields that we read, of any message. */
+export interface SdkMessage {
+  type: string;
+  subtype?: string;
+  session_id?: string;
+  uuid?: string;
+  /** Set on messages of subagents. */
+  parent_tool_use_id?: string | null;
+  /** Set on `stream_event` messages. */
+  event?: MessageEvent;
+  /** Set on `assistant` messages that report an API error. */
+  is_api_error_message?: boolean;
+  error?: string;
+  /** Set on `assistant` and `result` messages. */
+  api_error_status?: number | null;
+  api_error_type?: string;
+  api_error?: string;
+  /** The other fields are set on `result` messages. */
+  is_error?: boolean;
+  result?: string;
+  errors?: string[];
+  terminal_reason?: string;
+}
+
+export interface SdkSpawn extends Pick<SpawnOptions, 'cwd' | 'env'> {
+  command: string;
+  args: string[];
+}
+
+/** The interface of a process that the SDK needs. */
+export interface SdkChild {
+  stdin: Writable;
+  stdout: Readable;
+  readonly killed: boolean;
+  readonly exitCode: number | null;
+  kill(signal: NodeJS.Signals): boolean;
+}
+
+const PACKAGE = '@anthropic-ai/claude-agent-sdk';
+
+/** The installed SDK, which brings the program with it. Throws `provider_unusable`. */
+export async function loadAgentSdk(env = process.env): Promise<AgentSdk> {
+  const { dir, version, manifest } = findPeer('claude-code', env);
+  try {
+    const main = typeof manifest['main'] === 'string' ? manifest['main'] : 'sdk.mjs';
+    const { query } = (await import(pathToFileURL(join(dir, main)).href)) as Pick<AgentSdk, 'query'>;
+    return { version, query };
+  } catch (cause) {
+    const message = `${PACKAGE} ${version} in ${dir} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`;
+    throw new TroupeError('provider_unusable', message, { package: PACKAGE, version }, { cause });
+  }
+}

@@ -1,0 +1,213 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { type Clock, Cutter, type ReplyLimits, replyTooLong, signalGroup, TroupeError } from '../troupe.ts';
+import type { Codex } from './config.ts';
+import { JsonRpc, type RpcPeer } from './json-rpc.ts';
+import { ToolCallParams } from './protocol.ts';
+
+/** The listener of one thread. */
+export interface ThreadListener {
+  notified(method: string, params: unknown): void;
+  /** Resolves with the result of the tool. */
+  called(call: ToolCallParams): Promise<ToolAnswer>;
+  /** The process has ended. */
+  lost(reason: TroupeError): void;
+}
+
+export interface ToolAnswer {
+  success: boolean;
+  contentItems: { type: 'inputText'; text: string }[];
+}
+
+export interface AppServer {
+  readonly pid: number;
+  readonly isAlive: boolean;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<void>;
+  /** Rejects with a TroupeError. */
+  call(method: string, params: object): Promise<unknown>;
+  /** Sets the one listener of a thread; null removes it. */
+  listen(threadId: string, listener: ThreadListener | null): void;
+  /** Lets the process write its state; kills it if that takes too long. */
+  close(): Promise<void>;
+  /** Kills a process that does not react. */
+  kill(): void;
+}
+
+interface AppServerOptions {
+  codex: Codex;
+  env: Readonly<Record<string, string>>;
+  cwd: string;
+  clock: Clock;
+  startTimeoutMs: number;
+  limits: ReplyLimits;
+}
+
+const CLOSE_MS = 2000;
+const STDERR_CHARS = 2000;
+
+/**
+ * Starts `codex app-server`, which holds any number of threads and speaks JSON-RPC over its standard streams. It ends
+ * with its input, so none is left over when this process is killed.
+ */
+export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
+  const { codex, env, cwd, clock, limits } = options;
+  const child = spawn(codex.command, [...codex.args, 'app-server'], {
+    cwd,
+    env,
+    // A separate process group: its children end with it, and only Troupe handles a Ctrl-C.
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const listeners = new Map<string, ThreadListener>();
+  const rpc = new JsonRpc((line) => child.stdin.write(line), peerOf(listeners));
+  const output = readOutput(child, rpc, limits);
+  const ended = endOf(child, output, (reason) => {
+    rpc.end(reason);
+    for (const listener of listeners.values()) listener.lost(reason);
+  });
+  const server: AppServer = {
+    pid: child.pid ?? 0,
+    get isAlive() {
+      return isRunning(child);
+    },
+    ended,
+    call: (method, params) => rpc.call(method, params),
+    listen: (threadId, listener) =>
+      listener ? void listeners.set(threadId, listener) : void listeners.delete(threadId),
+    async close() {
+      child.stdin.end();
+      const closed = new AbortController();
+      const late = clock.sleep(CLOSE_MS, closed.signal).then(() => {
+        if (!closed.signal.aborted) signalGroup(child, 'SIGKILL');
+      });
+      await ended;
+      closed.abort();
+      await late;
+    },
+    kill: () => killGroup(child),
+  };
+  await initialize(options, rpc, { child, ended, output });
+  return server;
+}
+
+function peerOf(listeners: ReadonlyMap<string, ThreadListener>): RpcPeer {
+  return {
+    notified: (method, params) => listeners.get(threadOf(params))?.notified(method, params),
+    async requested(method, params) {
+      // Approvals and questions cannot be answered here: an error refuses them.
+      if (method !== 'item/tool/call') throw new TroupeError('internal', `not answered here: ${method}`);
+      const call = ToolCallParams.parse(params);
+      const listener = listeners.get(call.threadId);
+      if (!listener) throw new TroupeError('internal', 'this thread has no listener');
+      return listener.called(call);
+    },
+  };
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
+/** The tail of stderr, and the error if the process has sent too much. */
+interface Output {
+  stderr: string;
+  excess: TroupeError | null;
+}
+
+function readOutput(child: Child, rpc: JsonRpc, limits: ReplyLimits): Output {
+  const output: Output = { stderr: '', excess: null };
+  const lines = new Cutter({
+    of: 'lines',
+    maxBytes: limits.eventBytes,
+    tooLong: () => replyTooLong('eventBytes', limits),
+  });
+  child.stdout.on('data', (piece: Buffer) => {
+    if (output.excess) return;
+    try {
+      const whole = lines.take(piece);
+      for (const line of whole ? Buffer.from(whole).toString().split('\n') : []) if (line) rpc.receive(line);
+    } catch (thrown) {
+      // An endless line: what follows it cannot be read either.
+      if (!(thrown instanceof TroupeError)) throw thrown;
+      output.excess = thrown;
+      killGroup(child);
+    }
+  });
+  child.stderr.on('data', (data: Buffer) => {
+    output.stderr = (output.stderr + data.toString()).slice(-STDERR_CHARS);
+  });
+  // A failed write means that the process has ended, which `ended` reports.
+  child.stdin.on('error', () => {});
+  return output;
+}
+
+function endOf(child: Child, output: Output, onEnd: (reason: TroupeError) => void): Promise<void> {
+  let failure: string | null = null;
+  return new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      failure = error.message;
+      if (child.pid === undefined) gone();
+    });
+    // A descendant that holds the pipes would delay `close` for as long as it lives.
+    child.once('exit', () => signalGroup(child, 'SIGKILL'));
+    child.once('close', gone);
+    function gone(): void {
+      const how = failure ?? child.signalCode ?? `code ${child.exitCode}`;
+      const message = `Codex ended unexpectedly (${how})${tail(output.stderr)}`;
+      onEnd(output.excess ?? new TroupeError('provider_failed', message));
+      resolve();
+    }
+  });
+}
+
+async function initialize(
+  { codex, clock, startTimeoutMs }: AppServerOptions,
+  rpc: JsonRpc,
+  { child, ended, output }: { child: Child; ended: Promise<void>; output: Output },
+): Promise<void> {
+  const started = new AbortController();
+  const answer = rpc
+    .call('initialize', {
+      clientInfo: { name: 'troupe', title: 'Troupe', version: '0' },
+      capabilities: { experimentalApi: true, requestAttestation: false },
+    })
+    .then(() => 'ready' as const);
+  const late = clock.sleep(startTimeoutMs, started.signal).then(() => 'late' as const);
+  const outcome = await Promise.race([answer, late]).catch((thrown: unknown) => thrown);
+  started.abort();
+  if (outcome === 'ready') return rpc.notify('initialized');
+  // Killed from outside: the program itself works, so it may be started again.
+  const isKilled = child.signalCode !== null;
+  signalGroup(child, 'SIGKILL');
+  await ended;
+  answer.catch(() => {});
+  if (isKilled && outcome instanceof TroupeError) throw outcome;
+  const why = outcome === 'late' ? `did not answer for ${startTimeoutMs} ms` : messageOf(outcome);
+  const message = `Codex ${codex.version} cannot be used, its app-server ${why}`;
+  throw new TroupeError('provider_unusable', outcome === 'late' ? message + tail(output.stderr) : message, {
+    package: '@openai/codex',
+    version: codex.version,
+  });
+}
+
+function threadOf(params: unknown): string {
+  const { threadId } = (params ?? {}) as { threadId?: unknown };
+  return typeof threadId === 'string' ? threadId : '';
+}
+
+function messageOf(thrown: unknown): string {
+  return `failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+}
+
+function tail(said: string): string {
+  // eslint-disable-next-line no-control-regex
+  const plain = said.replaceAll(/\u001B\[[0-9;]*m/g, '').trim();
+  return plain === '' ? '' : `; it said: ${plain.slice(-500)}`;
+}
+
+function isRunning({ exitCode, signalCode }: Child): boolean {
+  return exitCode === null && signalCode === null;
+}
+
+function killGroup(child: Child): void {
+  if (isRunning(child)) signalGroup(child, 'SIGKILL');
+}
