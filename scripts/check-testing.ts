@@ -1,10 +1,23 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { ROOT, run } from './packed.ts';
+import { manifestOf } from './build-package.ts';
+import { installTarball, ROOT, run } from './packed.ts';
 import { testingFiles } from './testing-files.ts';
 
-/** Runs and type-checks the blocks of docs/testing.md in `app`, which has Troupe and vitest installed. Returns what was done. */
-export function checkTesting(app: string): string {
+/**
+ * Runs and type-checks the blocks of docs/testing.md in `app`, which has Troupe installed. Without `@troupe/evals` the command
+ * names what installs it; with its tarball it compares scores. Returns what was done.
+ */
+export function checkTesting(app: string, tarball: string): string {
+  const compare = ['--no-install', 'troupe', 'eval', 'compare', 'scores.json', 'scores.json'];
+  const missing = run(app, 'sh', ['-c', `npx ${compare.join(' ')} 2>&1 || true`]);
+  if (!missing.includes('npm install @troupe/evals'))
+    throw new Error(`without @troupe/evals it said ${JSON.stringify(missing)}`);
+  const { vitest } = manifestOf('packages/evals')['peerDependencies'] as Record<string, string>;
+  installTarball(app, tarball, `vitest@${vitest}`);
+  writeFileSync(path.join(app, 'scores.json'), JSON.stringify(SCORES));
+  run(app, 'npx', compare);
+
   const folder = path.join(app, 'testing');
   mkdirSync(folder);
   const files = testingFiles();
@@ -22,5 +35,7 @@ export function checkTesting(app: string): string {
     path.join(ROOT, 'node_modules/@types'),
   ];
   run(folder, 'tsc', [...options, '--lib', 'es2024,esnext.disposable', ...types, ...files.keys()]);
-  return `${files.size} files of docs/testing.md run and compile`;
+  return `${files.size} files of docs/testing.md run and compile, and troupe eval asks for @troupe/evals where it is missing`;
 }
+
+const SCORES = { version: 1, repeats: 1, scenarios: [], judges: { calls: 0, tokens: 0, dollars: 0 } };

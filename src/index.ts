@@ -87,6 +87,7 @@ export {
   type Provider,
   type ProviderCapabilities,
 } from './providers/provider.ts';
+export type { StandardSchema } from './tools/schema.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {
   ActorStatus,

@@ -157,7 +157,7 @@ describe('the layer check', () => {
         },
       ]),
     ).toEqual([
-      'packages/a/src/b.ts imports src/base/clock.ts: a package imports src/library/integrations/index.ts only, in packages/a/src/troupe.ts',
+      'packages/a/src/b.ts imports src/base/clock.ts: a package imports src/library/integrations/index.ts, src/index.ts only, in packages/a/src/troupe.ts',
       'packages/client/src/troupe.ts imports src/library/integrations/index.ts: a package imports src/http/client.ts only, in packages/client/src/troupe.ts',
     ]);
   });

@@ -1,6 +1,13 @@
 import * as z from 'zod';
 import { expect } from 'vitest';
-import { answered, called, delegated, describeConversation, person, said } from '../../src/evals/index.ts'; // from 'troupe/evals'
+import {
+  answered,
+  called,
+  delegated,
+  describeConversation,
+  person,
+  said,
+} from '../../packages/evals/src/index.ts'; // from '@troupe/evals'
 import { troupe, Verdict } from './agents.ts';
 import { DIFF, lead, performance, security, style } from './scripts.ts';
 

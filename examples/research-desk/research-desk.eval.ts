@@ -7,7 +7,7 @@ import {
   delegated,
   describeConversation,
   person,
-} from '../../src/evals/index.ts'; // from 'troupe/evals'
+} from '../../packages/evals/src/index.ts'; // from '@troupe/evals'
 import { troupe } from './agents.ts';
 import * as scripts from './scripts.ts';
 

@@ -8,7 +8,7 @@ import {
   said,
   scriptedUser,
   simulatedUser,
-} from '../../src/evals/index.ts'; // from 'troupe/evals'
+} from '../../packages/evals/src/index.ts'; // from '@troupe/evals'
 import { troupe } from './agents.ts';
 import * as scripts from './scripts.ts';
 

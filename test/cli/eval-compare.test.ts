@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { lessIsBetter, person, type Scorecard, scoreScenarios } from '../../src/evals/index.ts';
+import { lessIsBetter, person, type Scorecard, scoreScenarios } from '../../packages/evals/src/index.ts';
 import { workplace } from './harness.ts';
 
 const COMPANY = [{ id: 'a', provider: 'scripted' as const, script: { rules: [{ reply: 'Yes.' }] } }];

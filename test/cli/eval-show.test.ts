@@ -1,10 +1,11 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import * as evals from '../../packages/evals/src/command.ts';
 import { createEvalApp } from '../../src/cli/evals/eval-app.ts';
 import { createOpenRuns } from '../../src/cli/evals/open-runs.ts';
 import { readShownScores } from '../../src/cli/evals/shown-scores.ts';
-import type { Scorecard } from '../../src/evals/index.ts';
+import type { Scorecard } from '../../packages/evals/src/index.ts';
 import { type KeptScores, keptScores, MARKUP, SCENARIO } from '../support/kept-scores.ts';
 import { workplace } from './harness.ts';
 
@@ -18,9 +19,9 @@ const RUN = `run?${new URLSearchParams({ scenario: SCENARIO, seed: '1' })}`;
 
 /** Asks the pages as a browser of this machine would, without a server. */
 function pages(after: string, before?: string) {
-  const runs = createOpenRuns();
+  const runs = createOpenRuns(evals);
   onTestFinished(() => runs[Symbol.asyncDispose]());
-  const app = createEvalApp(readShownScores(after, before), runs);
+  const app = createEvalApp(readShownScores(evals, after, before), runs);
   return async (to: string, init: RequestInit = {}) => {
     const address = to.startsWith('http') ? to : `http://127.0.0.1/${to}`;
     const answer = await app.request(address, { headers: { accept: 'text/html' }, ...init });
@@ -208,7 +209,7 @@ test('few runs stay open, and one that is in use is not closed for another', asy
   const [conversation = ''] = kept.conversations;
   const data = path.join(kept.after, 'runs', conversation);
   {
-    await using runs = createOpenRuns();
+    await using runs = createOpenRuns(evals);
     await runs.use('/after/first', data, async ({ troupe }) => {
       for (let at = 0; at < 9; at += 1) await runs.use(`/after/${at}`, data, () => {});
       expect((await troupe.events(conversation)).events.length).toBeGreaterThan(3);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import * as evals from '../../src/evals/index.ts';
+import * as evals from '../../packages/evals/src/index.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { workplace } from './harness.ts';
 
@@ -47,7 +47,7 @@ const SUM = { name: 'numbers__add', args: { a: 1, b: 2 } };
 /** Runs a written test in this process: another Vitest takes seconds. What it imports must be there. */
 async function runWritten(file: string): Promise<void> {
   const text = readFileSync(file, 'utf8');
-  const [, names = ''] = /^import \{ (.+) \} from 'troupe\/evals';$/m.exec(text) ?? [];
+  const [, names = ''] = /^import \{ (.+) \} from '@troupe\/evals';$/m.exec(text) ?? [];
   const imported = names.split(', ').map((name) => PARTS[name]);
   expect(imported).not.toContain(undefined);
   const body = text.replace(/^import .+$/gm, '').replaceAll('import.meta.url', 'here');

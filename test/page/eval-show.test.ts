@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import * as evals from '../../packages/evals/src/command.ts';
 import { createEvalApp } from '../../src/cli/evals/eval-app.ts';
 import { createOpenRuns } from '../../src/cli/evals/open-runs.ts';
 import { readShownScores } from '../../src/cli/evals/shown-scores.ts';
@@ -13,8 +14,10 @@ const pages = shared(async () => {
   const opened = new ResourceStack();
   const kept = await keptScores(2);
   opened.defer(() => kept[Symbol.dispose]());
-  const runs = opened.use(createOpenRuns());
-  const server = await serveHttp(createEvalApp(readShownScores(kept.after, kept.before), runs), { port: 0 });
+  const runs = opened.use(createOpenRuns(evals));
+  const server = await serveHttp(createEvalApp(readShownScores(evals, kept.after, kept.before), runs), {
+    port: 0,
+  });
   opened.defer(() => server.close());
   return { url: `${server.url}/`, [Symbol.asyncDispose]: () => opened.close() };
 });

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect } from 'vitest';
 import { troupe as supportDesk } from '../../examples/support-triage/agents.ts';
 import * as scripts from '../../examples/support-triage/scripts.ts';
-import { type NewUser, person, playConversation, simulatedUser } from '../../src/evals/index.ts';
+import { type NewUser, person, playConversation, simulatedUser } from '../../packages/evals/src/index.ts';
 import { startLlamaServer } from '../services/llama-server.ts';
 import { withRealModel } from './real-model-stage.ts';
 

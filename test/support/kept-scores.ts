@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { defineTool, defineTroupe } from '../../src/index.ts';
-import { person, reachedGoal, said, scoreScenarios, turns, writeScores } from '../../src/evals/index.ts';
+import {
+  person,
+  reachedGoal,
+  said,
+  scoreScenarios,
+  turns,
+  writeScores,
+} from '../../packages/evals/src/index.ts';
 
 /** Runs, loads or opens something if it is treated as markup. */
 export const MARKUP = `<img src=x onerror="window.__xss=1"><script>window.__xss=2</script>"'>`;

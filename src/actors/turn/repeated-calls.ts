@@ -49,7 +49,7 @@ export function staleNote({ stale }: RepeatedCalls, limit: number): string {
 const NOTE_BEGINS = '\n\n[Troupe: the last ';
 const NOTE_ENDS = ' such steps the turn is ended.]';
 
-/** What the tool has returned. */
+/** What a tool has returned: its result without the note that it repeats itself. */
 export function withoutStaleNote(result: string): string {
   const at = result.endsWith(NOTE_ENDS) ? result.lastIndexOf(NOTE_BEGINS) : -1;
   return at < 0 ? result : result.slice(0, at);

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createEvalApp } from '../evals/eval-app.ts';
+import { loadEvals } from '../evals/evals-package.ts';
 import { createOpenRuns } from '../evals/open-runs.ts';
 import { dataOf, readShownScores, type ShownScores } from '../evals/shown-scores.ts';
 import { serveHttp } from '../../http/index.ts';
@@ -22,8 +23,9 @@ export async function evalShow(
   before: string | undefined,
   options: ShowOptions,
 ): Promise<void> {
-  const shown = readShownScores(after, before);
-  await using runs = createOpenRuns();
+  const evals = await loadEvals();
+  const shown = readShownScores(evals, after, before);
+  await using runs = createOpenRuns(evals);
   const stop = new AbortController();
   const stopped = once(stop.signal, 'abort');
   const dispose = onInterrupt(() => stop.abort());

@@ -2,11 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { TroupeError } from '../../base/errors.ts';
 import type { Event } from '../../events/index.ts';
-import { readRun } from '../../evals/read-run.ts';
-import { type RecordedTest, recordTest } from '../../evals/record-test.ts';
-import { writeTest } from '../../evals/write-test.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
+import { loadEvals, type RunSource, type TestMade } from '../evals/evals-package.ts';
 import { findAgents, recallAgents } from '../client/find-agents.ts';
 import { count, print, printJson } from '../render/output.ts';
 
@@ -23,31 +21,31 @@ export async function evalRecord(conversation: string, options: RecordOptions): 
   const agents = (await findAgents(options.agents)) ?? (await recallAgents(data));
   if (!agents?.file)
     throw new TroupeError('config_invalid', 'a test needs an agents file: name one with --agents');
+  const evals = await loadEvals();
   const base = out.endsWith(ENDING) ? out.slice(0, -ENDING.length) : out;
   const [test, recording] = [`${base}${ENDING}`, `${base}.recording.json`];
   const hasServers = agents.definition.mcpServers !== undefined;
-  const made = await recordTest(await storedRun(conversation, options, hasServers), agents.file);
+  const company = { agentsFile: agents.file, hasServers };
+  const made = await withStored(options, (source) => evals.recordConversation(source, conversation, company));
   const from = path.dirname(path.resolve(test));
-  const text = writeTest(made, {
+  const text = made.testFor({
     agents: besideOf(from, agents.file),
     recording: besideOf(from, path.resolve(recording)),
   });
   await write(recording, `${JSON.stringify(made.recording, null, 2)}\n`, 'w');
   const isNew = await write(test, text, 'wx');
-  if (json) printJson({ conversation, test, recording, isNew, ...sizeOf(made) });
+  if (json) printJson({ conversation, test, recording, isNew, ...made.size });
   else print(report(test, recording, isNew, made));
 }
 
-/** What MCP servers offered is in prompts alone. */
-async function storedRun(conversation: string, options: RecordOptions, hasServers: boolean) {
+async function withStored<T>(options: RecordOptions, act: (source: RunSource) => Promise<T>): Promise<T> {
   const client = await connect(options, { needs: 'names' });
   try {
-    const source = {
-      events: (id: string) => readLog(client, id),
-      promptOf: (turn: string, step?: number) => client.promptOf(turn, step),
-      trace: (turn: string) => client.trace(turn),
-    };
-    return await readRun(source, conversation, { prompts: hasServers && 'tools' });
+    return await act({
+      events: (id) => readLog(client, id),
+      promptOf: (turn, step) => client.promptOf(turn, step),
+      trace: (turn) => client.trace(turn),
+    });
   } finally {
     await client.close();
   }
@@ -84,13 +82,8 @@ async function write(file: string, text: string, flag: 'w' | 'wx'): Promise<bool
   }
 }
 
-function sizeOf({ recording, moves, run }: RecordedTest) {
-  const { answers, calls } = recording;
-  return { moves: moves.length, turns: run.turns.length, answers: answers.length, calls: calls.length };
-}
-
-function report(test: string, recording: string, isNew: boolean, made: RecordedTest): string {
-  const { moves, turns, answers, calls } = sizeOf(made);
+function report(test: string, recording: string, isNew: boolean, made: TestMade): string {
+  const { moves, turns, answers, calls } = made.size;
   return [
     `${test}: ${isNew ? `${count(moves, 'move')} of people, ${count(turns, 'turn')}` : 'kept as it was'}`,
     `${recording}: ${count(answers, 'answer')} of models, ${count(calls, 'result')} of tools`,

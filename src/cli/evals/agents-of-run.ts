@@ -1,7 +1,5 @@
 import type { AgentInput } from '../../library/config/agent-input.ts';
-import { eventOf } from '../../events/index.ts';
-import { readRun } from '../../evals/read-run.ts';
-import type { Troupe } from '../../library/troupe.ts';
+import { type Event, eventOf } from '../../events/index.ts';
 
 /** Answers nothing: a kept run takes no turns. */
 const SILENT = { rules: [{ reply: 'This run is over.' }] };
@@ -10,8 +8,7 @@ const SILENT = { rules: [{ reply: 'This run is over.' }] };
  * The agents of a run, from its log: a company in a test need not be in any file. What they were told is in the store, so that
  * their prompts are rendered again; their names and models are all that the console needs besides.
  */
-export async function agentsOfRun(troupe: Troupe, conversation: string): Promise<AgentInput[]> {
-  const { events } = await readRun(troupe, conversation, { prompts: false });
+export function agentsOfRun(events: readonly Event[]): AgentInput[] {
   const agents = new Map<string, AgentInput>();
   for (const event of events) {
     const { kind, id, name } = event.author;

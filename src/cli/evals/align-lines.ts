@@ -1,5 +1,5 @@
 import { diffArrays } from 'diff';
-import type { RunLine } from '../../evals/run-lines.ts';
+import type { RunLine } from './evals-package.ts';
 
 /** A line of each side, or a line that the other side lacks. */
 export type LinePair =

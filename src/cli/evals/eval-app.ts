@@ -1,9 +1,7 @@
 import { type Context, Hono } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { toTroupeError } from '../../base/errors.ts';
-import { readRun } from '../../evals/read-run.ts';
-import { linesOf } from '../../evals/run-lines.ts';
-import type { ScoredRun } from '../../evals/scorecard.ts';
+import type { ScoredRun } from './evals-package.ts';
 import { codingsFor } from '../../http/codings.ts';
 import { checkHost, READS } from '../../http/guard.ts';
 import { PAGE_HEADERS } from '../../http/page/page.ts';
@@ -117,8 +115,8 @@ async function readSide(
   }
   try {
     return await runs.use(LINKS.console(side, conversation), data, async ({ troupe }) => {
-      const run = await readRun(troupe, conversation, { prompts: false });
-      return { kind: 'read', conversation, lines: linesOf(run) } as const;
+      const { lines } = await shown.evals.readKeptRun(troupe, conversation);
+      return { kind: 'read', conversation, lines } as const;
     });
   } catch (error) {
     const { code, message } = toTroupeError(error);

@@ -1,6 +1,6 @@
 import { diffWordsWithSpace } from 'diff';
 import { html } from 'hono/html';
-import type { RunLine } from '../../evals/run-lines.ts';
+import type { RunLine } from './evals-package.ts';
 import { LINKS, type Markup, SIDE_WORDS } from './page-frame.ts';
 import type { Side } from './shown-scores.ts';
 

@@ -10,6 +10,7 @@ import { openTroupe, type TroupeOptions } from '../../library/create-troupe.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import { version } from '../version.ts';
 import { agentsOfRun } from './agents-of-run.ts';
+import type { EvalsPackage } from './evals-package.ts';
 
 /** A kept run that is open: its troupe takes no turns, and its console no writes. */
 export interface OpenRun {
@@ -33,7 +34,9 @@ const MOST_OPEN = 6;
 /** The files of the database; what else is in the directory is of the process that wrote it. */
 const DATABASE = /^troupe\.db(?:-wal|-mark)?$/;
 
-export function createOpenRuns(): OpenRuns {
+type ReadRun = EvalsPackage['readKeptRun'];
+
+export function createOpenRuns({ readKeptRun }: Pick<EvalsPackage, 'readKeptRun'>): OpenRuns {
   /** Those used last come last. */
   const entries = new Map<string, Entry>();
 
@@ -53,7 +56,7 @@ export function createOpenRuns(): OpenRuns {
   }
   return {
     async use(base, data, act) {
-      const entry = entries.get(base) ?? { opening: openRun(base, data), users: 0 };
+      const entry = entries.get(base) ?? { opening: openRun(base, data, readKeptRun), users: 0 };
       entries.delete(base);
       entries.set(base, entry);
       entry.users += 1;
@@ -75,14 +78,14 @@ export function createOpenRuns(): OpenRuns {
 }
 
 /** Opens a copy, so that what was kept stays as it is, may be on a medium without writes, and may be open elsewhere. */
-async function openRun(base: string, data: string): Promise<OpenRun & AsyncDisposable> {
+async function openRun(base: string, data: string, read: ReadRun): Promise<OpenRun & AsyncDisposable> {
   const opened = new ResourceStack();
   const copy = mkdtempSync(path.join(tmpdir(), 'troupe-eval-show-'));
   opened.defer(() => rmSync(copy, { recursive: true, force: true }));
   try {
     copyDatabase(data, copy);
     const settings = { data: copy, work: false, allowEmpty: true, onWarning: () => {} };
-    const agents = await agentsIn(settings, path.basename(data));
+    const agents = await agentsIn(settings, path.basename(data), read);
     const troupe = await openTroupe({ agents }, settings);
     opened.defer(() => troupe.close());
     const ending = new AbortController();
@@ -102,9 +105,10 @@ async function openRun(base: string, data: string): Promise<OpenRun & AsyncDispo
   }
 }
 
-async function agentsIn(settings: TroupeOptions, conversation: string): Promise<AgentInput[]> {
+async function agentsIn(settings: TroupeOptions, conversation: string, read: ReadRun): Promise<AgentInput[]> {
   await using troupe = await openTroupe({ agents: [] }, settings);
-  return await agentsOfRun(troupe, conversation);
+  const { events } = await read(troupe, conversation);
+  return agentsOfRun(events);
 }
 
 /** Throws `store_corrupt` if there is no database. */

@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
-import type { RunScore, ScoredRun } from '../../evals/scorecard.ts';
-import type { RunLine } from '../../evals/run-lines.ts';
+import type { RunLine, RunScore, ScoredRun } from './evals-package.ts';
 import { count } from '../render/output.ts';
 import { alignLines, type LinePair } from './align-lines.ts';
 import { lineCell, type Place } from './line-cell.ts';

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { RunScore } from '../../evals/scorecard.ts';
+import type { RunScore } from './evals-package.ts';
 import type { Markup } from './page-frame.ts';
 
 /** How a score of one run looks: a sign that needs no colour, and the words for it. */

@@ -1,7 +1,5 @@
 import { html } from 'hono/html';
-import type { Change, ComparedScore } from '../../evals/compare-scores.ts';
-import type { ScoredRun } from '../../evals/scorecard.ts';
-import { summaryWords } from '../../evals/scores-table.ts';
+import type { Change, ComparedScore, ScoredRun } from './evals-package.ts';
 import { count } from '../render/output.ts';
 import { choices, documentOf, LINKS, type Markup, pageOf, pager } from './page-frame.ts';
 import { isBad, runMark } from './score-marks.ts';
@@ -81,7 +79,7 @@ function scorePart(shown: ShownScores, row: ComparedScore): Markup {
   const compared =
     shown.before === null
       ? null
-      : html`<span><span class="eval-quiet">before</span> ${summaryWords(before)}</span
+      : html`<span><span class="eval-quiet">before</span> ${shown.evals.summaryWords(before)}</span
           >${changeMark(change)}`;
   const runs = runsOf(shown, row);
   const few = runs.length <= MARKS ? runs : runs.filter((run) => isBad(takenIn(run, row))).slice(0, MARKS);
@@ -92,7 +90,7 @@ function scorePart(shown: ShownScores, row: ComparedScore): Markup {
       : null;
   return html`<li class="eval-score">
     <h3>${score}</h3>
-    <span><span class="eval-quiet">mean</span> ${summaryWords(after)}</span>
+    <span><span class="eval-quiet">mean</span> ${shown.evals.summaryWords(after)}</span>
     ${compared}
     <div class="eval-marks">${marks}${more}</div>
   </li>`;

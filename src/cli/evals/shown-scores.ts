@@ -1,9 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { TroupeError } from '../../base/errors.ts';
-import { type ComparedScore, compareScores } from '../../evals/compare-scores.ts';
-import { folderOfRun, keptConversations } from '../../evals/kept-runs.ts';
-import { readScorecard, type Scorecard, type ScoredRun, type ScoredScenario } from '../../evals/scorecard.ts';
+import type { ComparedScore, EvalsPackage, Scorecard, ScoredRun, ScoredScenario } from './evals-package.ts';
 
 /** Of what is compared: the baseline, or the scores that are looked at. */
 export type Side = 'before' | 'after';
@@ -13,36 +11,40 @@ export interface StoredScores {
   folder: string;
   card: Scorecard;
   scenarios: ReadonlyMap<string, ScoredScenario>;
-  kept: ReadonlySet<string>;
+  /** Data directories by conversation. */
+  kept: ReadonlyMap<string, string>;
 }
 
 /** What the pages of `troupe eval show` are about. Without a baseline nothing has changed. */
 export interface ShownScores {
+  evals: EvalsPackage;
   before: StoredScores | null;
   after: StoredScores;
   compared: readonly ComparedScore[];
 }
 
 /** `place`: a folder with `scores.json`, or such a file. Throws `config_invalid`. */
-export function readStoredScores(place: string): StoredScores {
+export function readStoredScores(evals: EvalsPackage, place: string): StoredScores {
   const isFolder = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true;
   const file = isFolder ? path.join(place, 'scores.json') : place;
   if (!existsSync(file)) {
     const text = `there are no scores in ${file}; writeScores(folder, scores) writes them, and keep: folder of scoreScenarios keeps the conversations`;
     throw new TroupeError('config_invalid', text, { file });
   }
-  const card = readScorecard(file);
+  const card = evals.readScorecard(file);
+  const folder = path.resolve(path.dirname(file));
   const scenarios = new Map(card.scenarios.map((scenario) => [scenario.scenario, scenario]));
-  return { folder: path.resolve(path.dirname(file)), card, scenarios, kept: keptConversations(card) };
+  return { folder, card, scenarios, kept: evals.keptRuns(card, folder) };
 }
 
 /** Throws `config_invalid`. */
-export function readShownScores(after: string, before?: string): ShownScores {
+export function readShownScores(evals: EvalsPackage, after: string, before?: string): ShownScores {
   const shown = {
-    before: before === undefined ? null : readStoredScores(before),
-    after: readStoredScores(after),
+    evals,
+    before: before === undefined ? null : readStoredScores(evals, before),
+    after: readStoredScores(evals, after),
   };
-  return { ...shown, compared: compareScores((shown.before ?? shown.after).card, shown.after.card) };
+  return { ...shown, compared: evals.compareScores((shown.before ?? shown.after).card, shown.after.card) };
 }
 
 /** Undefined: these scores have no such run. */
@@ -52,7 +54,6 @@ export function runOf(stored: StoredScores | null, scenario: string, seed: numbe
 
 /** The data directory of a run. Null: its data were not kept, or are no longer there. */
 export function dataOf(stored: StoredScores, conversation: string | undefined): string | null {
-  if (conversation === undefined || !stored.kept.has(conversation)) return null;
-  const data = folderOfRun(stored.folder, conversation);
-  return existsSync(data) ? data : null;
+  const data = conversation === undefined ? undefined : stored.kept.get(conversation);
+  return data !== undefined && existsSync(data) ? data : null;
 }

@@ -11,14 +11,18 @@ export {
   type ConversationId,
   type Event,
   type EventId,
+  type EventOf,
   eventOf,
   NO_USAGE,
+  nearestName,
   parseTurnId,
   type PromptMessage,
   type ToolCall,
   type ToolSpec,
   type Usage,
 } from '../../events/index.ts';
+export { type ByKind, forKind, type KindAbout } from '../../events/aspects.ts';
+export { messageText } from '../../events/message-text.ts';
 export { type KeyValue, memoryKeyValue, updateEntry } from '../../base/key-value.ts';
 export type { TranscriptEntry, TranscriptReader, TranscriptRecord } from '../import/importers.ts';
 export { addNotes, type ImportNotes, noteRepair, noteSkip } from '../import/report.ts';

@@ -1,8 +1,8 @@
 import { createReadStream, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { countTokens } from '../../../../src/context/tokens.ts';
-import type { ConversationRun } from '../../../../src/evals/index.ts';
-import type { RecordedAnswer } from '../../../../src/evals/recording.ts';
+import type { ConversationRun } from '../../../../packages/evals/src/index.ts';
+import type { RecordedAnswer } from '../../../../packages/evals/src/recording.ts';
 import type { Event } from '../../../../src/events/index.ts';
 import { importTranscript } from '../../../../src/library/import/index.ts';
 import { priceOf } from '../../../../src/providers/prices.ts';

@@ -5,9 +5,9 @@ import {
   type Troupe,
   type TroupeInput,
 } from '../../../../src/index.ts';
-import { readRun, recordedModels, recordedTools } from '../../../../src/evals/index.ts';
-import { type RecordedTest, recordTest } from '../../../../src/evals/record-test.ts';
-import type { Recording } from '../../../../src/evals/recording.ts';
+import { readRun, recordedModels, recordedTools } from '../../../../packages/evals/src/index.ts';
+import { type RecordedTest, recordTest } from '../../../../packages/evals/src/record-test.ts';
+import type { Recording } from '../../../../packages/evals/src/recording.ts';
 import { type Event, eventOf, NO_USAGE, parseTurnId } from '../../../../src/events/index.ts';
 import { checkLog } from '../../../../src/testing/check-log.ts';
 import { ASSISTANT } from '../../../../test/support/real-logs.ts';

@@ -1,0 +1,179 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  type AgentInput,
+  defineTool,
+  loadAgentsFile,
+  nearestName,
+  type Provider,
+  type Tool,
+  type ToolContext,
+  TroupeError,
+  type TroupeInput,
+  type TroupeOptions,
+  withRecordedServers,
+} from './troupe.ts';
+import { SWEEP_MS } from './eval-clock.ts';
+import { isProvider } from './provider.ts';
+import type { Recording } from './recording.ts';
+
+/**
+ * The company under test: a definition, the path or URL of an agents file, or agents alone, of whom the first answers what
+ * names nobody.
+ */
+export type Company = TroupeInput | readonly AgentInput[] | string | URL;
+
+/** Further options of `createTroupe` for a run: `replay`, `record`, `env`, `app`, `integrations`. */
+export type TroupeSettings = Pick<TroupeOptions, 'replay' | 'record' | 'env' | 'app' | 'integrations'>;
+
+type FieldsOfModel<A> = A extends { provider: string } ? Omit<A, 'id'> : never;
+
+/** The model of an agent in a test: rules of a script, a provider that takes no time, or the name of one with its fields. */
+export type TestModel = { rules: readonly unknown[] } | Provider | Partial<FieldsOfModel<AgentInput>>;
+
+/** What a tool does in a test: its result, or a function of the arguments. */
+export type ToolStub =
+  | string
+  | ((
+      args: Record<string, unknown>,
+      context: ToolContext,
+      /** Name of the tool. */
+      tool: string,
+    ) => ReturnType<Tool['run']>);
+
+/** What is different from the company in operation. */
+export interface Replacements {
+  /** Models by id of the agent; `*`: of all others. Default: those of the company. */
+  models?: Readonly<Record<string, TestModel>> | undefined;
+  /** Tools by name; `*`: all others. Their descriptions, schemas and approvals stay. Default: those of the company. */
+  tools?: Readonly<Record<string, ToolStub>> | undefined;
+  /** Tools that the company lacks: their names, each with the ids of the agents that have it. Default: none. */
+  standIns?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** What MCP servers offered, as recorded: none is started. Default: those that agents are granted are started. */
+  servers?: Recording['servers'] | undefined;
+}
+
+/** Fields that say who runs the model of an agent, and how: a replacement brings its own. */
+const OF_AGENTS: ReadonlySet<string> = new Set([
+  'id',
+  'name',
+  'role',
+  'description',
+  'capabilities',
+  'instructions',
+  'workspace',
+  'skills',
+  'tools',
+  'needsApproval',
+  'join',
+  'peers',
+  'framing',
+  'whileBusy',
+  'retry',
+  'reply',
+  'supervision',
+  'pubkey',
+]);
+
+/** A company as it is opened for a test, and the file it is from. */
+export interface OpenedCompany {
+  definition: TroupeInput;
+  /** Times do not depend on how long anything takes. */
+  isScripted: boolean;
+  agentsFile: string | null;
+}
+
+/** Throws `config_invalid`: also for a replacement of an agent or a tool that there is not. */
+export async function prepareCompany(
+  company: Company,
+  { models = {}, tools = {}, standIns = {}, servers }: Replacements,
+): Promise<OpenedCompany> {
+  const { definition: written, agentsFile } = await readCompany(company);
+  const definition = servers ? withRecordedServers(written, servers) : written;
+  const modelOf = ({ id }: AgentInput) => models[id] ?? models['*'];
+  const agents = definition.agents.map((agent) => withModel(withTools(agent, standIns), modelOf(agent)));
+  refuseUnknown('agent', Object.keys(models), ['*', ...agents.map(({ id }) => id)]);
+  const given = [...(definition.tools ?? []), ...Object.keys(standIns).map(standIn)];
+  refuseUnknown('tool', Object.keys(tools), ['*', ...given.map(({ name }) => name)]);
+  const replaced = given.map((tool) => withStub(tool, tools[tool.name] ?? tools['*']));
+  const isForeign = Object.keys(standIns).length > 0;
+  const limits = { ...(isForeign && FOREIGN_LIMITS), ...definition.limits, sweepMs: SWEEP_MS };
+  const brought = Object.values(models).flatMap((model) =>
+    isProvider(model) ? [[adapterOf(model), model] as const] : [],
+  );
+  const providers = { ...definition.providers, ...Object.fromEntries(brought) };
+  const isScripted = definition.agents.every((agent, at) => {
+    const model = modelOf(agent);
+    return isProvider(model) || agents[at]?.provider === 'scripted';
+  });
+  return {
+    definition: { ...definition, agents, tools: replaced, limits, providers },
+    agentsFile,
+    isScripted,
+  };
+}
+
+/** Of a model that is a provider of the test: so wide that nothing is compacted, since no answer to that is recorded. */
+const WINDOW = 10_000_000;
+/** Other programs let a turn go on for longer. */
+const FOREIGN_LIMITS = { maxSteps: 10_000, maxRepeats: 10_000 };
+
+function adapterOf({ name }: Provider): string {
+  return `test-${name}`;
+}
+
+function withTools(agent: AgentInput, standIns: NonNullable<Replacements['standIns']>): AgentInput {
+  const more = Object.entries(standIns).flatMap(([name, agents]) =>
+    agents.includes(agent.id) ? [name] : [],
+  );
+  return more.length === 0 ? agent : ({ ...agent, tools: [...(agent.tools ?? []), ...more] } as AgentInput);
+}
+
+function standIn(name: string): Tool {
+  const schema = { type: 'object', additionalProperties: true };
+  return defineTool({ name, description: 'Stands in for a tool of a recording.', schema, run: () => '' });
+}
+
+export async function readCompany(company: Company): Promise<Omit<OpenedCompany, 'isScripted'>> {
+  if (typeof company === 'string' || company instanceof URL) {
+    const agentsFile = typeof company === 'string' ? path.resolve(company) : fileURLToPath(company);
+    return { definition: (await loadAgentsFile(agentsFile)) as TroupeInput, agentsFile };
+  }
+  if (!isList(company)) return { definition: company, agentsFile: null };
+  const defaults = { respondWhenUnaddressed: company[0]?.id };
+  return { definition: { agents: company, defaults }, agentsFile: null };
+}
+
+function isList(company: TroupeInput | readonly AgentInput[]): company is readonly AgentInput[] {
+  return Array.isArray(company);
+}
+
+function withModel(agent: AgentInput, model: TestModel | undefined): AgentInput {
+  if (model === undefined) return agent;
+  const own = Object.fromEntries(Object.entries(agent).filter(([field]) => OF_AGENTS.has(field)));
+  const other = isProvider(model)
+    ? { provider: 'custom', adapter: adapterOf(model), model: 'test', contextWindow: WINDOW }
+    : 'rules' in model
+      ? { provider: 'scripted', script: model }
+      : model;
+  // What is wrong with it is found when the troupe is opened.
+  return { ...own, ...other } as AgentInput;
+}
+
+function withStub(tool: Tool, stub: ToolStub | undefined): Tool {
+  if (stub === undefined) return tool;
+  if (typeof stub === 'string') return { ...tool, run: () => stub };
+  const run = (args: Record<string, unknown>, context: ToolContext) => stub(args, context, tool.name);
+  return { ...tool, run: run as Tool['run'] };
+}
+
+function refuseUnknown(what: string, names: readonly string[], known: readonly string[]): void {
+  for (const name of names) {
+    if (known.includes(name)) continue;
+    const nearest = nearestName(name, known);
+    const hint = nearest === null ? `there are ${known.join(', ') || 'none'}` : `did you mean "${nearest}"?`;
+    throw new TroupeError('config_invalid', `the company has no ${what} "${name}"; ${hint}`, {
+      [what]: name,
+    });
+  }
+}

@@ -1,0 +1,181 @@
+import type { Author, StandardSchema } from './troupe.ts';
+import type { UserOutcome } from './conversation-run.ts';
+import type { Asked } from './person-view.ts';
+import type { UserMove } from './user.ts';
+
+/** What a model may do as a person, by the word it writes. */
+const MOVES = {
+  say: '"text" is what you say',
+  answer: '"text" is your answer to the first question you are asked: one of its choices, if it has any',
+  approve: 'the first call you are asked to approve may be made; "text" is a note, or empty',
+  deny: 'the first call you are asked to approve may not be made; "text" is a note, or empty',
+  wait: 'you say nothing for now; "text" is empty',
+  // Of all words for it, small models tell this one best from the others.
+  leave: 'you have what you want, and leave; "text" says how you know',
+  give_up: 'you cannot get what you want, and leave; "text" says why',
+} as const;
+export type Word = keyof typeof MOVES;
+/** The moves that a person may be left without. */
+export type MoveName = Exclude<Word, 'leave'>;
+export const ALL_MOVES: readonly MoveName[] = ['say', 'answer', 'approve', 'deny', 'wait', 'give_up'];
+
+/** Other words for them that models write. */
+const ALIKE: Readonly<Record<string, Word>> = {
+  ask: 'say',
+  reply: 'answer',
+  reject: 'deny',
+  done: 'leave',
+  reached: 'leave',
+  goal_reached: 'leave',
+  gave_up: 'give_up',
+};
+
+/** The moves with their meaning, a line each. */
+export function movesInWords(words: readonly Word[]): string {
+  return words.map((word) => `- ${word}: ${MOVES[word]}`).join('\n');
+}
+
+const MOST_WORDS = 2_000;
+/** Models are told less than is taken: grammars of servers bear no more, and people in a chat are brief. */
+const SHOWN_MOST = 500;
+/** Longest reply in which a move is looked for, characters. */
+const MOST_REPLY = 20_000;
+
+/**
+ * The schema of replies: models are shown what a move looks like, and any reply is taken, words that are no JSON among them.
+ * `readMove` decides: so a model is told what is wrong, and not asked the same again.
+ */
+export function moveSchema(words: readonly Word[]): StandardSchema {
+  const json = {
+    type: 'object',
+    properties: {
+      move: { type: 'string', enum: words },
+      text: { type: 'string', maxLength: SHOWN_MOST },
+    },
+    required: ['move', 'text'],
+    additionalProperties: false,
+  };
+  const jsonSchema = { input: () => json, output: () => json };
+  const standard = {
+    version: 1,
+    vendor: 'troupe',
+    validate: (value: unknown) => ({ value }),
+    jsonSchema,
+  } as const;
+  return { '~standard': standard };
+}
+
+/** A move, the end, or why it is neither. */
+export type ReadMove =
+  | { readonly kind: 'move'; readonly move: UserMove }
+  | { readonly kind: 'end'; readonly outcome: UserOutcome }
+  | { readonly kind: 'none'; readonly problem: string };
+
+/** Reads the reply of a model: data, or its words. `asked`: what the person may answer and decide now. `may`: its moves. */
+export function readMove(reply: unknown, by: Author, asked: Asked, may: readonly Word[]): ReadMove {
+  const written = moveIn(typeof reply === 'string' ? dataIn(reply) : reply);
+  if (!written) return none(`a move is JSON such as {"move": "say", "text": "Hello."}`);
+  const { word, text } = written;
+  if (!may.includes(word)) return none(`"${word}" is not among your moves: ${may.join(', ')}`);
+  switch (word) {
+    case 'say':
+      return text === '' ? none('"say" needs words in "text"') : move({ move: 'say', by, content: text });
+    case 'answer':
+      return answer(text, by, asked);
+    case 'approve':
+    case 'deny':
+      return decide(word, text, by, asked);
+    case 'wait':
+      return move({ move: 'wait' });
+    case 'leave':
+      return { kind: 'end', outcome: { kind: 'reached', why: text } };
+    case 'give_up':
+      return { kind: 'end', outcome: { kind: 'gave up', why: text } };
+  }
+}
+
+function decide(word: 'approve' | 'deny', note: string, by: Author, { approvals: [call] }: Asked): ReadMove {
+  if (!call) return none(`nothing waits for your approval, so "${word}" is no move`);
+  return move({ move: word, by, tool: call.tool, note: note || undefined });
+}
+
+/** What answers no question is said. */
+function answer(text: string, by: Author, { questions }: Asked): ReadMove {
+  if (text === '') return none('"answer" needs words in "text"');
+  const [asked] = questions;
+  if (!asked) return move({ move: 'say', by, content: text });
+  const { choices, text: question } = asked;
+  const content = choices ? choiceIn(text, choices) : text;
+  if (content === null)
+    return none(`the choices are ${choices?.map((choice) => JSON.stringify(choice)).join(', ')}`);
+  return move({ move: 'answer', by, content, question });
+}
+
+/** The choice itself, or the only one that the words name. */
+function choiceIn(text: string, choices: readonly string[]): string | null {
+  const said = text.toLowerCase();
+  const offered = choices.filter((choice) => choice.trim() !== '');
+  const exact = offered.find((choice) => choice.trim().toLowerCase() === said);
+  if (exact !== undefined) return exact;
+  const named = offered.filter((choice) => said.includes(choice.trim().toLowerCase()));
+  return named.length === 1 ? named[0]! : null;
+}
+
+function move(made: UserMove): ReadMove {
+  return { kind: 'move', move: made };
+}
+
+function none(problem: string): ReadMove {
+  return { kind: 'none', problem };
+}
+
+/** `{"move": "say", "text": "…"}`, or `{"say": "…"}`. */
+function moveIn(data: unknown): { word: Word; text: string } | null {
+  if (typeof data !== 'object' || data === null || Array.isArray(data)) return null;
+  const fields = data as Record<string, unknown>;
+  const named = wordOf(fields['move']);
+  if (named) return { word: named, text: textOf(fields['text']) };
+  for (const [name, value] of Object.entries(fields)) {
+    const word = wordOf(name);
+    if (word && typeof value === 'string') return { word, text: textOf(value) };
+  }
+  return null;
+}
+
+function wordOf(value: unknown): Word | null {
+  if (typeof value !== 'string') return null;
+  const name = value.trim().toLowerCase().replaceAll(/[ -]/g, '_');
+  if (Object.hasOwn(MOVES, name)) return name as Word;
+  return Object.hasOwn(ALIKE, name) ? ALIKE[name]! : null;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value.trim().slice(0, MOST_WORDS).trim().toWellFormed() : '';
+}
+
+/** The object within words, also one that was cut off in its last text. Null: there is none. */
+function dataIn(reply: string): unknown {
+  const words = reply.slice(0, MOST_REPLY);
+  const from = words.indexOf('{');
+  if (from < 0) return null;
+  return parsed(words.slice(from, words.lastIndexOf('}') + 1)) ?? fieldsIn(words.slice(from));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return null; // Small models make mistakes in JSON.
+  }
+}
+
+const MOVE = /"move"\s*:\s*"(\w+)"/;
+const TEXT = /"text"\s*:\s*"((?:[^"\\]|\\.)*)/s;
+
+function fieldsIn(text: string): unknown {
+  const word = MOVE.exec(text)?.[1];
+  if (word === undefined) return null;
+  const [, written = ''] = TEXT.exec(text) ?? [];
+  // What a text has in it is valid unless it was cut within an escape.
+  return { move: word, text: parsed(`"${written.replaceAll('\n', String.raw`\n`)}"`) ?? written };
+}

@@ -1,0 +1,29 @@
+import { openTestTroupe, type Troupe } from './troupe.ts';
+import type { OpenedCompany, TroupeSettings } from './company.ts';
+import { createEvalClock, type EvalClock } from './eval-clock.ts';
+
+/** A company at work, on the clock of its run. */
+export interface CompanyAtWork extends AsyncDisposable {
+  troupe: Troupe;
+  clock: EvalClock;
+}
+
+/** When and where a company is opened. */
+interface Circumstances {
+  /** The data directory. Default: in memory. */
+  data?: string | undefined;
+  /** When its clock begins, ms since the epoch. Default: as in every test. */
+  startsAt?: number | undefined;
+}
+
+/** Throws `config_invalid`. */
+export async function openCompany(
+  { definition, isScripted }: Pick<OpenedCompany, 'definition' | 'isScripted'>,
+  settings: TroupeSettings = {},
+  { data = ':memory:', startsAt }: Circumstances = {},
+): Promise<CompanyAtWork> {
+  const hasModels = !isScripted && settings.replay === undefined;
+  const clock = createEvalClock({ stands: !hasModels, startsAt });
+  const troupe = await openTestTroupe(definition, { ...settings, clock, data });
+  return { troupe, clock, [Symbol.asyncDispose]: () => troupe[Symbol.asyncDispose]() };
+}

@@ -1,0 +1,46 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { evals as codeReview } from '../../../examples/code-review/code-review.eval.ts';
+import { evals as researchDesk } from '../../../examples/research-desk/research-desk.eval.ts';
+import { evals as supportTriage } from '../../../examples/support-triage/support-triage.eval.ts';
+import type { TroupeInput } from '../../../src/library/config/agents-file.ts';
+import type { Mutant } from './mutants/mutant.ts';
+import { MUTANTS as OF_CODE_REVIEW } from './mutants/code-review.ts';
+import { MUTANTS as OF_RESEARCH_DESK } from './mutants/research-desk.ts';
+import { MUTANTS as OF_SUPPORT_TRIAGE } from './mutants/support-triage.ts';
+
+/**
+ * Each example with one thing broken: a claim of its evals fails that says what is wrong. `npm run evals:mutants` prints the
+ * table. The evals themselves run here too, since a claim that fails anyway catches nothing.
+ */
+const EXAMPLES = [
+  { name: 'code-review', evals: codeReview, mutants: OF_CODE_REVIEW },
+  { name: 'research-desk', evals: researchDesk, mutants: OF_RESEARCH_DESK },
+  { name: 'support-triage', evals: supportTriage, mutants: OF_SUPPORT_TRIAGE },
+];
+const LEAST_MUTANTS = 10;
+
+describe.each(EXAMPLES)('$name, with something broken', ({ evals, mutants }) => {
+  const caught: string[] = [];
+
+  test('there are enough mutants: of prompts, tools and routing', () => {
+    expect(mutants.length).toBeGreaterThanOrEqual(LEAST_MUTANTS);
+    const kinds = new Set(mutants.map(({ breaks }) => breaks));
+    expect([...kinds]).toEqual(expect.arrayContaining(['prompt', 'tool', 'routing']));
+  });
+
+  const named = mutants.map((mutant) => [titleOf(mutant), mutant] as const);
+  test.each(named)('%s', async (_, { change, caughtBy, models }) => {
+    const results = await evals.tryWith(change(evals.company as TroupeInput), models && { models });
+    const failed = results.flatMap(({ claim, error }) => (error ? [claim] : []));
+    expect(failed).toContain(caughtBy);
+    caught.push(caughtBy);
+  });
+
+  afterAll(() => {
+    console.log(`${caught.length} of ${mutants.length} mutants caught, by ${new Set(caught).size} claims`);
+  });
+});
+
+function titleOf({ breaks, what, caughtBy }: Mutant): string {
+  return `${breaks}: ${what} - "${caughtBy}" fails`;
+}
