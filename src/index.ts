@@ -1,5 +1,7 @@
 /** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
 import './base/require-node.ts';
+import { createRequire } from 'node:module';
+import type * as http from './http/index.ts';
 
 export { defineTroupe, parseTroupe, type TroupeInput } from './library/config/agents-file.ts';
 export type { AboutInstructions } from './actors/engine/agent-runtime.ts';
@@ -39,7 +41,6 @@ export type {
 } from './library/integrations/integration.ts';
 export type { KeyValue } from './base/key-value.ts';
 export type { AppOptions } from './http/app.ts';
-export { createApp, nodeListener } from './http/on-demand.ts';
 export {
   createOrchestrator,
   type Orchestrator,
@@ -119,3 +120,14 @@ export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './base/logger.
 export type { Metrics } from './events/metrics.ts';
 export type { TracingOptions } from './base/tracing.ts';
 export { loadAgentsFile } from './library/config/load-agents-file.ts';
+
+/** Loads the API when it is first used: it takes some 30 MB, which a program without it is spared. */
+function api(): typeof http {
+  const isSource = import.meta.url.endsWith('.ts');
+  return createRequire(import.meta.url)(`./http/index.${isSource ? 'ts' : 'js'}`) as typeof http;
+}
+
+/** As `createApp` of `troupe/http`. */
+export const createApp: typeof http.createApp = (...given) => api().createApp(...given);
+/** As `nodeListener` of `troupe/http`. */
+export const nodeListener: typeof http.nodeListener = (...given) => api().nodeListener(...given);
