@@ -75,7 +75,8 @@ async function bundle(workspace: string, compiled: string, dist: string): Promis
     .filter((target) => target.endsWith('.ts'))
     .map((target) => path.basename(target, '.ts'));
   for (const suffix of ['js', 'd.ts']) {
-    const plugins = suffix === 'js' ? [] : [dts({ dtsInput: true, emitDtsOnly: true, generator: 'oxc', tsconfig: false })];
+    const plugins =
+      suffix === 'js' ? [] : [dts({ dtsInput: true, emitDtsOnly: true, generator: 'oxc', tsconfig: false })];
     const bundled = await rolldown({
       input: Object.fromEntries(names.map((name) => [name, path.join(compiled, `${name}.${suffix}`)])),
       plugins,
