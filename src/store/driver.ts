@@ -143,7 +143,7 @@ export interface ActorStep {
   told?: (appended: readonly StepAppend[]) => Promise<void>;
   /**
    * Gives the lease back, with `processed` at the last of its own events or further, unless an event after `processed` addresses
-   * the actor. What comes at that moment brings its own wake.
+   * the actor. Without a transaction, what comes at that moment is looked for again after the lease is given back.
    */
   rests?: true;
 }

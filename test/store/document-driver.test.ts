@@ -240,3 +240,29 @@ test('a lost connection clears the known ends of logs', async () => {
   await driver.append([eventRow('c', LOG)]);
   expect(driver.stats).toMatchObject({ lasts: 2, inserts: 3, clashes: 0, rows: 3 });
 });
+
+test('a step says so if a message came after its look and before the lease was given back', async () => {
+  const data = newMemoryData();
+  let beforeRelease: (() => Promise<unknown>) | null = null;
+  const driverOf = (gate: DocumentGate) =>
+    createDocumentDriver(createMemoryDocuments({ data, gate }), { random: () => 0.5, sleep: async () => {} });
+  const other = driverOf(async (_, work) => work());
+  let updates = 0;
+  const driver = driverOf(async (op, work) => {
+    if (op === 'actors.update' && (updates += 1) === 2) await beforeRelease?.();
+    return work();
+  });
+  await driver.append([eventRow('m1', { to: ['worker'] })]);
+  const acquired = await driver.acquire(KEY, { owner: 'one', now: 1, until: 1_000 });
+  if (acquired.kind === 'busy') throw new Error('somebody has the lease');
+  updates = 0;
+  beforeRelease = () => other.append([eventRow('m2', { to: ['worker'] })]);
+  const stepped = await driver.step(KEY, {
+    expect: { fence: acquired.row.fence },
+    change: { data: '{}', processed: 1 },
+    events: [{ row: eventRow('said'), ifTaken: 'spare' }],
+    rests: true,
+  });
+  expect(stepped).toMatchObject({ isAddressed: true, row: { owner: '', processed: 2 } });
+  expect(await driver.head(LOG)).toBe(3);
+});

@@ -97,7 +97,10 @@ export async function step(parts: Parts, key: ActorKey, asked: ActorStep): Promi
     const rest = rests ? { owner: '', until: 0, ...(!isAddressed && { processed: end }) } : {};
     // Null: another process has the lease, and has appended them too.
     const after = await actors.update(key, { fence: row.fence }, { ...settled, ...rest });
-    return { row: withoutEvents(after ?? row), isAddressed };
+    // What came between the look and the release woke a job that had looked already, and the queue may lose the next one.
+    const isFollowed =
+      rests === true && !isAddressed && after !== null && (await isAddressedAfter(parts, row, end));
+    return { row: withoutEvents(after ?? row), isAddressed: isAddressed || isFollowed };
   } catch (error) {
     await actors.update(key, { fence: row.fence }, { owner: '', until: 0 }).catch(() => null); // O5: the lease ends by itself
     throw error;
@@ -119,7 +122,7 @@ function keptIn({ change: { data }, events = [], isRepeated }: ActorStep): strin
   return events.length === 0 || isRepeated || data === undefined ? null : JSON.stringify({ data, events });
 }
 
-/** The last own event: all up to it is settled. What comes after the look for more is behind it, and brings its own wake. */
+/** The last own event: all up to it is settled. */
 function endIn(row: ActorRow, events: readonly StepEvent[], appended: readonly StepAppend[]): number {
   let { processed } = row;
   for (const [index, { row: event }] of events.entries()) {
@@ -134,8 +137,15 @@ function endIn(row: ActorRow, events: readonly StepEvent[], appended: readonly S
 async function isAddressedBefore({ documents, runs }: Parts, row: ActorRow, end: number): Promise<boolean> {
   const isAlone = end > row.processed && runs.reaches(row, end);
   runs.forget(row);
-  if (isAlone) return false;
-  const seqs = await documents.events.addressed(row, { after: row.processed, upTo: Number.MAX_SAFE_INTEGER });
+  return !isAlone && isAddressedAfter({ documents }, row, row.processed);
+}
+
+async function isAddressedAfter(
+  { documents }: Pick<Parts, 'documents'>,
+  key: ActorKey,
+  after: number,
+): Promise<boolean> {
+  const seqs = await documents.events.addressed(key, { after, upTo: Number.MAX_SAFE_INTEGER });
   return seqs.length > 0;
 }
 
