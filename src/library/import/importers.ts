@@ -56,6 +56,7 @@ export interface SaidEntry extends Position {
   kind: 'said';
   /** `user`: the person for whom the file is imported. */
   author: 'user' | 'system' | Author;
+  /** The words. */
   text: string;
   /** It was kept from the model where it was recorded. */
   forPeople?: true;
@@ -64,8 +65,11 @@ export interface SaidEntry extends Position {
 /** A message of the model, with its calls. */
 export interface AssistantEntry extends Position {
   kind: 'assistant';
+  /** The words; empty where it only calls. */
   text: string;
+  /** Calls of tools, in their order. */
   calls: ForeignCall[];
+  /** What the model thought; null if nothing is recorded. */
   reasoning: Reasoning | null;
   /** Set if the turn failed or was aborted. */
   ended: { how: 'aborted' | 'failed'; message: string } | null;
@@ -75,8 +79,11 @@ export interface AssistantEntry extends Position {
 
 /** A call of a tool, as it was recorded. */
 export interface ForeignCall {
+  /** Null if none is recorded: results are then matched in order. */
   id: string | null;
+  /** Name of the tool; null if none is recorded. */
   name: string | null;
+  /** As recorded: JSON, or text that should have been. */
   args: unknown;
   /** The recording ended within the arguments. */
   partial: boolean;
@@ -89,17 +96,22 @@ export interface ResultEntry extends Position {
   call: string | null;
   /** Name of the tool. */
   name: string | null;
+  /** What the tool answered. */
   text: string;
+  /** It is an error. */
   failed: boolean;
 }
 
 /** A summary that the recording program made of all entries before the line `keptFrom`. */
 export interface SummaryEntry extends Position {
   kind: 'summary';
+  /** The summary. */
   text: string;
+  /** Line of the first entry that it does not cover. */
   keptFrom: number;
   /** In place of `keptFrom`, where a record is a whole conversation: so many entries before it are not covered. */
   kept?: number;
+  /** Paths of files that the covered entries read and modified. */
   files: { read: string[]; modified: string[] };
 }
 
