@@ -8,8 +8,8 @@ export const STEP_MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/documents/actor-steps.ts',
-        find: 'const isAddressed = rests === true && (await isAddressedBefore(parts, row, end));',
-        replace: 'const isAddressed = false;',
+        find: 'const wasAddressed = await isAddressedBefore(parts, row, end);',
+        replace: 'const wasAddressed = false;',
       },
     ],
   },

@@ -12,7 +12,7 @@ import type {
   StepOutcome,
   StoreDriver,
 } from '../driver.ts';
-import type { ActorCondition, Documents } from './documents.ts';
+import type { ActorCondition, DocumentChange, Documents } from './documents.ts';
 import type { OwnRuns } from './own-runs.ts';
 
 /**
@@ -91,20 +91,30 @@ export async function step(parts: Parts, key: ActorKey, asked: ActorStep): Promi
     parts.runs.note(row, events, appended);
     await told?.(appended);
     if (kept === null && !rests) return { row: withoutEvents(row), isAddressed: false };
-    const end = endIn(row, events, appended);
-    const isAddressed = rests === true && (await isAddressedBefore(parts, row, end));
     const settled = kept === null ? {} : { data: change.data!, outbox: false };
-    const rest = rests ? { owner: '', until: 0, ...(!isAddressed && { processed: end }) } : {};
+    if (rests) return await giveBack(parts, row, endIn(row, events, appended), settled);
     // Null: another process has the lease, and has appended them too.
-    const after = await actors.update(key, { fence: row.fence }, { ...settled, ...rest });
-    // What came between the look and the release woke a job that had looked already, and the queue may lose the next one.
-    const isFollowed =
-      rests === true && !isAddressed && after !== null && (await isAddressedAfter(parts, row, end));
-    return { row: withoutEvents(after ?? row), isAddressed: isAddressed || isFollowed };
+    const after = await actors.update(key, { fence: row.fence }, settled);
+    return { row: withoutEvents(after ?? row), isAddressed: false };
   } catch (error) {
     await actors.update(key, { fence: row.fence }, { owner: '', until: 0 }).catch(() => null); // O5: the lease ends by itself
     throw error;
   }
+}
+
+/** `end`: the last own event of the step. */
+async function giveBack(
+  parts: Parts,
+  row: ActorRow,
+  end: number,
+  settled: DocumentChange,
+): Promise<StepOutcome> {
+  const wasAddressed = await isAddressedBefore(parts, row, end);
+  const rest = { owner: '', until: 0, ...(!wasAddressed && { processed: end }) };
+  const after = await parts.documents.actors.update(row, { fence: row.fence }, { ...settled, ...rest });
+  // What came between the look and the release woke a job that had looked already, and the queue may lose the next one.
+  const isAddressed = wasAddressed || (after !== null && (await isAddressedAfter(parts, row, end)));
+  return { row: withoutEvents(after ?? row), isAddressed };
 }
 
 /** The condition of the update that makes a step. */
