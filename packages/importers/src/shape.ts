@@ -1,28 +1,6 @@
-/** A JSON object with unknown, untrusted fields. */
-export type JsonObject = Record<string, unknown>;
+import { isObject, type JsonObject, jsonText } from './troupe.ts';
 
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null;
-}
-
-/** A text, or '': any other value may throw when it becomes one. */
-export function nameOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
-/** A parsed value as JSON text. `JSON.parse` is iterative and `stringify` recursive, so deep nesting overflows only here. */
-export function jsonText(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? 'undefined';
-  } catch (thrown) {
-    if (thrown instanceof RangeError) return '"[nested too deeply]"';
-    throw thrown;
-  }
-}
+export { isObject, type JsonObject, jsonText, nameOf, textOf, timeOf, validTime } from './troupe.ts';
 
 /** A foreign value, short enough for an example. */
 export function excerpt(value: unknown): string {
@@ -57,19 +35,4 @@ export function sessionsOf(value: JsonObject): { time: unknown; turns: unknown[]
     found.push({ number: Number(number), time: sample[`${key}_date_time`], turns });
   }
   return found.sort((a, b) => a.number - b.number);
-}
-
-/** A smaller number is in seconds. As milliseconds this is the year 1973, as seconds the year 5138. */
-const SECONDS_BELOW = 100_000_000_000;
-
-/** Ms since the epoch from a number or an ISO text; null if an event cannot have this time. */
-export function timeOf(value: unknown): number | null {
-  if (typeof value === 'string') return validTime(Date.parse(value));
-  if (typeof value !== 'number') return null;
-  return validTime(value < SECONDS_BELOW ? value * 1000 : value);
-}
-
-export function validTime(ms: number): number | null {
-  const whole = Math.trunc(ms);
-  return Number.isSafeInteger(whole) && whole >= 0 ? whole : null;
 }

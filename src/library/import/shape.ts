@@ -1,10 +1,12 @@
 /** A JSON object with unknown, untrusted fields. */
 export type JsonObject = Record<string, unknown>;
 
+/** Whether a parsed value is an object with fields. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** A text that says something; null for any other value. */
 export function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
@@ -34,7 +36,8 @@ export function timeOf(value: unknown): number | null {
   return validTime(value < SECONDS_BELOW ? value * 1000 : value);
 }
 
-function validTime(ms: number): number | null {
+/** Whole ms since the epoch; null if an event cannot have this time. */
+export function validTime(ms: number): number | null {
   const whole = Math.trunc(ms);
   return Number.isSafeInteger(whole) && whole >= 0 ? whole : null;
 }
