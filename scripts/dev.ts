@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { createServer, type Plugin } from 'vite';
+import { createServer, type Plugin, type ProxyOptions } from 'vite';
 import { ROOT, run } from './packed.ts';
 
 /**
@@ -34,9 +34,31 @@ const served: Plugin = {
   },
 };
 
-/** The server checks where requests come from. */
-const proxied = { target: server, changeOrigin: true, headers: { origin: server } };
+/** The server checks where requests come from: this page is as its own, any other stays what it is. */
+const proxied: ProxyOptions = {
+  target: server,
+  changeOrigin: true,
+  configure(proxy) {
+    proxy.on('proxyReq', (request, { headers }) => {
+      if (headers.origin === `http://127.0.0.1:${values['page-port']}`) request.setHeader('origin', server);
+    });
+  },
+};
 
+const page = await createServer({
+  configFile: path.join(ROOT, 'web/vite.config.ts'),
+  plugins: [served],
+  server: {
+    host: '127.0.0.1',
+    port: Number(values['page-port']),
+    strictPort: true,
+    proxy: { '/api': proxied, '/metrics': proxied, '/healthz': proxied, '/readyz': proxied },
+  },
+});
+await page.listen();
+page.printUrls();
+
+// After the page, whose port may be taken: then nothing is left running.
 const runtime = spawn(
   process.execPath,
   [
@@ -51,19 +73,6 @@ const runtime = spawn(
   ],
   { stdio: 'inherit' },
 );
-const page = await createServer({
-  configFile: path.join(ROOT, 'web/vite.config.ts'),
-  plugins: [served],
-  server: {
-    host: '127.0.0.1',
-    port: Number(values['page-port']),
-    strictPort: true,
-    proxy: { '/api': proxied, '/v1': proxied, '/healthz': proxied, '/export': proxied },
-  },
-});
-await page.listen();
-page.printUrls();
-
 const stop = (): void => {
   runtime.kill('SIGTERM');
   void page.close();
