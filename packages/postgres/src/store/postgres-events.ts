@@ -236,7 +236,7 @@ function createEventChanges(
     `UPDATE ${events} SET addressed = false WHERE ${OF_LOG} AND seq IN (
        SELECT seq FROM ${events} WHERE ${OF_LOG} AND addressed ORDER BY seq LIMIT ${UNADDRESSED})`,
   );
-  // Writers of events wait for it at the end of their write, so none is missed.
+  // Writers of events lock it before they write (P3), so none is missed.
   const lock = prepared(`SELECT 1 FROM ${conversations} WHERE ${OF_LOG} FOR UPDATE`);
   const remove = prepared(
     `DELETE FROM ${events} WHERE ${OF_LOG} AND seq IN (
