@@ -23,6 +23,7 @@ import type { OwnRuns } from './own-runs.ts';
  *  O3  They are appended in order per log, and to the log of the first one before all others.
  *  O4  They are told of before the document forgets them: a holder that dies in between has the next one tell of them again.
  *  O5  A step that failed after its update gives the lease back: the next holder goes on at once.
+ *  O6  Whoever gives the lease back looks again after that: what came in between woke a job that had looked, and the next may be lost.
  */
 interface Parts {
   documents: Pick<Documents, 'actors' | 'events' | 'entries'>;
@@ -112,8 +113,7 @@ async function giveBack(
   const wasAddressed = await isAddressedBefore(parts, row, end);
   const rest = { owner: '', until: 0, ...(!wasAddressed && { processed: end }) };
   const after = await parts.documents.actors.update(row, { fence: row.fence }, { ...settled, ...rest });
-  // What came between the look and the release woke a job that had looked already, and the queue may lose the next one.
-  const isAddressed = wasAddressed || (after !== null && (await isAddressedAfter(parts, row, end)));
+  const isAddressed = wasAddressed || (after !== null && (await isAddressedAfter(parts, row, end))); // O6
   return { row: withoutEvents(after ?? row), isAddressed };
 }
 
