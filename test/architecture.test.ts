@@ -124,6 +124,24 @@ describe('the layer check', () => {
       ['import cycle: src/store/a.ts -> src/store/b.ts -> src/store/c.ts -> src/store/a.ts'],
     ],
     [
+      'an import against the order of the folders of a room, types included',
+      {
+        'queue/redis/a.ts': `import type { B } from '../bullmq/b.ts';`,
+        'queue/router.ts': `import type { A } from './redis/a.ts';`,
+        'queue/bullmq/b.ts': `import { router } from '../router.ts';`,
+      },
+      [
+        'src/queue/redis/a.ts imports src/queue/bullmq/b.ts: redis is below bullmq in the room queue',
+        'src/queue/router.ts imports src/queue/redis/a.ts: . is below redis in the room queue',
+        'import cycle: src/queue/redis/a.ts -> src/queue/bullmq/b.ts -> src/queue/router.ts -> src/queue/redis/a.ts',
+      ],
+    ],
+    [
+      'a folder without a place in its room',
+      { 'queue/kafka/a.ts': '' },
+      ['src/queue/kafka/a.ts: the folder kafka has no place in FOLDERS.queue of test/layers.ts'],
+    ],
+    [
       'a folder without a rule',
       { 'utils/a.ts': '' },
       ['src/utils/a.ts: the folder utils has no rule in test/layers.ts'],

@@ -162,6 +162,14 @@ const LAYERS: Record<string, Layer> = {
   },
 };
 
+/** The folders of a room, bottom first: a folder imports those before it. `.` is the room's own files. */
+const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  base: ['.', 'net'],
+  store: ['.', 'documents', 'mongo', 'sqlite'],
+  queue: ['.', 'redis', 'bullmq'],
+  tools: ['.', 'builtin', 'mcp'],
+};
+
 /** Layers that may import everything but the command line. */
 const FREE_FOLDERS: readonly string[] = [
   'testing',
@@ -244,8 +252,11 @@ function checkFile({ path, text }: SourceFile): string[] {
   const impurities = layer?.pure
     ? IMPURE.flatMap((pattern) => pattern.exec(withoutStrings(text))?.[0] ?? [])
     : [];
+  const { room, folder } = placeOf(path);
+  if (FOLDERS[room] && !FOLDERS[room].includes(folder))
+    return [`src/${path}: the folder ${folder} has no place in FOLDERS.${room} of test/layers.ts`];
   return [
-    ...importsOf(path, text).flatMap((each) => checkImport(path, each)),
+    ...importsOf(path, text).flatMap((each) => [...checkImport(path, each), ...checkOrder(path, each)]),
     ...impurities.map(
       (found) => `src/${path} uses ${found}: ${layerOf(path)} is pure, take it as an argument`,
     ),
@@ -277,6 +288,20 @@ function checkImport(from: string, { to, typeOnly }: Import): string[] {
   }
   const types = layer.mayTypes ? `, and types of ${layer.mayTypes.join(', ')}` : '';
   return [`${at}: ${layerOf(from)} may import only ${list(layer.may)}${types}`];
+}
+
+/** Inside a room arrows run one way. */
+function checkOrder(from: string, { to }: Import): string[] {
+  if (!to.startsWith('src/')) return [];
+  const [here, there] = [placeOf(from), placeOf(to.slice('src/'.length))];
+  const order = here.room === there.room ? FOLDERS[here.room] : undefined;
+  if (!order || order.indexOf(there.folder) <= order.indexOf(here.folder)) return [];
+  return [`src/${from} imports ${to}: ${here.folder} is below ${there.folder} in the room ${here.room}`];
+}
+
+function placeOf(path: string): { room: string; folder: string } {
+  const [room = '', ...rest] = path.split('/');
+  return { room, folder: rest.slice(0, -1).join('/') || '.' };
 }
 
 function covers(allowed: readonly string[], target: string): boolean {
