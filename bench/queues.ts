@@ -7,7 +7,7 @@ import { NO_METRICS } from '../src/events/metrics.ts';
 import { systemClock as clock } from '../src/base/clock.ts';
 import { ActorAddress } from '../src/events/index.ts';
 import { createStorePace } from '../src/queue/fair-share.ts';
-import { createTroupe } from '../src/library/create-troupe.ts';
+import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 import { postgresQueue } from '../packages/postgres/src/index.ts';
 import type { Queue, QueueServer } from '../src/queue/queue-server.ts';
 import { redisQueue } from '../src/library/runtime/redis-queue.ts';

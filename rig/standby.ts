@@ -10,7 +10,7 @@ const [role] = process.argv.slice(2);
 const [{ runCli }] = await Promise.all([
   import('../src/cli/run-cli.ts'),
   import('../src/cli/program.ts'),
-  import('../src/library/create-troupe.ts'),
+  import('../src/library/runtime/create-troupe.ts'),
   import('../src/library/runtime/distributed.ts'),
   import('../src/context/tokens.ts'),
   import('../src/http/index.ts'),

@@ -7,7 +7,7 @@ import { NO_USAGE } from '../src/events/turn.ts';
 import { createApp, serveHttp } from '../src/http/index.ts';
 import { defineProvider } from '../src/providers/define-provider.ts';
 import type { ModelEvent, ModelRequest } from '../src/providers/provider.ts';
-import { createTroupe } from '../src/library/create-troupe.ts';
+import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../src/library/troupe.ts';
 
 /**

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { createMetrics } from '../src/http/metrics.ts';
 import { createApp, serveHttp } from '../src/http/index.ts';
-import { createTroupe } from '../src/library/create-troupe.ts';
+import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 
 /**
  * `npm run check:api [-- --examples 30 --seed 1 --venv FOLDER]`: serves an embedded troupe on 127.0.0.1, checks its OpenAPI

@@ -17,7 +17,7 @@ import * as z from 'zod';
 import { systemClock } from '../src/base/clock.ts';
 import { createApp, serveHttp } from '../src/http/index.ts';
 import { createServer, type McpHost } from '../src/mcp-server/index.ts';
-import { createTroupe } from '../src/library/create-troupe.ts';
+import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../src/library/troupe.ts';
 
 /**

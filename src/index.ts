@@ -69,7 +69,7 @@ export type {
 } from './events/live-notes.ts';
 export type { ChatBlock, ChatCall, ChatChange } from './library/asking/chat-change.ts';
 export { chatChanges } from './library/asking/chat-changes.ts';
-export { createTroupe, type TroupeOptions } from './library/create-troupe.ts';
+export { createTroupe, type TroupeOptions } from './library/runtime/create-troupe.ts';
 export {
   boundedFetch,
   defineProvider,
@@ -115,7 +115,7 @@ export type {
   Troupe,
   TurnTrace,
 } from './library/troupe.ts';
-export type { TypedConversation, TypedTroupe } from './library/typed-troupe.ts';
+export type { TypedConversation, TypedTroupe } from './library/runtime/create-troupe.ts';
 export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './base/logger.ts';
 export type { Metrics } from './events/metrics.ts';
 export type { TracingOptions } from './base/tracing.ts';

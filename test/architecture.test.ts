@@ -76,7 +76,7 @@ describe('the layer check', () => {
       'a lazy import of an adapter',
       { 'actors/a.ts': `const load = () => import('../providers/openai/openai.ts');` },
       [
-        'src/actors/a.ts imports src/providers/openai/openai.ts: only library/create-troupe.ts, library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/actors/a.ts imports src/providers/openai/openai.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [
@@ -86,8 +86,8 @@ describe('the layer check', () => {
         'other.ts': `import './queue/in-process.ts';`,
       },
       [
-        'src/index.ts imports src/store/sqlite/driver.ts: only library/create-troupe.ts, library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
-        'src/other.ts imports src/queue/in-process.ts: only library/create-troupe.ts, library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/index.ts imports src/store/sqlite/driver.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/other.ts imports src/queue/in-process.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
       ],
     ],
     [
@@ -153,12 +153,12 @@ describe('the layer check', () => {
   test('reports packages that the core imports, and packages that import the core outside the seam', () => {
     expect(
       check({
-        'library/create-troupe.ts': `import { nostr } from '../../packages/nostr/src/index.ts';`,
+        'library/runtime/create-troupe.ts': `import { nostr } from '../../../packages/nostr/src/index.ts';`,
         'cli/commands/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
         'library/integrations/nostr.ts': `const load = () => import('@troupe/nostr' as string);`,
       }),
     ).toEqual([
-      'src/library/create-troupe.ts imports packages/nostr/src/index.ts: a package is loaded by its name, in its loader only',
+      'src/library/runtime/create-troupe.ts imports packages/nostr/src/index.ts: a package is loaded by its name, in its loader only',
       'src/cli/commands/nostr.ts imports @troupe/nostr: a package is loaded by its name, in its loader only',
     ]);
     expect(
@@ -192,7 +192,7 @@ describe('the layer check', () => {
       ].join('\n'),
       'actors/a.ts': `import type { Store } from '../store/store.ts';\nimport { toolSpec } from '../tools/tool.ts';`,
       'http/app.ts': `import type { Troupe } from '../library/troupe.ts';`,
-      'library/create-troupe.ts': `import { open } from '../store/sqlite/driver.ts';`,
+      'library/runtime/create-troupe.ts': `import { open } from '../../store/sqlite/driver.ts';`,
       'troupe.ts': `import { app } from './gateway/app.ts';`,
       'index.ts': `export { createTroupe } from './runtime.ts';\nexport type { Store } from './store/store.ts';`,
       'testing/a.ts': `import { open } from '../store/sqlite/driver.ts';`,

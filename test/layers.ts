@@ -168,21 +168,26 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   store: ['.', 'documents', 'mongo', 'sqlite'],
   queue: ['.', 'redis', 'bullmq'],
   tools: ['.', 'builtin', 'mcp'],
+  library: [
+    'access',
+    'import',
+    'integrations',
+    'inspect',
+    '.',
+    'asking',
+    'routing',
+    'config',
+    'projection',
+    'facade',
+    'runtime',
+  ],
 };
 
 /** Layers that may import everything but the command line. */
-const FREE_FOLDERS: readonly string[] = [
-  'testing',
-  'cli',
-  'library/runtime',
-  'library/create-troupe.ts',
-  'library/troupe.ts',
-  'library/typed-troupe.ts',
-];
+const FREE_FOLDERS: readonly string[] = ['testing', 'cli', 'library/runtime', 'library/troupe.ts'];
 const ENTRY_POINT = 'cli.ts';
 /** Only these import concrete adapters. */
 const COMPOSERS: readonly string[] = [
-  'library/create-troupe.ts',
   'library/integrations/database.ts',
   'library/runtime',
   'cli.ts',

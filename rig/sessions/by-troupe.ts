@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Cli } from './fake-vendor.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';
 

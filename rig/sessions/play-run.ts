@@ -6,7 +6,7 @@ import { below, pick, type Random, randomOf } from '../../sim/random.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { Event, TurnId } from '../../src/events/index.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { checkRun } from './check-run.ts';

@@ -1,5 +1,5 @@
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 
 /** Tokens of the window: some 600 messages of the made-up log. */

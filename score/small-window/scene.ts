@@ -1,4 +1,4 @@
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Event } from '../../src/events/index.ts';
 import { DEMANDS, LONG_TEXT, LONG_TURN, TOPICS } from './demands.ts';
 import { figuresOf, type SmallWindowFigures } from './figures.ts';

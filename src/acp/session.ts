@@ -1,5 +1,5 @@
 import { methods, RequestError } from '@agentclientprotocol/sdk';
-import type { Failure } from '../library/asking/answer.ts';
+import type { Failure } from '../library/troupe.ts';
 import { addressed, nobodyAnswers } from '../library/asking/asked.ts';
 import { type Chat, openChat } from '../library/asking/chat.ts';
 import { type ContentBlock, promptContent } from '../doors/acp/prompt-content.ts';

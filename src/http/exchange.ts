@@ -1,10 +1,9 @@
 import type { Context } from 'hono';
-import type { Answer } from '../library/asking/answer.ts';
+import type { Answer, CommandInput, NewMessage, Troupe } from '../library/troupe.ts';
 import { addressed, nobodyAnswers } from '../library/asking/asked.ts';
 import type { ChatChange } from '../library/asking/chat-change.ts';
 import { openChat } from '../library/asking/chat.ts';
 import type { Author, Event } from '../events/index.ts';
-import type { CommandInput, NewMessage, Troupe } from '../library/troupe.ts';
 import { admitMessage } from './access/admit-message.ts';
 import type { Caller } from './access/caller.ts';
 import { checkScope } from './access/check-scope.ts';

@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import { ulid } from 'ulid';
 import { covers, isGranted, type Principal } from '../library/access/index.ts';
-import type { Answer } from '../library/asking/answer.ts';
+import type { Answer, Troupe } from '../library/troupe.ts';
 import type { ChatChange } from '../library/asking/chat-change.ts';
 import { storedEvents } from '../library/asking/follow.ts';
 import { type AnswerPart, type ApiError, failureOf, partsOf } from '../doors/openai/outcome.ts';
@@ -10,7 +10,6 @@ import { createSpeech } from '../doors/speech.ts';
 import type { Clock } from '../base/clock.ts';
 import { toTroupeError, TroupeError } from '../base/errors.ts';
 import type { AskedReply, ConversationId } from '../events/index.ts';
-import type { Troupe } from '../library/troupe.ts';
 import type { Caller } from './access/caller.ts';
 import { beginExchange, type Exchange, wholeAnswer } from './exchange.ts';
 import { callersKey, newConversation } from './new-conversation.ts';

@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import type { Answer } from '../library/asking/answer.ts';
+import type { Answer } from '../library/troupe.ts';
 import { failureOf } from '../doors/openai/outcome.ts';
 import { answerNamed, responseId } from '../doors/openai/response-request.ts';
 import {

@@ -5,12 +5,14 @@ import type {
   Command,
   ConversationId,
   Event,
+  PersonProfile,
   PromptRecord,
   Note,
   TenantId,
+  EventOf,
+  Usage,
 } from '../events/index.ts';
 import type { Wait } from '../actors/conversations/conversation-work.ts';
-import type { Answer, AskOptions } from './asking/answer.ts';
 import type { KeyBook, Principal, SigningKey } from './access/index.ts';
 import type { ModelPrice } from '../providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
@@ -27,14 +29,13 @@ import type { TaskInfo, TaskList, ThreadInfo } from '../actors/tasks/read-tasks.
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { ImportLimits, ImportRequest } from './import/import-request.ts';
-import type { ProfileBook } from './facade/profile-book.ts';
-import type { PassageShelf } from './facade/passage-list.ts';
-import type { StandingShelf } from './facade/standing-list.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { TaskPushBook } from './integrations/task-push.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { Asked, AttachmentByAddress, NewAttachment, NewMessage, ReadAttachment } from './message.ts';
 import type { Appended, LogProblem, LogVerification } from '../store/store.ts';
+import type { FoundPassage, Passage, PassagesQuery } from '../store/passages.ts';
+import type { ListedStanding, NewStanding, StandingFilter, StandingOrder } from '../store/standings.ts';
 
 /** A value with plain strings in place of ids: they are checked when it is used. */
 export type Plain<T> = T extends string
@@ -362,8 +363,6 @@ export type {
   NewAttachment,
   ReadAttachment,
   NewMessage,
-  Answer,
-  AskOptions,
   Note,
   Wait,
   ActorStatus,
@@ -384,8 +383,122 @@ export type {
   ThreadInfo,
   TurnTrace,
 };
-export type { FoundPassage, Passage, PassageShelf } from './facade/passage-list.ts';
-export type { ListedStanding, NewStanding, StandingOrder, StandingShelf } from './facade/standing-list.ts';
+export type { FoundPassage, Passage, TermCondition } from '../store/passages.ts';
+export type { ListedStanding, NewStanding, StandingOrder } from '../store/standings.ts';
 export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
 export type { ProviderLoad, QueueReport, RunningLine, TurnQueue, WaitingLine } from './inspect/turn-queue.ts';
 export type { CallPair, ComparedCall, ComparedTurn, WordChange } from './inspect/compare-turns.ts';
+
+/** Why an agent gives no answer. */
+export interface Failure {
+  /** Id of the agent. */
+  agent: string;
+  /** Code of the error. */
+  code: string;
+  /** What happened, for people. */
+  message: string;
+}
+
+/** What came of a message. */
+export interface Answer<Data = unknown> {
+  /** Words of the last reply of an agent. Empty: nobody replied. */
+  text: string;
+  /** The last reply as data, of an agent with a `reply` schema. */
+  data?: Data;
+  /** `answered`: by everybody it woke. `waiting`: for what `waits` names. `failed`: an agent gave no answer. */
+  outcome: 'answered' | 'waiting' | 'failed';
+  /** Messages of agents since, oldest first. */
+  replies: EventOf<'message'>[];
+  /** The message and all events of the conversation since, oldest first. */
+  events: Event[];
+  /** The tasks that wait for people, or for agents that take no turns. */
+  waits: Wait[];
+  /** Agents that gave no answer, and why. */
+  failures: readonly Failure[];
+  /** Tokens of the turns that answered, in threads too, as their providers reported them. */
+  usage: Usage;
+  /** US dollars at list prices or the prices of the definition. Null: a model has no price. */
+  cost: number | null;
+}
+
+/** Options of `ask` and `stream`. */
+export interface AskOptions {
+  /** Ends the wait, with the error `aborted`. The agents go on. */
+  signal?: AbortSignal | undefined;
+  /** Longest wait, ms, at most 24.8 days. Then `ask` throws `aborted`. The agents go on. Default: none. */
+  timeoutMs?: number | undefined;
+}
+
+/** Which passages to find. */
+export interface PassageListQuery extends Omit<PassagesQuery, 'tenant' | 'ranges'> {
+  /** Only of this conversation. */
+  conversation?: string;
+  /** Only of conversations whose standing has one of these ranks. */
+  ranks?: readonly number[];
+  /** Only these conversations and their threads: ids, or prefixes that end with `*`. Default: all. */
+  among?: readonly string[];
+}
+
+/** A page of passages, the newest first. */
+export interface PassageList {
+  /** May be fewer than `limit`, or none: only `next` tells the end. */
+  passages: FoundPassage[];
+  /** Pass it as `after` to get the next page. Null: this was the last page. */
+  next: string | null;
+}
+
+/** The index of words over all conversations of a tenant, as a reader of logs has stored it: the server's search does. */
+export interface PassageShelf {
+  /** One page of passages that have all terms. */
+  find(query: PassageListQuery): Promise<PassageList>;
+  /** Stores passages of a conversation. Throws `conversation_unknown`. */
+  save(conversation: string, passages: readonly Passage[]): Promise<void>;
+}
+
+/** Which standings to list, and in which order. */
+export interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {
+  /** Default `urgent`: by rank, then the newest. */
+  order?: StandingOrder;
+  /** Most standings of the page. Default 50. */
+  limit?: number;
+  /** `next` of the previous page of the same order. */
+  after?: string;
+  /** Only ids that begin with this. */
+  prefix?: string;
+  /** Only these conversations and their threads: ids, or prefixes that end with `*`. Default: all. */
+  among?: readonly string[];
+}
+
+/** A page of standings. */
+export interface StandingList {
+  /** In the order asked for. */
+  rows: ListedStanding[];
+  /** Number of standings by rank, whatever ranks and page were asked for. */
+  counts: number[];
+  /** Number of conversations with events that no standing takes into account yet. */
+  behind: number;
+  /** Pass it as `after` to get the next page. Null: this was the last page. */
+  next: string | null;
+}
+
+/** Where each conversation of a tenant stands, as a reader of logs has stored it: the server of the inbox does. */
+export interface StandingShelf {
+  /** One page. Throws `event_invalid` for an `after` that no page returned. */
+  list(query?: StandingListQuery): Promise<StandingList>;
+  /** Ids of conversations whose standing is to be stored anew, the newest first. Null: another process does that now. */
+  behind(limit: number): Promise<string[] | null>;
+  /** Stores one. Throws `conversation_unknown`. */
+  save(conversation: string, standing: NewStanding): Promise<void>;
+  /** Seq of the stored one; 0: none. Its events are in the index of words. Throws `conversation_unknown`. */
+  seqOf(conversation: string): Promise<number>;
+}
+
+/** The profiles of the people of one tenant, by the id of the author. They hold in all its conversations. */
+export interface ProfileBook {
+  /** Null: the person has none. Throws `event_invalid`, `store_unavailable`. */
+  get(person: string): Promise<PersonProfile | null>;
+  /** Replaces the profile. Agents are told at their next turn for this person, of other processes within seconds. Throws `event_invalid`, `store_unavailable`. */
+  set(person: string, profile: PersonProfile): Promise<PersonProfile>;
+  /** False: there was none. What agents were told before stays in the log. */
+  remove(person: string): Promise<boolean>;
+}

@@ -1,10 +1,9 @@
 import type { Scope } from '../library/access/index.ts';
-import type { Answer } from '../library/asking/answer.ts';
+import type { Answer, CommandInput, Troupe } from '../library/troupe.ts';
 import type { ChatChange } from '../library/asking/chat-change.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ExchangeId } from '../doors/mcp/exchange-id.ts';
 import type { Event } from '../events/index.ts';
-import type { CommandInput, Troupe } from '../library/troupe.ts';
 
 /** What a client says. */
 export interface Said {

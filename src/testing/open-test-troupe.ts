@@ -1,5 +1,5 @@
 import type { TroupeInput } from '../library/config/agents-file.ts';
-import { openTroupe, type TroupeOptions } from '../library/create-troupe.ts';
+import { openTroupe, type TroupeOptions } from '../library/runtime/create-troupe.ts';
 import type { Troupe } from '../library/troupe.ts';
 
 /** Prompts contain numbers that follow from the secret of the store. */

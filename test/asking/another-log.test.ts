@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { followConversation, type Frame } from '../../src/library/asking/follow.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import type { ConversationId } from '../../src/events/index.ts';
-import { openTroupe } from '../../src/library/create-troupe.ts';
+import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 
 const ANA = { kind: 'user' as const, id: 'ana', name: 'Ana' };

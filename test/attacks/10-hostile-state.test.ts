@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import * as z from 'zod';
 import { ACTOR_VERSION } from '../../src/events/index.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { attack } from './attack.ts';

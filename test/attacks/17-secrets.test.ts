@@ -9,7 +9,7 @@ import {
 import { expect, onTestFinished } from 'vitest';
 import * as z from 'zod';
 import { createMetrics } from '../../src/http/metrics.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { keepLines } from '../observability/stage.ts';
 import { tempDir } from '../store/temp-dir.ts';

@@ -12,7 +12,7 @@ import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { toTroupeError } from '../../src/base/errors.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { tempDir } from '../store/temp-dir.ts';
 import { attack } from './attack.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { onTestFinished } from 'vitest';
 import { openRedis } from '../../src/queue/redis/connect-redis.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { dropDatabases, mongoUrl, redisUrl } from '../support/mode.ts';
 import { openStage, type StageOptions } from './stage.ts';
 

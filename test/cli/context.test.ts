@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { loadAgentsFile } from '../../src/library/config/load-agents-file.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { AGENTS, type Ran, workplace, type Workplace } from './harness.ts';
 
 type Prompt = {

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { createApp } from '../../src/http/index.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { ANA, readStream, type StreamFrame } from '../http/harness.ts';
 import { dropDatabases, HAS_SERVICES, mongoUrl, redisUrl } from '../support/mode.ts';

@@ -1,7 +1,7 @@
 import type { Message } from '@ag-ui/client';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Answer } from '../../src/library/asking/answer.ts';
+import type { Answer, Note } from '../../src/library/troupe.ts';
 import type { ChatChange } from '../../src/library/asking/chat-change.ts';
 import { chatChanges } from '../../src/library/asking/chat-changes.ts';
 import { compareWith } from '../../src/doors/ag-ui/client-copy.ts';
@@ -12,7 +12,6 @@ import { RoomState } from '../../src/doors/ag-ui/room-state.ts';
 import { RoomView } from '../../src/doors/ag-ui/room-view.ts';
 import type { ClientMessage } from '../../src/doors/ag-ui/run-input.ts';
 import type { Event } from '../../src/events/index.ts';
-import type { Note } from '../../src/library/troupe.ts';
 import { type Plan, plan, scene } from '../asking/turn-scene.ts';
 import { clientOf } from './ag-ui-client.ts';
 

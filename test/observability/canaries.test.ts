@@ -12,7 +12,7 @@ import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { createApp } from '../../src/http/index.ts';
 import { openApiDocument } from '../../src/http/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
-import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { fetchTool } from '../../src/tools/builtin/fetch.ts';
 import { defineTool } from '../../src/tools/tool.ts';

@@ -1,6 +1,6 @@
 import { MongoClient } from 'mongodb';
 import { openRedis, primariesOf } from '../../src/queue/redis/connect-redis.ts';
-import type { TroupeOptions } from '../../src/library/create-troupe.ts';
+import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import { dropDatabases, mongoUrl, redisUrl } from '../support/mode.ts';
 
 export interface WatchedServices extends AsyncDisposable {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { parseTroupe } from '../../src/library/config/agents-file.ts';
 import { loadNostr } from '../../src/library/integrations/nostr.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { hideInTools, hideSecrets, secretValues } from '../../src/library/runtime/secrets.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 

@@ -87,9 +87,11 @@ test('a warning is a log line, unless the application handles it', async () => {
     { agents },
   );
   expect([quiet.troupe.agents.length, lines.length, heard.length > 0]).toEqual([1, 0, true]);
-  const { troupe } = await import('../../src/library/create-troupe.ts').then(async ({ createTroupe }) => ({
-    troupe: await createTroupe({ agents }, { logger }),
-  }));
+  const { troupe } = await import('../../src/library/runtime/create-troupe.ts').then(
+    async ({ createTroupe }) => ({
+      troupe: await createTroupe({ agents }, { logger }),
+    }),
+  );
   await troupe.close();
   expect(lines[0]).toMatchObject({ level: 'warn', code: 'warning', where: 'models' });
 });

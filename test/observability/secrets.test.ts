@@ -7,7 +7,7 @@ import {
 import { afterEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import { hideSecrets } from '../../src/library/runtime/secrets.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { API_KEY, keepLines, startVendor } from './stage.ts';
 

@@ -3,7 +3,7 @@ import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import type { LogCode, LogFacts, Logger, LogIds, LogLevel } from '../../src/base/logger.ts';
-import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';

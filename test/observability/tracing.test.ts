@@ -8,7 +8,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { openTracer } from '../../src/library/runtime/otel.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { startVendor } from './stage.ts';

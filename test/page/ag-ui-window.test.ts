@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import * as z from 'zod';
 import { defineProvider } from '../../src/providers/define-provider.ts';
 import type { ModelEvent } from '../../src/providers/provider.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { eventually, pageTest, useBrowser } from './browser.ts';
 import { EXAMPLES, openBuiltWindow } from './built-window.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, vi } from 'vitest';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { eventually, pageTest, useBrowser } from './browser.ts';
 import { EXAMPLES, openBuiltWindow } from './built-window.ts';
 

@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, Event } from '../../src/events/index.ts';
 import { createApp, serveHttp, type AppOptions, type HttpServer } from '../../src/http/index.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { NewMessage, Troupe } from '../../src/library/troupe.ts';
 import { createStoryClock, type StoryClock } from './story-clock.ts';
 import { startVendor, type Line, type Vendor } from './vendor.ts';

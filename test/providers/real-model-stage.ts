@@ -1,5 +1,5 @@
 import { test } from 'vitest';
-import { openTroupe } from '../../src/library/create-troupe.ts';
+import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { CompatibleAgent } from '../../src/library/config/agent-input.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, EventId, EventKind } from '../../src/events/index.ts';
 import { createApp } from '../../src/http/index.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { calls, scripted } from './company.ts';

@@ -1,6 +1,6 @@
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { ConversationId, Event } from '../../src/events/index.ts';
-import type { TroupeOptions } from '../../src/library/create-troupe.ts';
+import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync 
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Author } from '../../src/events/index.ts';
-import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import { tempDir } from './temp-dir.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };

@@ -1,7 +1,7 @@
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
-import type { TroupeOptions } from '../../src/library/create-troupe.ts';
+import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import type { FakeReply, FakeRequest } from '../../src/testing/fake-server.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { Troupe } from '../../src/library/troupe.ts';

@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import * as z from 'zod';
 import type { Author, EventId } from '../../src/events/index.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';

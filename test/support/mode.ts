@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll } from 'vitest';
-import { createTroupe, type TroupeOptions } from '../../src/library/create-troupe.ts';
+import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
-import type { Answer } from '../../src/library/asking/answer.ts';
+import type { Answer } from '../../src/library/troupe.ts';
 import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';
 import { sse, type FakeReply, type FakeRequest } from '../../src/testing/fake-server.ts';
 import {

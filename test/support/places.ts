@@ -1,7 +1,7 @@
 import { MongoClient } from 'mongodb';
 import pg from 'pg';
 import { openRedis } from '../../src/queue/redis/connect-redis.ts';
-import type { TroupeOptions } from '../../src/library/create-troupe.ts';
+import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import { PATIENT, withParameters } from '../../packages/postgres/test/postgres-stage.ts';
 import { withDatabase, withOptions } from './mongo-url.ts';
 import { removeKeys } from './redis-keys.ts';

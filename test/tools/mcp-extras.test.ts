@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseTroupe } from '../../src/library/config/agents-file.ts';
 import type { TroupeError } from '../../src/base/errors.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { ROOM } from '../support/company.ts';
 import { caller, isAlive, mcpRoom, stdioStage } from './mcp-stage.ts';
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
 import { loadAgentsFile } from '../../src/library/config/load-agents-file.ts';
 import type { TroupeError } from '../../src/base/errors.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { tempDir } from '../store/temp-dir.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { parseTroupe } from '../../src/library/config/agents-file.ts';
 import type { TroupeError } from '../../src/base/errors.ts';
-import { createTroupe } from '../../src/library/create-troupe.ts';
+import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { caller, mcpRoom, stdioStage } from './mcp-stage.ts';

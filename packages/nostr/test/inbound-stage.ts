@@ -8,7 +8,7 @@ import { type NostrInput, NostrSettings } from '../src/settings.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
 import type { Troupe } from '../../../src/library/troupe.ts';
 import type { AgentInput } from '../../../src/library/config/agent-input.ts';
-import { createTroupe } from '../../../src/library/create-troupe.ts';
+import { createTroupe } from '../../../src/library/runtime/create-troupe.ts';
 import { type Person, person } from './sign.ts';
 
 export interface Stage extends AsyncDisposable {

@@ -10,7 +10,7 @@ import { createPublished, type Published } from '../src/published.ts';
 import { createPublisher } from '../src/publisher.ts';
 import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
-import { createTroupe } from '../../../src/library/create-troupe.ts';
+import { createTroupe } from '../../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../../src/library/troupe.ts';
 import type { TestRelay } from './relay-process.ts';
 import { person } from './sign.ts';

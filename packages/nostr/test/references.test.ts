@@ -3,7 +3,7 @@ import { noteEncode, npubEncode, nprofileEncode } from 'nostr-tools/nip19';
 import { expect, onTestFinished, test } from 'vitest';
 import type { AgentInput } from '../../../src/library/config/agent-input.ts';
 import { createApp } from '../../../src/http/index.ts';
-import { createTroupe } from '../../../src/library/create-troupe.ts';
+import { createTroupe } from '../../../src/library/runtime/create-troupe.ts';
 import { nostr } from '../src/index.ts';
 import { agent, KEYS } from './outbound-stage.ts';
 import { person } from './sign.ts';

@@ -7,7 +7,7 @@ import { type Nostr, openNostr } from '../src/open-nostr.ts';
 import { RelayLink } from '../src/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../src/settings.ts';
 import { memoryKeyValue } from '../../../src/base/key-value.ts';
-import { createTroupe } from '../../../src/library/create-troupe.ts';
+import { createTroupe } from '../../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../../src/library/troupe.ts';
 import { agent, ANA, KEYS, QUICK, SOURCES } from './outbound-stage.ts';
 import { startRelay } from './relay.ts';

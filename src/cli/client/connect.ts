@@ -84,7 +84,7 @@ export async function openTroupe(
   const found = needs === 'data' ? null : ((await findAgents(agents)) ?? (await recallAgents(dir)));
   const mayBeEmpty = needs === 'data' || needs === 'names';
   if (!found && !mayBeEmpty) throw noAgents();
-  const { createTroupe } = await import('../../library/create-troupe.ts');
+  const { createTroupe } = await import('../../library/runtime/create-troupe.ts');
   return createTroupe(found?.definition ?? { agents: [] }, {
     data: dir,
     work: needs === 'work',

@@ -142,7 +142,7 @@ async function withKeys(
   const found = (await findAgents(options.agents)) ?? (isDistributed ? null : await recallAgents(dir));
   const definition: TroupeInput = found?.definition ?? { agents: [] };
   if (named !== null && definition.agents.length > 0) requireKnownAgent(named, definition);
-  const { createTroupe } = await import('../../library/create-troupe.ts');
+  const { createTroupe } = await import('../../library/runtime/create-troupe.ts');
   const where = isDistributed
     ? (await import('../process/service-urls.ts')).readServiceUrls(
         { prefix: 'troupe', ...options },

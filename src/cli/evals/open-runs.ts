@@ -6,7 +6,7 @@ import type { AgentInput } from '../../library/config/agent-input.ts';
 import { toTroupeError, TroupeError } from '../../base/errors.ts';
 import { createApp } from '../../http/index.ts';
 import { ResourceStack } from '../../base/resource-stack.ts';
-import { openTroupe, type TroupeOptions } from '../../library/create-troupe.ts';
+import { openTroupe, type TroupeOptions } from '../../library/runtime/create-troupe.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import { version } from '../version.ts';
 import { agentsOfRun } from './agents-of-run.ts';

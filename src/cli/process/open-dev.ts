@@ -49,7 +49,7 @@ export async function createDevOpener(options: OpenDevOptions): Promise<DevOpene
     { lockDataDir },
     { writeServerInfo },
   ] = await Promise.all([
-    import('../../library/create-troupe.ts'),
+    import('../../library/runtime/create-troupe.ts'),
     import('../../http/index.ts'),
     import('../../http/metrics.ts'),
     import('./require-token.ts'),

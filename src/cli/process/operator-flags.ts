@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { TroupeError } from '../../base/errors.ts';
 import { LOG_LEVELS, type Logger, type LogLevel } from '../../base/logger.ts';
-import type { TroupeOptions } from '../../library/create-troupe.ts';
+import type { TroupeOptions } from '../../library/runtime/create-troupe.ts';
 
 export interface OperatorFlags {
   logLevel?: string;

@@ -43,7 +43,7 @@ export async function runProcess(
   const found = await requireAgents(file);
   const { onError, ...operators } = await readOperators(options, process.env, 'info');
   const [{ createTroupe }, { createMetrics }] = await Promise.all([
-    import('../../library/create-troupe.ts'),
+    import('../../library/runtime/create-troupe.ts'),
     import('../../http/metrics.ts'),
   ]);
   const stop = new AbortController();

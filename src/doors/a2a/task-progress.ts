@@ -1,5 +1,5 @@
 import { type Answers, awaitAnswers } from '../../library/asking/answers.ts';
-import type { Failure } from '../../library/asking/answer.ts';
+import type { Failure } from '../../library/troupe.ts';
 import type { DelegationOpenedBody, Event, EventOf } from '../../events/index.ts';
 import type { TaskState } from './protocol.ts';
 

@@ -1,4 +1,4 @@
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer } from '../../library/troupe.ts';
 import type { AgUiEvent, AgUiInterrupt, AgUiLifecycle, AgUiOutcome, AgUiUsage } from './protocol.ts';
 
 interface Run {

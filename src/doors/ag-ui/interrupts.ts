@@ -1,7 +1,6 @@
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer, CommandInput } from '../../library/troupe.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { CommandOf } from '../../events/index.ts';
-import type { CommandInput } from '../../library/troupe.ts';
 import type { AgUiInterrupt } from './protocol.ts';
 import type { Resumption } from './run-input.ts';
 

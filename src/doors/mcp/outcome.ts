@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer } from '../../library/troupe.ts';
 import type { Concluded } from '../../library/asking/whole-exchange.ts';
 import { type ExchangeId, exchangeId } from './exchange-id.ts';
 

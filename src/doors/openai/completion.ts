@@ -1,4 +1,4 @@
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer } from '../../library/troupe.ts';
 import type { Usage } from '../../events/index.ts';
 import { type AnswerPart, isCut } from './outcome.ts';
 

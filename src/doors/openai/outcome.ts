@@ -1,4 +1,4 @@
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer } from '../../library/troupe.ts';
 import { ERROR_CODES, policyOf } from '../../base/errors.ts';
 import { type AskedReply, parseExact } from '../../events/index.ts';
 

@@ -1,4 +1,4 @@
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer } from '../../library/troupe.ts';
 import { type AskedReply, NO_USAGE } from '../../events/index.ts';
 import { callId } from './completion.ts';
 import { type AnswerPart, type ApiError, isCut } from './outcome.ts';

@@ -1,4 +1,4 @@
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer, Troupe } from '../../library/troupe.ts';
 import type { ChatChange } from '../../library/asking/chat-change.ts';
 import { openChat } from '../../library/asking/chat.ts';
 import { followConversation } from '../../library/asking/follow.ts';
@@ -7,7 +7,6 @@ import type { Clock } from '../../base/clock.ts';
 import type { TaskState, TaskUpdate } from '../../doors/a2a/protocol.ts';
 import { TaskView } from '../../doors/a2a/task-view.ts';
 import type { Event } from '../../events/index.ts';
-import type { Troupe } from '../../library/troupe.ts';
 import { absentWorkers } from '../../doors/a2a/absent-workers.ts';
 import { type Desk, namesIn } from '../../doors/a2a/read-task.ts';
 

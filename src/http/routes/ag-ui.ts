@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { isGranted } from '../../library/access/index.ts';
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer, Troupe } from '../../library/troupe.ts';
 import { eventJson, storedEvents } from '../../library/asking/follow.ts';
 import { endedBy } from '../../doors/ag-ui/asked.ts';
 import { compareWith } from '../../doors/ag-ui/client-copy.ts';
@@ -19,7 +19,6 @@ import { RoomView } from '../../doors/ag-ui/room-view.ts';
 import { idIn, RunInput, type Said, saidIn } from '../../doors/ag-ui/run-input.ts';
 import { TroupeError, toTroupeError } from '../../base/errors.ts';
 import { AgentId, ConversationId, type Event } from '../../events/index.ts';
-import type { Troupe } from '../../library/troupe.ts';
 import type { Caller } from '../access/caller.ts';
 import { checkScope } from '../access/check-scope.ts';
 import { unknownConversation } from '../access/limit-troupe.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Answer } from '../../library/asking/answer.ts';
+import type { Answer } from '../../library/troupe.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { typed } from '../answers.ts';
 import { holdPlace } from '../open-stream.ts';

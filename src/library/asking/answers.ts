@@ -1,5 +1,5 @@
 import { type DelegationOpenedBody, type Event, eventOf, isTaskEnd, runFactOf } from '../../events/index.ts';
-import type { Failure } from './answer.ts';
+import type { Failure } from '../troupe.ts';
 import { activeRuns } from '../../machines/run-book.ts';
 import { foldTask, isDue, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
 

@@ -9,8 +9,7 @@ import {
   type Note,
   type Usage,
 } from '../../events/index.ts';
-import type { Answer } from './answer.ts';
-import type { StuckLine } from '../troupe.ts';
+import type { Answer, StuckLine } from '../troupe.ts';
 import { type Answers, awaitAnswers } from './answers.ts';
 import { exchange, type ExchangeParts } from './exchange.ts';
 import { storedEvents } from './follow.ts';

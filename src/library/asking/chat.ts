@@ -1,8 +1,7 @@
-import type { Answer } from './answer.ts';
+import type { Answer, Troupe } from '../troupe.ts';
 import type { ChatChange } from './chat-change.ts';
 import { chatChanges } from './chat-changes.ts';
 import type { Note } from '../../events/index.ts';
-import type { Troupe } from '../troupe.ts';
 
 /** One reader's chat of a conversation, over several exchanges. */
 export interface Chat {

@@ -1,6 +1,5 @@
 import type { ConversationId, Event } from '../../events/index.ts';
-import type { Troupe } from '../troupe.ts';
-import type { Answer } from './answer.ts';
+import type { Troupe, Answer } from '../troupe.ts';
 import type { ChatChange } from './chat-change.ts';
 
 /** A message or a command in the log. */

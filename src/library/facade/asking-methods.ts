@@ -1,5 +1,5 @@
 import { workIn } from '../../actors/conversations/conversation-work.ts';
-import type { Answer, AskOptions } from '../asking/answer.ts';
+import type { Answer, AskOptions, Asked, FollowOptions, Troupe } from '../troupe.ts';
 import { toolPlace } from '../../actors/calls/lent-place.ts';
 import { ask, type CostOf } from '../asking/ask.ts';
 import { addressed, messageFrom, nobodyAnswers } from '../asking/asked.ts';
@@ -7,7 +7,6 @@ import { followConversation } from '../asking/follow.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { ActorAddress, AgentId, Event, Note } from '../../events/index.ts';
 import { costOf } from '../../providers/prices.ts';
-import type { Asked, FollowOptions, Troupe } from '../troupe.ts';
 import { conversationId } from './parse-input.ts';
 import { checkOptionsOf } from './read-options.ts';
 import type { TenantContext } from './tenant-context.ts';

@@ -1,6 +1,6 @@
 import { isGranted, rangesOf } from '../access/index.ts';
 import type { FoundPassage } from '../../store/passages.ts';
-import type { PassageShelf } from './passage-list.ts';
+import type { PassageShelf } from '../troupe.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
 
 export function passageShelf(context: TenantContext): PassageShelf {

@@ -2,16 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { type Author, PersonId, PersonProfile, parseGiven, type TenantId } from '../../events/index.ts';
 import { type KeyValue, updateEntry } from '../../base/key-value.ts';
-
-/** The profiles of the people of one tenant, by the id of the author. They hold in all its conversations. */
-export interface ProfileBook {
-  /** Null: the person has none. Throws `event_invalid`, `store_unavailable`. */
-  get(person: string): Promise<PersonProfile | null>;
-  /** Replaces the profile. Agents are told at their next turn for this person, of other processes within seconds. Throws `event_invalid`, `store_unavailable`. */
-  set(person: string, profile: PersonProfile): Promise<PersonProfile>;
-  /** False: there was none. What agents were told before stays in the log. */
-  remove(person: string): Promise<boolean>;
-}
+import type { ProfileBook } from '../troupe.ts';
 
 /** The profiles of all tenants. */
 export interface ProfileBooks {

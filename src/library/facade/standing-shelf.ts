@@ -1,7 +1,7 @@
 import { isGranted, rangesOf } from '../access/index.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { STANDING_ORDERS, type StandingOrder, type StandingPlace } from '../../store/standings.ts';
-import type { StandingShelf } from './standing-list.ts';
+import type { StandingShelf } from '../troupe.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
 
 /** How long one process stores the standings of a tenant before another may. */

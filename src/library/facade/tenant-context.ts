@@ -15,7 +15,7 @@ import type { ConversationKey } from '../../store/store.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
 import type { Credentials, Tenants } from './credentials.ts';
 import { conversationId } from './parse-input.ts';
-import type { ProfileBook } from './profile-book.ts';
+import type { ProfileBook } from '../troupe.ts';
 import type { Watchers } from './watchers.ts';
 
 /** Dependencies of the facade. */
