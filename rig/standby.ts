@@ -12,7 +12,7 @@ const [{ runCli }] = await Promise.all([
   import('../src/cli/program.ts'),
   import('../src/library/runtime/create-troupe.ts'),
   import('../src/library/runtime/distributed.ts'),
-  import('../src/context/tokens.ts'),
+  import('../src/context/budget/tokens.ts'),
   import('../src/http/index.ts'),
   import('../src/http/metrics.ts'),
   import('../src/cli/process/require-token.ts'),

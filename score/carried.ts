@@ -1,6 +1,6 @@
-import { eventText } from '../src/context/event-text.ts';
-import { renderCompaction } from '../src/context/summary/compaction-body.ts';
-import { isPersonSpeaker } from '../src/context/summary/speakers.ts';
+import { eventText } from '../src/context/text/event-text.ts';
+import { renderCompaction } from '../src/context/compaction/apply.ts';
+import { isPersonSpeaker } from '../src/context/text/people.ts';
 import type { CompactionBody, Event, Facts, Saying } from '../src/events/index.ts';
 import { SECRET } from '../test/support/log-player.ts';
 

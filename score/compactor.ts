@@ -11,7 +11,7 @@ import {
   startRun,
   type View,
 } from '../src/context/index.ts';
-import { budgetOf } from '../src/context/budget/token-budget.ts';
+import { budgetOf } from '../src/context/budget/windows.ts';
 import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft, CompactionReason } from '../src/events/index.ts';
 import { compactView } from '../test/support/compact-view.ts';

@@ -1,8 +1,8 @@
-import { countTokens } from '../src/context/tokens.ts';
-import { eventText } from '../src/context/event-text.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
+import { eventText } from '../src/context/text/event-text.ts';
 import { DEFAULT_POLICY, extractCompaction } from '../src/context/index.ts';
-import { renderCompaction } from '../src/context/summary/compaction-body.ts';
-import { peopleOf } from '../src/context/summary/speakers.ts';
+import { renderCompaction } from '../src/context/compaction/apply.ts';
+import { peopleOf } from '../src/context/text/people.ts';
 import type { AgentId, Event } from '../src/events/index.ts';
 
 /** A way to shorten a log: returns the text that replaces it in a prompt, within so many tokens. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { countTokens } from '../src/context/tokens.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
 import { candidateSteps } from '../src/context/extract/candidates.ts';
-import { collectFacts } from '../src/context/extract/collect-facts.ts';
+import { collectFacts } from '../src/context/extract/facts.ts';
 import { extractHandoff, phaseSteps } from '../src/context/extract/handoff.ts';
 import {
   atOnce,
@@ -19,9 +19,9 @@ import {
   summarySteps,
   turnPrefixSteps,
 } from '../src/context/index.ts';
-import { memoryText } from '../src/context/retrieve/memory-text.ts';
-import { createSearchIndex } from '../src/context/retrieve/search-index.ts';
-import { peopleOf } from '../src/context/summary/speakers.ts';
+import { memoryText } from '../src/context/retrieve/documents.ts';
+import { createSearchIndex } from '../src/context/retrieve/search.ts';
+import { peopleOf } from '../src/context/text/people.ts';
 import {
   type AgentId,
   type CompactionBody,

@@ -10,8 +10,9 @@ import {
   observe,
   sumOf,
   type UsageAnchor,
-} from '../src/context/budget/calibrate.ts';
-import { countTokens, FRAME_TOKENS } from '../src/context/tokens.ts';
+  countTokens,
+  FRAME_TOKENS,
+} from '../src/context/budget/tokens.ts';
 import type { PromptMessage } from '../src/events/index.ts';
 import { DATA, HAS_DATA } from '../test/support/real-logs.ts';
 

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { countTokens } from '../src/context/tokens.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
 import {
   type CompactionBase,
   DEFAULT_POLICY,
   extractCompaction,
   summaryCompaction,
 } from '../src/context/index.ts';
-import { renderCompaction } from '../src/context/summary/compaction-body.ts';
-import { peopleOf } from '../src/context/summary/speakers.ts';
+import { renderCompaction } from '../src/context/compaction/apply.ts';
+import { peopleOf } from '../src/context/text/people.ts';
 import type { AgentId, CompactionBody, Event } from '../src/events/index.ts';
 import { DATA } from '../test/support/real-logs.ts';
 import { type Fact, factsAt, says } from './facts.ts';

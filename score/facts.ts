@@ -1,4 +1,4 @@
-import { eventText } from '../src/context/event-text.ts';
+import { eventText } from '../src/context/text/event-text.ts';
 import type { Event } from '../src/events/index.ts';
 
 /**

@@ -1,6 +1,6 @@
-import { countTokens } from '../src/context/tokens.ts';
-import { recipientIn } from '../src/context/render/attribution.ts';
-import { linesOf, type Part, type Slot } from '../src/context/slot.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
+import { recipientIn } from '../src/context/render/lines.ts';
+import { linesOf, type Part, type Slot } from '../src/context/view/view.ts';
 
 /** What a part of a prompt costs beyond the words that were said. */
 export interface Framing {

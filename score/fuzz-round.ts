@@ -1,7 +1,7 @@
 import { invalidities, misplaced, visibleSeqs } from '../test/support/check-prompt.ts';
-import { type Line, linesOf, type Part } from '../src/context/slot.ts';
+import { type Line, linesOf, type Part } from '../src/context/view/view.ts';
 import type { View } from '../src/context/index.ts';
-import { placesIn } from '../src/context/compaction/places.ts';
+import { placesIn } from '../src/context/compaction/plan.ts';
 import { PLACEHOLDER_TOKENS } from '../src/context/compaction/prune.ts';
 import { isWithin, sizeIn } from '../src/context/compaction/policy.ts';
 import type { EventDraft } from '../src/events/index.ts';

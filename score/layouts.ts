@@ -1,13 +1,14 @@
 import { breakpointsOf } from '../src/context/build-prompt.ts';
-import { type CacheRules, cacheRules } from '../src/context/cache/rules.ts';
 import {
+  type CacheRules,
+  cacheRules,
   type CacheBlock,
   type CacheReport,
   type CacheRequest,
   simulateCache,
-} from '../src/context/cache/simulate-cache.ts';
-import { countTokens } from '../src/context/tokens.ts';
-import { hashText } from '../src/context/hash.ts';
+} from '../src/context/cache/cache-cost.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
+import { hashText } from '../src/context/text/hash.ts';
 import { type Event, isAbout } from '../src/events/index.ts';
 
 /**

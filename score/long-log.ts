@@ -1,5 +1,5 @@
 import type { AgentId, Event } from '../src/events/index.ts';
-import { countTokens } from '../src/context/tokens.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
 import { HAS_DATA, realLogs } from '../test/support/real-logs.ts';
 import { chained, DATA_FILES } from './data-files.ts';
 import { Replay } from './replay.ts';

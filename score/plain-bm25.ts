@@ -1,4 +1,4 @@
-import { visibleText } from '../src/context/event-text.ts';
+import { visibleText } from '../src/context/text/event-text.ts';
 import type { Event } from '../src/events/index.ts';
 
 /** Textbook BM25 for comparison: a document is an event with `reach` neighbours on either side. */

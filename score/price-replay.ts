@@ -1,10 +1,15 @@
-import { cacheRequestOf } from '../src/context/cache/cache-request.ts';
-import { type CacheRules, cacheRules } from '../src/context/cache/rules.ts';
-import { type CacheBlock, type CacheRequest, simulateCache } from '../src/context/cache/simulate-cache.ts';
+import {
+  cacheRequestOf,
+  type CacheRules,
+  cacheRules,
+  type CacheBlock,
+  type CacheRequest,
+  simulateCache,
+} from '../src/context/cache/cache-cost.ts';
 import { type CompactionPolicy } from '../src/context/index.ts';
-import { countTokens } from '../src/context/tokens.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
 import { fitSummaryRequest } from '../src/context/index.ts';
-import { NOBODY } from '../src/context/people.ts';
+import { NOBODY } from '../src/context/text/people.ts';
 import type { CompactionBody, Event } from '../src/events/index.ts';
 import { SECRET } from '../test/support/log-player.ts';
 import { Compactor, windowFor } from './compactor.ts';

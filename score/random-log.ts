@@ -1,4 +1,4 @@
-import { countTokens } from '../src/context/tokens.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
 import type { Event, EventDraft } from '../src/events/index.ts';
 import { below, between, pick, type Random } from '../sim/random.ts';
 
@@ -6,7 +6,7 @@ import { below, between, pick, type Random } from '../sim/random.ts';
 const PIECES = [
   'read ',
   'the file ',
-  'src/context/view.ts ',
+  'src/context/view/view.ts ',
   'must never be lost. ',
   'TypeError: x is not a function\n',
   'order #W2378156 ',

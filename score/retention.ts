@@ -1,4 +1,4 @@
-import { countTokens } from '../src/context/tokens.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
 import type { Event } from '../src/events/index.ts';
 import { realLogs } from '../test/support/real-logs.ts';
 import { CONTENDERS, type Contender, type ContenderName } from './contenders.ts';

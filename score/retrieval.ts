@@ -1,8 +1,11 @@
 import { createReadStream, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { answersFirst } from '../src/context/retrieve/hits.ts';
-import { RANK_SETTINGS, type RankSettings } from '../src/context/retrieve/ranking.ts';
-import { createSearchIndex } from '../src/context/retrieve/search-index.ts';
+import {
+  answersFirst,
+  createSearchIndex,
+  RANK_SETTINGS,
+  type RankSettings,
+} from '../src/context/retrieve/search.ts';
 import type { AgentId, ConversationId, Event, TenantId } from '../src/events/index.ts';
 import { importTranscript } from '../src/library/import/index.ts';
 import { plainBm25 } from './plain-bm25.ts';

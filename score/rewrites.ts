@@ -1,7 +1,6 @@
-import { cacheRequestOf } from '../src/context/cache/cache-request.ts';
-import { type CacheRequest, simulateCache } from '../src/context/cache/simulate-cache.ts';
+import { cacheRequestOf, type CacheRequest, simulateCache } from '../src/context/cache/cache-cost.ts';
 import { sizeIn } from '../src/context/compaction/policy.ts';
-import { countTokens } from '../src/context/tokens.ts';
+import { countTokens } from '../src/context/budget/tokens.ts';
 import type { Slot, View } from '../src/context/index.ts';
 import type { Event } from '../src/events/index.ts';
 import { Compactor, windowFor } from './compactor.ts';

@@ -28,7 +28,6 @@ describe('the tree', () => {
 const OTHER_IDS = [
   'packages/nostr/src/receive.ts',
   'src/cli/commands/act.ts',
-  'src/context/compaction/cut-point.ts',
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',
   'src/events/ids.ts',

@@ -165,6 +165,7 @@ const LAYERS: Record<string, Layer> = {
 /** The folders of a room, bottom first: a folder imports those before it. `.` is the room's own files. */
 const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   base: ['.', 'net'],
+  context: ['text', 'budget', 'view', 'render', 'extract', 'summary', 'retrieve', 'cache', 'compaction', '.'],
   store: ['.', 'documents', 'mongo', 'sqlite'],
   queue: ['.', 'redis', 'bullmq'],
   tools: ['.', 'builtin', 'mcp'],

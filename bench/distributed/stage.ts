@@ -14,7 +14,7 @@ import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
 import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
 import { buildAgentRegistry } from '../../src/library/config/build-agent-registry.ts';
 import { systemClock as clock } from '../../src/base/clock.ts';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { noIntegrations } from '../../test/support/no-integrations.ts';

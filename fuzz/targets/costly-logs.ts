@@ -1,12 +1,12 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import { below, pick, type Random } from '../../sim/random.ts';
 import { createView, foldEvent, type Steps } from '../../src/context/index.ts';
-import { beginTurnSteps } from '../../src/context/begin-turn.ts';
+import { beginTurnSteps } from '../../src/context/render/begin-turn.ts';
 import { extractionSteps } from '../../src/context/compaction/compose.ts';
 import { DEFAULT_POLICY } from '../../src/context/compaction/policy.ts';
-import { countingWork } from '../../src/context/tokens.ts';
-import { peopleOf } from '../../src/context/summary/speakers.ts';
-import { summaryRequestSteps } from '../../src/context/summary/summary-request.ts';
+import { countingWork } from '../../src/context/budget/tokens.ts';
+import { peopleOf } from '../../src/context/text/people.ts';
+import { summaryRequestSteps } from '../../src/context/summary/requests.ts';
 import type { Event } from '../../src/events/index.ts';
 import { COSTLY_TEXTS, costlyText } from '../../test/support/costly-texts.ts';
 import { nastyText } from '../nasty.ts';

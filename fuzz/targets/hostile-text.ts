@@ -1,6 +1,6 @@
 import { below, pick, type Random } from '../../sim/random.ts';
 import { fenceKey } from '../../src/context/index.ts';
-import { markKey } from '../../src/context/hash.ts';
+import { markKey } from '../../src/context/text/hash.ts';
 import { UNSEEN } from '../nasty.ts';
 
 /** The secret of the conversations that are played, and that of another one, whose fences an author may have seen. */

@@ -1,5 +1,5 @@
 import { createView, eventText, foldEvent, minute, phaseItem, type View } from '../../src/context/index.ts';
-import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
+import { renderCompaction } from '../../src/context/compaction/apply.ts';
 import type {
   AgentId,
   Author,

@@ -1,4 +1,4 @@
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { Event } from '../../src/events/index.ts';
 import { HAS_DATA } from '../../test/support/real-logs.ts';
 import { countCarried, noCarried, type Share } from '../carried.ts';

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { beginTurn, foldEvent, type TurnInput, type View } from '../../src/context/index.ts';
-import { countTokens } from '../../src/context/tokens.ts';
-import { collectFacts } from '../../src/context/extract/collect-facts.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
+import { collectFacts } from '../../src/context/extract/facts.ts';
 import { extractKeyMessages } from '../../src/context/extract/key-messages.ts';
 import type { AgentId, Event, EventDraft, EventId, TurnId } from '../../src/events/index.ts';
 import { logged, viewOf } from '../../test/support/log-player.ts';

@@ -1,4 +1,4 @@
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { CompactionBody, Event, EventId } from '../../src/events/index.ts';
 import type { ChatBody } from './recorder.ts';
 import { DEMANDS } from './demands.ts';

@@ -9,11 +9,11 @@ import type {
   ToolSpec,
 } from '../events/index.ts';
 import type { AgentProfile, BaselineText } from './baseline.ts';
-import { type Calibration, emptyCalibration, estimate, kindOf, type KindTokens } from './budget/calibrate.ts';
-import { budgetOf, usageLevel } from './budget/token-budget.ts';
+import { type Calibration, emptyCalibration, estimate, kindOf, type KindTokens } from './budget/tokens.ts';
+import { budgetOf, usageLevel } from './budget/windows.ts';
 import { closeGroup } from './render/own-words.ts';
-import { hashText } from './hash.ts';
-import { chainMessage, type Note, type View } from './view.ts';
+import { hashText } from './text/hash.ts';
+import { chainMessage, type Note, type View } from './view/view.ts';
 
 /** Facts about the model beyond its definition. */
 export interface ModelFacts {

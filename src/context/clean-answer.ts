@@ -1,4 +1,4 @@
-import { RUNTIME } from './plain.ts';
+import { RUNTIME } from './text/marks.ts';
 
 /**
  * Takes marks of Troupe away that a model has copied into its answer from its prompt: small models do, and copy their own

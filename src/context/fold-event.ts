@@ -1,14 +1,14 @@
 import type { Event, EventDraft, EventKind, EventOf, TurnDoneBody } from '../events/index.ts';
 import { asksToCompact } from '../machines/compaction-book.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
-import { beginTurnSteps, steerTurn } from './begin-turn.ts';
-import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/calibrate.ts';
+import { beginTurnSteps, steerTurn } from './render/begin-turn.ts';
+import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/tokens.ts';
 import { closeGroup, foldOwn, isNote, isSpoken } from './render/own-words.ts';
-import { eventText, isShownTo, visibleText } from './event-text.ts';
-import { addPerson } from './people.ts';
+import { eventText, isShownTo, visibleText } from './text/event-text.ts';
+import { addPerson } from './text/people.ts';
 import { applyCompactionEvent } from './compaction/apply.ts';
-import { atOnce, type Steps } from './steps.ts';
-import { isOwn, type View } from './view.ts';
+import { atOnce, type Steps } from './text/steps.ts';
+import { isOwn, type View } from './view/view.ts';
 
 /** Kinds that change how agents work, or what they may see of the past. */
 const DIRECTING: ReadonlySet<EventKind> = new Set<EventKind>([

@@ -8,24 +8,6 @@ export {
   rosterNews,
   textsInMode,
   type ToolApproval,
-} from './baseline.ts';
-export { capped } from './extract/cut-text.ts';
-export { beginTurnSteps, beginTurn, showWaiting, showWaitingSteps, type TurnInput } from './begin-turn.ts';
-export {
-  baselineTokens,
-  buildPrompt,
-  countedKinds,
-  type ModelFacts,
-  NOTHING_KNOWN,
-  receiptOf,
-} from './build-prompt.ts';
-export { isPlausible, leastEstimate, type UsageAnchor } from './budget/calibrate.ts';
-export { limitIn } from './budget/model-windows.ts';
-export { windowOf } from './budget/model-windows.ts';
-export { budgetOf, MAX_REQUEST_BYTES } from './budget/token-budget.ts';
-export { eventText, visibleText } from './event-text.ts';
-export { foldAhead, foldEvent, foldOrBegin } from './fold-event.ts';
-export {
   type AboutAgent,
   type AboutTurn,
   type AgentFragments,
@@ -35,11 +17,38 @@ export {
   type FragmentInput,
   NO_FRAGMENTS,
   type StaticText,
-} from './fragment.ts';
+} from './baseline.ts';
+export { capped } from './text/cut-text.ts';
+export {
+  beginTurnSteps,
+  beginTurn,
+  showWaiting,
+  showWaitingSteps,
+  type TurnInput,
+} from './render/begin-turn.ts';
+export {
+  baselineTokens,
+  buildPrompt,
+  countedKinds,
+  type ModelFacts,
+  NOTHING_KNOWN,
+  receiptOf,
+} from './build-prompt.ts';
+export { isPlausible, leastEstimate, type UsageAnchor } from './budget/tokens.ts';
+export { limitIn, windowOf, budgetOf, MAX_REQUEST_BYTES } from './budget/windows.ts';
+export { eventText, visibleText } from './text/event-text.ts';
+export { foldAhead, foldEvent, foldOrBegin } from './fold-event.ts';
 export { AnswerCleaner, cleanAnswer } from './clean-answer.ts';
-export { fenceKey, hashText } from './hash.ts';
-export { liveDelta, modeItems, phaseItem, RUNTIME_ITEMS, type StatedItems } from './live.ts';
-export { stateItem, statedUnder } from './live.ts';
+export { fenceKey, hashText } from './text/hash.ts';
+export {
+  liveDelta,
+  modeItems,
+  phaseItem,
+  RUNTIME_ITEMS,
+  type StatedItems,
+  stateItem,
+  statedUnder,
+} from './view/live.ts';
 export {
   addPerson,
   agentLabel,
@@ -48,14 +57,19 @@ export {
   isUntrusted,
   type People,
   personLabel,
-} from './people.ts';
-export { minute } from './turn-input.ts';
-export { deltaOf, isAdopted } from './session.ts';
-export { placeOf, sessionMismatch, type SessionPlace, type SessionTerms, standsAt } from './session.ts';
-export type { Slot } from './slot.ts';
-export { createView, forkView, type View } from './view.ts';
-export { chooseMemories, type Memories, NO_MEMORIES } from './retrieve/memories.ts';
-export { memoryItem, shownSeqs } from './retrieve/memories.ts';
+} from './text/people.ts';
+export { minute } from './render/turn-input.ts';
+export {
+  deltaOf,
+  isAdopted,
+  placeOf,
+  sessionMismatch,
+  type SessionPlace,
+  type SessionTerms,
+  standsAt,
+} from './view/session.ts';
+export { type Slot, createView, forkView, type View } from './view/view.ts';
+export { chooseMemories, memoryItem, type Memories, NO_MEMORIES, shownSeqs } from './retrieve/memories.ts';
 export {
   type CompactionBase,
   extractCompaction,
@@ -64,13 +78,17 @@ export {
   summarySteps,
 } from './compaction/compose.ts';
 export { choosePrune } from './compaction/prune.ts';
-export type { ProposedCut } from './compaction/cut-point.ts';
-export { adoptionOf, isEmptyPlan, isPruneOnly, latestCompaction, presentIn } from './compaction/plan.ts';
-export { pairSafe } from './compaction/cut-point.ts';
-export { earlySteps } from './compaction/trim.ts';
-export { DEFAULT_POLICY, type CompactionPolicy, scaledPolicy } from './compaction/policy.ts';
-export { type Room, roomOf } from './compaction/policy.ts';
 export {
+  type ProposedCut,
+  adoptionOf,
+  isEmptyPlan,
+  isPruneOnly,
+  latestCompaction,
+  presentIn,
+  pairSafe,
+} from './compaction/plan.ts';
+export {
+  earlySteps,
   adoptStrategy,
   isWorthwhile,
   proposeCut,
@@ -82,10 +100,15 @@ export {
   takeCompaction,
   trimStrategy,
 } from './compaction/strategies.ts';
-export { atOnce, type Steps } from './steps.ts';
-export type { SummaryRequest } from './summary/fit-request.ts';
-export { handoffRequestSteps } from './summary/handoff-request.ts';
-export { parseHandoff } from './summary/handoff-request.ts';
-export { fitSummaryRequest, summaryRequestSteps } from './summary/summary-request.ts';
-export { turnPrefixSteps } from './summary/summary-request.ts';
+export { DEFAULT_POLICY, type CompactionPolicy, scaledPolicy } from './compaction/policy.ts';
+export { type Room, roomOf } from './compaction/policy.ts';
+export { atOnce, type Steps } from './text/steps.ts';
+export type { SummaryRequest } from './summary/transcript.ts';
+export {
+  handoffRequestSteps,
+  parseHandoff,
+  fitSummaryRequest,
+  summaryRequestSteps,
+  turnPrefixSteps,
+} from './summary/requests.ts';
 export { verifySummary } from './summary/verify-summary.ts';

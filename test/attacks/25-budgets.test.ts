@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { FakeReply } from '../../src/testing/fake-server.ts';
 import { attack } from './attack.ts';
 import { ANA, type AttackStage, openStage, only, shownIn } from './stage.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { atOnce } from '../../src/context/index.ts';
-import { collectFactsSteps } from '../../src/context/extract/collect-facts.ts';
+import { collectFactsSteps } from '../../src/context/extract/facts.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { Event } from '../../src/events/index.ts';
 import { attack } from './attack.ts';

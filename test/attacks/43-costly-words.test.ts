@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { createView, foldEvent, type Steps } from '../../src/context/index.ts';
-import { beginTurnSteps } from '../../src/context/begin-turn.ts';
+import { beginTurnSteps } from '../../src/context/render/begin-turn.ts';
 import { extractionSteps } from '../../src/context/compaction/compose.ts';
 import { DEFAULT_POLICY } from '../../src/context/compaction/policy.ts';
-import { peopleOf } from '../../src/context/summary/speakers.ts';
-import { summaryRequestSteps } from '../../src/context/summary/summary-request.ts';
+import { peopleOf } from '../../src/context/text/people.ts';
+import { summaryRequestSteps } from '../../src/context/summary/requests.ts';
 import type { Event } from '../../src/events/index.ts';
 import { COSTLY_TEXTS, costlyText } from '../support/costly-texts.ts';
 import { attack } from './attack.ts';

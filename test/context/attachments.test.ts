@@ -9,14 +9,14 @@ import {
   scaledPolicy,
   type View,
 } from '../../src/context/index.ts';
-import { NOBODY } from '../../src/context/people.ts';
-import { cacheRequestOf } from '../../src/context/cache/cache-request.ts';
+import { NOBODY } from '../../src/context/text/people.ts';
+import { cacheRequestOf } from '../../src/context/cache/cache-cost.ts';
 import { locateBreak } from '../../src/context/cache/locate-break.ts';
-import { countTokens, IMAGE_TOKENS } from '../../src/context/tokens.ts';
+import { countTokens, IMAGE_TOKENS } from '../../src/context/budget/tokens.ts';
 import { extractHandoff } from '../../src/context/extract/handoff.ts';
-import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
+import { renderTranscript } from '../../src/context/summary/transcript.ts';
 import { trimSlots } from '../../src/context/compaction/apply.ts';
-import { chainMessage } from '../../src/context/view.ts';
+import { chainMessage } from '../../src/context/view/view.ts';
 import type {
   AgentId,
   Attachment,
@@ -26,7 +26,7 @@ import type {
   EventId,
   PromptMessage,
 } from '../../src/events/index.ts';
-import { markKey } from '../../src/context/hash.ts';
+import { markKey } from '../../src/context/text/hash.ts';
 import {
   LogPlayer,
   logged,

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { estimate, NO_TOKENS, type UsageAnchor } from '../../src/context/budget/calibrate.ts';
+import { estimate, NO_TOKENS, type UsageAnchor } from '../../src/context/budget/tokens.ts';
 import { type ModelFacts, NOTHING_KNOWN } from '../../src/context/index.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import type { TenantId } from '../../src/events/index.ts';

@@ -10,7 +10,7 @@ import {
   observe,
   sumOf,
   type UsageAnchor,
-} from '../../src/context/budget/calibrate.ts';
+} from '../../src/context/budget/tokens.ts';
 
 /** A vendor whose tokenizer differs from ours by kind of text, and who adds a prompt of its own. */
 const RATIOS = { prose: 1.1, code: 1.35, calls: 1.5, system: 0.9 };

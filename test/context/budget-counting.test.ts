@@ -3,9 +3,9 @@ import { countTokens as countUnsliced } from 'gpt-tokenizer/encoding/o200k_base'
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import { ASSISTANT, DATA, HAS_DATA, realLogs } from '../support/real-logs.ts';
-import { eventText } from '../../src/context/event-text.ts';
+import { eventText } from '../../src/context/text/event-text.ts';
 
 const NOTHING_SPECIAL = { disallowedSpecial: new Set<string>() };
 const MB = 1_000_000;

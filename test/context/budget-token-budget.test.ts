@@ -8,7 +8,7 @@ import {
   TRIGGER,
   usageLevel,
   WARNING,
-} from '../../src/context/budget/token-budget.ts';
+} from '../../src/context/budget/windows.ts';
 
 test('the available and the reserved tokens make up the window, and half of it is always for the prompt', () => {
   const any = fc.oneof(

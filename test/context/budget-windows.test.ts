@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DEFAULT_WINDOW, limitIn, windowOf } from '../../src/context/budget/model-windows.ts';
+import { DEFAULT_WINDOW, limitIn, windowOf } from '../../src/context/budget/windows.ts';
 
 test.each([
   ['gpt-4o', 128_000],

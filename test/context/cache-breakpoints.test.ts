@@ -1,9 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { breakpointsOf, sentBefore } from '../../src/context/build-prompt.ts';
-import { cacheRequestOf } from '../../src/context/cache/cache-request.ts';
-import { cacheRules } from '../../src/context/cache/rules.ts';
-import { type CacheRequest, simulateCache } from '../../src/context/cache/simulate-cache.ts';
+import {
+  cacheRequestOf,
+  cacheRules,
+  type CacheRequest,
+  simulateCache,
+} from '../../src/context/cache/cache-cost.ts';
 import type { AgentId, ConversationId, PromptMessage } from '../../src/events/index.ts';
 
 const NONE = { turnBegins: null, summaryEnds: null, frontier: null };

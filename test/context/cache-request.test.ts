@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { cacheRequestOf } from '../../src/context/cache/cache-request.ts';
+import { cacheRequestOf } from '../../src/context/cache/cache-cost.ts';
 import type { AgentId, ConversationId, PromptMessage, ToolSpec } from '../../src/events/index.ts';
 
 const SYSTEM: PromptMessage = { role: 'system', content: 'rules', seqs: [] };

@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cacheRules, type CacheRules } from '../../src/context/cache/rules.ts';
-import { type CacheRequest, simulateCache } from '../../src/context/cache/simulate-cache.ts';
+import {
+  cacheRules,
+  type CacheRules,
+  type CacheRequest,
+  simulateCache,
+} from '../../src/context/cache/cache-cost.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import {
   type CompactionBase,
   DEFAULT_POLICY,
@@ -9,8 +9,8 @@ import {
   scaledPolicy,
   summaryCompaction,
 } from '../../src/context/index.ts';
-import { NOBODY } from '../../src/context/people.ts';
-import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
+import { NOBODY } from '../../src/context/text/people.ts';
+import { renderCompaction } from '../../src/context/compaction/apply.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { says } from '../support/engine-models.ts';

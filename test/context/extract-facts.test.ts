@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
-import { collectFacts } from '../../src/context/extract/collect-facts.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
+import { collectFacts } from '../../src/context/extract/facts.ts';
 import { renderFacts } from '../../src/context/extract/render-facts.ts';
 import type { Event, Facts } from '../../src/events/index.ts';
 import { HAS_DATA, realLogs } from '../support/real-logs.ts';

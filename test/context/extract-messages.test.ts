@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import { extractKeyMessages } from '../../src/context/extract/key-messages.ts';
 import { quoteTokens } from '../../src/context/extract/pricing.ts';
 import type { Event, Quote } from '../../src/events/index.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { beginTurn } from '../../src/context/index.ts';
-import { escapeFences, escapeMarks } from '../../src/context/fence.ts';
-import { fenceKey, markKey } from '../../src/context/hash.ts';
+import { escapeFences, escapeMarks } from '../../src/context/text/marks.ts';
+import { fenceKey, markKey } from '../../src/context/text/hash.ts';
 import type { AgentId, Author, Event, EventDraft, EventId, TurnId } from '../../src/events/index.ts';
 import { logged, promptOf, SECRET, viewOf } from '../support/log-player.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';

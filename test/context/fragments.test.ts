@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type TroupeInput, parseTroupe } from '../../src/library/config/agents-file.ts';
-import { NOTHING_STATED, stateItem } from '../../src/context/live.ts';
+import { NOTHING_STATED, stateItem } from '../../src/context/view/live.ts';
 import { fragmentsOf } from '../../src/library/config/fragments.ts';
 import type { AgentId } from '../../src/events/index.ts';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DEFAULT_POLICY, extractCompaction, summaryCompaction } from '../../src/context/index.ts';
-import { NOBODY } from '../../src/context/people.ts';
-import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
-import { countTokens } from '../../src/context/tokens.ts';
+import { NOBODY } from '../../src/context/text/people.ts';
+import { renderCompaction } from '../../src/context/compaction/apply.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
 import { agentSays, at, call, personSays, result, someEvents } from '../support/extract-events.ts';
 

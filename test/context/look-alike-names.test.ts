@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { beginTurn } from '../../src/context/index.ts';
-import { createPeople, addPerson, personLabel } from '../../src/context/people.ts';
+import { createPeople, addPerson, personLabel } from '../../src/context/text/people.ts';
 import { chooseMemories } from '../../src/context/retrieve/memories.ts';
-import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
+import { renderTranscript } from '../../src/context/summary/transcript.ts';
 import type { Author, EventDraft, TurnId } from '../../src/events/index.ts';
 import { logged, promptOf, viewOf } from '../support/log-player.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import {
   extractCompaction,
   pairSafe,
@@ -9,8 +9,8 @@ import {
   DEFAULT_POLICY,
   type CompactionBase,
 } from '../../src/context/index.ts';
-import { NOBODY } from '../../src/context/people.ts';
-import { renderCompaction } from '../../src/context/summary/compaction-body.ts';
+import { NOBODY } from '../../src/context/text/people.ts';
+import { renderCompaction } from '../../src/context/compaction/apply.ts';
 import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
 import { defineTool } from '../../src/tools/tool.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import { spokenText } from '../../src/context/extract/spoken-text.ts';
 import {
   beginTurn,

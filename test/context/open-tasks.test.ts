@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { collectFacts } from '../../src/context/extract/collect-facts.ts';
+import { collectFacts } from '../../src/context/extract/facts.ts';
 import type { Event } from '../../src/events/index.ts';
 import { agentSays, at, call, personSays } from '../support/extract-events.ts';
 

@@ -4,7 +4,7 @@ import vocabulary from 'gpt-tokenizer/bpeRanks/o200k_base';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import { readRanks } from '../../src/base/o200k-ranks.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');

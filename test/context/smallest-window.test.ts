@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { cutPointFor } from '../../src/context/compaction/cut-point.ts';
-import { NO_PLAN } from '../../src/context/compaction/plan.ts';
+import { cutPointFor, NO_PLAN } from '../../src/context/compaction/plan.ts';
 import { beginTurn, DEFAULT_POLICY, roomOf, scaledPolicy } from '../../src/context/index.ts';
 import type { AgentId, EventId, TurnId } from '../../src/events/index.ts';
 import { logged, viewOf } from '../support/log-player.ts';

@@ -1,13 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isFenced } from '../../src/context/extract/pricing.ts';
-import { countTokens } from '../../src/context/tokens.ts';
-import { fenceKey, hashText } from '../../src/context/hash.ts';
-import {
-  composeCompaction,
-  renderCompaction,
-  renderTurnPrefix,
-} from '../../src/context/summary/compaction-body.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
+import { fenceKey, hashText } from '../../src/context/text/hash.ts';
+import { composeCompaction, renderCompaction, renderTurnPrefix } from '../../src/context/compaction/apply.ts';
 import { type AgentId, CompactionBody } from '../../src/events/index.ts';
 import { SECRET } from '../support/log-player.ts';
 

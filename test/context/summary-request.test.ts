@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
-import { atOnce } from '../../src/context/steps.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
+import { atOnce } from '../../src/context/text/steps.ts';
 import {
   fitSummaryRequest,
   summaryRequest,
   turnPrefixRequest,
   turnPrefixSteps,
-} from '../../src/context/summary/summary-request.ts';
+} from '../../src/context/summary/requests.ts';
 import type { AgentId, CompactionBody, Event, EventDraft, TurnId } from '../../src/events/index.ts';
 import { logged, SECRET } from '../support/log-player.ts';
 import { HAS_DATA, realLogs } from '../support/real-logs.ts';

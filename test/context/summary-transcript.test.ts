@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clip } from '../../src/context/summary/clip.ts';
-import { renderTranscript } from '../../src/context/summary/render-transcript.ts';
-import { peopleOf } from '../../src/context/summary/speakers.ts';
+import { clip } from '../../src/context/text/cut-text.ts';
+import { renderTranscript } from '../../src/context/summary/transcript.ts';
+import { peopleOf } from '../../src/context/text/people.ts';
 import type { Event, EventDraft } from '../../src/events/index.ts';
 import { logged } from '../support/log-player.ts';
 

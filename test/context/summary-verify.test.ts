@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
-import { parseHandoff } from '../../src/context/summary/handoff-request.ts';
-import { toolSyntaxShare } from '../../src/context/summary/tool-syntax.ts';
-import { verifySummary } from '../../src/context/summary/verify-summary.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
+import { parseHandoff } from '../../src/context/summary/requests.ts';
+import { toolSyntaxShare, verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 
 const BOUNDS = { inputTokens: 10_000, maxTokens: 1_000, count: countTokens };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { PromptMessage, PromptRecord } from '../../src/events/index.ts';
 import { showWaiting } from '../../src/context/index.ts';
 import { promptOf, viewOf } from '../support/log-player.ts';

@@ -19,7 +19,7 @@ import {
   roomOf,
   scaledPolicy,
 } from '../../src/context/index.ts';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { ActorAddress, Event } from '../../src/events/index.ts';
 import { newTaskBook } from '../../src/machines/task-book.ts';
 import { promptOf, SECRET, type Sent } from '../support/log-player.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { Author, Event } from '../../src/events/index.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import { chooseMemories, type MemoryChoice } from '../../src/context/retrieve/memories.ts';
 import type { AgentId, Event } from '../../src/events/index.ts';
 import { called, said } from './said.ts';

@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fuseRanks } from '../../src/context/retrieve/hits.ts';
-import { createSearchIndex } from '../../src/context/retrieve/search-index.ts';
-import { createVectorIndex } from '../../src/context/retrieve/vector-index.ts';
+import { fuseRanks, createSearchIndex, createVectorIndex } from '../../src/context/retrieve/search.ts';
 import type { AgentId, Event } from '../../src/events/index.ts';
 import { called, dialogue, said } from './said.ts';
 

@@ -20,7 +20,7 @@ import {
   trimStrategy,
   type View,
 } from '../../src/context/index.ts';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import {
   type AgentId,
   type BaselineBody,

@@ -14,7 +14,7 @@ import {
   type TurnInput,
   type View,
 } from '../../src/context/index.ts';
-import { countTokens } from '../../src/context/tokens.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
 import type {
   AgentId,
   BaselineBody,

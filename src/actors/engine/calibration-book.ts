@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Clock } from '../../base/clock.ts';
-import { Calibration, observe } from '../../context/budget/calibrate.ts';
+import { Calibration, observe } from '../../context/budget/tokens.ts';
 import { type ModelFacts, NOTHING_KNOWN, type UsageAnchor } from '../../context/index.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { AgentId, TenantId } from '../../events/index.ts';

@@ -1,12 +1,17 @@
 import type { Clock } from '../../base/clock.ts';
-import { answersFirst, fuseRanks } from '../../context/retrieve/hits.ts';
-import type { Hit } from '../../context/retrieve/ranking.ts';
-import { createSearchIndex, type SearchIndex } from '../../context/retrieve/search-index.ts';
+import {
+  answersFirst,
+  fuseRanks,
+  createSearchIndex,
+  type SearchIndex,
+  createVectorIndex,
+  type VectorIndex,
+  type Hit,
+} from '../../context/retrieve/search.ts';
 import { type ActorAddress, addressKey, type Event } from '../../events/index.ts';
 import type { Embedder } from '../../providers/embedder.ts';
 import { createEmbedderWatch, type EmbedderWatch } from './embedder-watch.ts';
-import { memoryText } from '../../context/retrieve/memory-text.ts';
-import { createVectorIndex, type VectorIndex } from '../../context/retrieve/vector-index.ts';
+import { memoryText } from '../../context/retrieve/documents.ts';
 import { slicesOf } from '../../base/slices.ts';
 import { type ErrorCode, toTroupeError } from '../../base/errors.ts';
 

@@ -1,5 +1,5 @@
 import type { LayerName, PromptLayer, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
-import { imagesText } from '../event-text.ts';
+import { imagesText } from '../text/event-text.ts';
 
 /** A logged change under which a prompt was rendered: an adopted compaction, or pruned outputs. */
 interface Cut {

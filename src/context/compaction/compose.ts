@@ -1,17 +1,16 @@
 import type { AgentId, CompactionBody, CompactionReason, Event, Facts, Usage } from '../../events/index.ts';
-import { collectFactsSteps } from '../extract/collect-facts.ts';
-import { headTail } from '../extract/cut-text.ts';
+import { collectFactsSteps } from '../extract/facts.ts';
+import { headTail, shortened } from '../text/cut-text.ts';
 import { type Candidate, candidateSteps } from '../extract/candidates.ts';
-import { type Pin, pinSteps } from '../extract/goals.ts';
+import { type Pin, pinSteps } from '../extract/lexicon.ts';
 import { chooserSteps } from '../extract/key-messages.ts';
 import { createPricing } from '../extract/pricing.ts';
 import { type ListingPart, renderFacts } from '../extract/render-facts.ts';
-import { isUntrusted, type People, type Trusted } from '../people.ts';
-import { atOnce, type Steps } from '../steps.ts';
-import { composeCompaction } from '../summary/compaction-body.ts';
-import { shortened } from '../summary/clip.ts';
+import { isUntrusted, type People, type Trusted } from '../text/people.ts';
+import { atOnce, type Steps } from '../text/steps.ts';
+import { composeCompaction } from './apply.ts';
 import type { CompactionPolicy } from './policy.ts';
-import { CONSTRAINTS_HEADING } from '../summary/instructions.ts';
+import { CONSTRAINTS_HEADING } from '../summary/requests.ts';
 
 /** Input of a compaction by a model or by extraction. */
 export interface CompactionBase {

@@ -1,6 +1,7 @@
-import type { Adoption, CompactionBody, EventId, TurnId } from '../../events/index.ts';
+import type { Adoption, CompactionBody, EventId, TurnId, Event, Facts } from '../../events/index.ts';
 import { adoptCompaction } from './apply.ts';
-import { forkView, type View } from '../view.ts';
+import { forkView, type View, firstSeq, lastSeq, linesOf, type Slot } from '../view/view.ts';
+import { type CompactionPolicy, progressLimit, type Room, sizeIn } from './policy.ts';
 
 export interface SharedCompaction {
   id: EventId;
@@ -73,4 +74,218 @@ export function presentIn(view: View, plan: CompactionPlan): CompactionPlan {
 export function latestCompaction(view: View): SharedCompaction | null {
   const [id, body] = [...view.compactions].at(-1) ?? [];
   return id !== undefined && body !== undefined ? { id, body } : null;
+}
+
+/** Least tokens of a useful summary. */
+const LEAST_TOKENS = 150;
+const WANTED_TOKENS = 3_000;
+/** Tokens of facts and a few sentences in a small window, where a tenth hardly exceeds the frame. */
+const SMALL_TOKENS = 400;
+const FACTS_TOKENS = 6_000;
+/**
+ * Parts of the room up to the target that a compaction may take: the lesser one where messages would otherwise have
+ * less than `keepTokens`.
+ */
+const COMPACTION_SHARE = 0.3;
+const LEAST_COMPACTION_SHARE = 0.25;
+/** A round stays whole or is covered whole if that moves the cut by at most this part of the target. */
+const ROUND_SHARE = 0.05;
+
+export interface ProposedCut {
+  upTo: number;
+  /** Room for the compaction as rendered. */
+  budget: number;
+  /** Present tokens of the events it would cover. */
+  before: number;
+}
+
+/**
+ * The reach and size of a new compaction: it gets a part of the room up to the target, and the newest messages fill
+ * the rest. If what must stay leaves too little of that room, all else is covered. Null if a summary never has room.
+ */
+export function cutPointFor(
+  view: View,
+  plan: CompactionPlan,
+  room: Room,
+  policy: CompactionPolicy,
+): ProposedCut | null {
+  const places = placesIn(view, Math.max(view.floor, latestCompaction(view)?.body.upTo ?? 0));
+  const end = places.at(-1);
+  if (!end) return null;
+  const sizeAt = ({ upTo }: Place) => {
+    const rest = withPlan(view, { ...plan, compaction: emptyCompaction(upTo) });
+    return sizeIn(rest, room) - (rest.slots[0]?.tokens ?? 0);
+  };
+  const least = sizeAt(end);
+  const budget = compactionTokens(least, room, policy);
+  if (budget === null) return null;
+  const { upTo } = findPlace(places, sizeAt, room.target - budget) ?? end;
+  return { upTo, budget, before: sizeIn(view, room) - sizeAt({ upTo, beginsRound: false }) };
+}
+
+/** Tokens of a compaction beside `least` tokens that stay anyway. Null if there is no room for one. */
+function compactionTokens(least: number, room: Room, policy: CompactionPolicy): number | null {
+  const tenth = Math.floor(room.available * 0.1);
+  const small = Math.min(SMALL_TOKENS, Math.floor(room.available * 0.25));
+  const wanted = Math.min(WANTED_TOKENS, Math.max(small, tenth));
+  const free = Math.max(room.target, Math.floor(progressLimit(room, policy))) - least;
+  if (free >= wanted) {
+    const share = Math.max(
+      free * LEAST_COMPACTION_SHARE,
+      Math.min(free * COMPACTION_SHARE, free - policy.keepTokens),
+    );
+    const most = policy.quoteTokens + policy.summaryTokens + FACTS_TOKENS;
+    return Math.min(most, Math.max(wanted, Math.floor(share)));
+  }
+  // More than the target: with the room up to the trigger, or with the minimum if the rest alone exceeds the trigger.
+  const smallest = Math.min(WANTED_TOKENS, Math.max(LEAST_TOKENS, tenth));
+  const modest = Math.max(smallest, Math.min(wanted, room.trigger - least));
+  // The size of the baseline is known from earlier requests: only the rest may turn out larger.
+  const sure = room.fixed + (room.available - room.fixed) * 0.95;
+  const last = Math.min(modest, Math.floor(sure) - least);
+  return last >= LEAST_TOKENS ? last : null;
+}
+
+/**
+ * The first place that leaves at most `limit` tokens, so as much as possible stays verbatim. Where a round begins shortly
+ * behind it, that place. Null if none leaves so little.
+ */
+export function findPlace(
+  places: readonly Place[],
+  sizeAt: (place: Place) => number,
+  limit: number,
+): Place | null {
+  let [tooLarge, fits] = [-1, places.length];
+  while (fits - tooLarge > 1) {
+    const middle = Math.floor((fits + tooLarge) / 2);
+    if (sizeAt(places[middle] as Place) <= limit) fits = middle;
+    else tooLarge = middle;
+  }
+  const first = places[fits];
+  if (!first) return null;
+  const round = places.slice(fits).find(({ beginsRound }) => beginsRound);
+  return round && sizeAt(round) >= limit * (1 - ROUND_SHARE) ? round : first;
+}
+
+const NO_FACTS: Facts = {
+  artifacts: [],
+  filesRead: [],
+  filesModified: [],
+  identifiers: [],
+  errors: [],
+  constraints: [],
+  pending: [],
+};
+
+/** A compaction without words, at the start of a view, to measure what remains beside it. */
+function emptyCompaction(upTo: number): NonNullable<CompactionPlan['compaction']> {
+  const body: CompactionBody = {
+    number: 1,
+    upTo,
+    strategy: 'extraction',
+    reason: 'over_budget',
+    by: 'nobody' as CompactionBody['by'],
+    summary: '',
+    quotes: [],
+    facts: NO_FACTS,
+    demands: '',
+    listing: '',
+    chosen: [],
+    tokens: { before: 0, after: 0 },
+  };
+  return { id: 'empty' as EventId, body, upTo };
+}
+
+/**
+ * The last place at or before `upTo` where no call waits for its result. A summary between a call and its result would
+ * leave one of them alone in some agent's view. `events` reach to the end of the known log.
+ */
+export function pairSafe(events: readonly Event[], upTo: number): number {
+  let safe = upTo;
+  // Moving before one pair may split an earlier one, so the order is from last to first.
+  for (const { from, to } of pairsOf(events).toSorted((a, b) => b.from - a.from)) {
+    if (from <= safe && to > safe) safe = from - 1;
+  }
+  return safe;
+}
+
+/** Each call with its result. A call of a turn still being committed may get its result later. */
+function pairsOf(events: readonly Event[]): { from: number; to: number }[] {
+  const pairs: { from: number; to: number; turn: string | undefined }[] = [];
+  const latest = new Map<string, { to: number }>();
+  const ended = new Set<string | undefined>([undefined]);
+  for (const { kind, author, turn, seq, body } of events) {
+    if (kind === 'step') {
+      for (const { id } of body.calls) {
+        const pair = { from: seq, to: Infinity, turn };
+        pairs.push(pair);
+        latest.set(`${author.id} ${id}`, pair);
+      }
+    } else if (kind === 'tool.result') {
+      const pair = latest.get(`${author.id} ${body.call}`);
+      if (pair) pair.to = seq;
+    } else if (kind === 'turn.done' || kind === 'turn.failed' || kind === 'turn.aborted') ended.add(turn);
+  }
+  return pairs.filter(({ to, turn }) => to !== Infinity || !ended.has(turn));
+}
+
+/** A place in a view before which everything may be covered: no call is parted from its result. */
+export interface Place {
+  /** The last covered event. */
+  upTo: number;
+  /** Whether a round begins behind it: words of others after the agent's own. */
+  beginsRound: boolean;
+}
+
+/**
+ * The places behind `floor` up to which a compaction may reach, oldest first. A turn may be parted between two of its
+ * steps, a block of missed lines between two lines. Inputs and steps of the running turn, and what the view has not
+ * shown yet, lie behind the last place or are never covered.
+ */
+export function placesIn(view: View, floor = view.floor): Place[] {
+  const units = unitsOf(view).toSorted((a, b) => a.first - b.first || a.last - b.last);
+  const end = Math.min(...view.pending.map(({ seq }) => seq - 1));
+  const places: Place[] = [];
+  let last = 0;
+  for (const [at, unit] of units.entries()) {
+    last = Math.max(last, unit.last);
+    const next = units[at + 1];
+    // In the log a result may stand behind words of others that came while the call ran.
+    if (last <= floor || last > end || (next && next.first <= last)) continue;
+    places.push({ upTo: last, beginsRound: next?.beginsRound ?? true });
+  }
+  return places;
+}
+
+/** What is covered as a whole: one line of somebody else, or the agent's own words with the results of their calls. */
+interface Unit {
+  first: number;
+  last: number;
+  beginsRound: boolean;
+}
+
+function unitsOf({ slots, turn }: View): Unit[] {
+  const units: Unit[] = [];
+  for (const [at, slot] of slots.entries()) {
+    const { part, layer, step, message } = slot;
+    if (layer === 'summary' || (step !== null && step.turn === turn?.id)) continue;
+    const beginsRound = message.role === 'user' && slots[at - 1]?.message.role !== 'user';
+    if (part) units.push(...unitsOfLines(slot, beginsRound, turn?.inputs));
+    // A synthetic result is in no log and goes with its step.
+    else if (lastSeq(slot) !== Infinity) addOwn(units, slot, beginsRound);
+  }
+  return units;
+}
+
+function unitsOfLines(slot: Slot, beginsRound: boolean, inputs: ReadonlySet<number> | undefined): Unit[] {
+  const seqs = slot.part ? linesOf(slot.part).map(({ seq }) => seq) : [];
+  return seqs
+    .filter((seq) => !inputs?.has(seq))
+    .map((seq, index) => ({ first: seq, last: seq, beginsRound: beginsRound && index === 0 }));
+}
+
+function addOwn(units: Unit[], slot: Slot, beginsRound: boolean): void {
+  const step = units.at(-1);
+  if (slot.message.role === 'tool' && step) step.last = Math.max(step.last, lastSeq(slot));
+  else units.push({ first: firstSeq(slot), last: lastSeq(slot), beginsRound });
 }

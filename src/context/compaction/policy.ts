@@ -1,6 +1,6 @@
 import type { CompactionReason } from '../../events/index.ts';
-import { MAX_REQUEST_BYTES } from '../budget/token-budget.ts';
-import type { View } from '../view.ts';
+import { MAX_REQUEST_BYTES } from '../budget/windows.ts';
+import type { View } from '../view/view.ts';
 
 /**
  * When and how far a view is compacted. Tokens are as counted; shares refer to the window minus the reserved answer.

@@ -1,10 +1,9 @@
 import type { EventId, TurnId } from '../../events/index.ts';
-import type { Slot } from '../slot.ts';
-import type { View } from '../view.ts';
+import type { Slot, View } from '../view/view.ts';
 import type { CompactionPolicy } from './policy.ts';
-import { estimateTokens, FRAME_TOKENS } from '../tokens.ts';
-import { MEMORIES } from '../live.ts';
-import { partTokens, renderPart } from '../turn-input.ts';
+import { estimateTokens, FRAME_TOKENS } from '../budget/tokens.ts';
+import { MEMORIES } from '../view/live.ts';
+import { partTokens, renderPart } from '../render/turn-input.ts';
 
 interface PruneChoice {
   /** Results. */

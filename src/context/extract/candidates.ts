@@ -1,15 +1,10 @@
 import type { Event, EventOf, Quote, ToolCall, ToolResultBody } from '../../events/index.ts';
-import { isPersonSpeaker, peopleOf, speakerOf } from '../summary/speakers.ts';
-import type { Steps } from '../steps.ts';
-import { isUntrusted, type Trusted } from '../people.ts';
+import { isPersonSpeaker, peopleOf, speakerOf, isUntrusted, type Trusted } from '../text/people.ts';
+import type { Steps } from '../text/steps.ts';
 import { fairLimits, quotableText, readable } from './spoken-text.ts';
-import { type Scorable, type Score, scoreEvent } from './score-event.ts';
-import { capped, headTail, oneLine } from './cut-text.ts';
-import type { Pin } from './goals.ts';
-import { JOINT, type Unit, unitsOf } from './units.ts';
-import { errorsOf } from './find-errors.ts';
-import { filesOf } from './find-names.ts';
-import { isShell, shellParts } from './shell.ts';
+import { capped, headTail, oneLine, sentencesOf, bare, withoutEnd } from '../text/cut-text.ts';
+import { type Pin, CONSTRAINT, DECISION, PENDING, REFUSAL } from './lexicon.ts';
+import { errorsOf, filesOf, isShell, shellParts, errorLines, findWords } from './findings.ts';
 
 type Count = (text: string) => number;
 
@@ -36,7 +31,7 @@ const LEAST_QUOTABLE = 256;
 /** Cost of an event beside its text, in characters. */
 const DRAFTED = 256;
 
-export interface CandidateOptions {
+interface CandidateOptions {
   count: Count;
   trusted?: Trusted;
   pins?: readonly Pin[];
@@ -275,4 +270,145 @@ function draftOfStep(event: EventOf<'step'>, speaker: string, group: Group, coun
   const results = outputs.map(({ result }) => result?.content ?? '').join('\n');
   const judged = { text: content, calls: lines.join('\n'), results, kept: false };
   return { seq: event.seq, speaker, role: 'work', isCut: false, judged, whole, units };
+}
+
+/** Input for scoring an event. */
+interface Scorable {
+  /** Spoken words; '' if there are only calls. */
+  text: string;
+  /** The calls, one line each. Words in their arguments are code and demand nothing. */
+  calls: string;
+  /** Results of the calls. */
+  results: string;
+  role: 'person' | 'key' | 'reply' | 'work' | 'system';
+  /** 0 for the newest, 1 for the oldest. */
+  age: number;
+  /** Whether the previous compaction quoted it. */
+  kept: boolean;
+}
+
+interface Score {
+  score: number;
+  why: string[];
+}
+
+/** Only both ends of a long text are judged: the important words are there, and it stays cheap. */
+const MAX_JUDGED = 6_000;
+const LARGE_RESULT = 2_000;
+const CODE = /```|=>|\bfunction\b|\bclass\b|[{};]\s*$/m;
+const NUMBER = /(?:^|[^\w.])[$€£¥]?\d[\d.,:]*\d(?:%|\b)/g;
+
+const ROLE_POINTS = { person: 4, key: 4, reply: 2, work: 0, system: 1 } as const;
+
+/** How much an event is worth keeping, as a sum of named parts. Judges `most` characters of it. */
+function scoreEvent({ text, calls, results, role, age, kept }: Scorable, most: number = MAX_JUDGED): Score {
+  const judged = (written: string) => bothEnds(written, Math.min(most, MAX_JUDGED));
+  const spoken = judged(text);
+  const sentences = sentencesOf(spoken);
+  const matching = (pattern: RegExp): number => sentences.filter((sentence) => pattern.test(sentence)).length;
+  const { paths, ids } = findWords(`${spoken}\n${judged(calls)}`, true);
+  const parts: [name: string, points: number][] = [
+    [role, ROLE_POINTS[role]],
+    ['kept before', kept ? 2 : 0],
+    ['recency', 3 * (1 - age)],
+    ['obligation', upTo(4, 1.5 * (matching(CONSTRAINT) + matching(REFUSAL)))],
+    ['decision', upTo(3, 1.5 * matching(DECISION))],
+    ['open', upTo(3, 1.5 * matching(PENDING))],
+    ['paths', upTo(2, 0.5 * paths.length)],
+    ['ids', upTo(2, 0.5 * ids.length)],
+    ['numbers', upTo(1, 0.25 * (spoken.match(NUMBER)?.length ?? 0))],
+    ['code', CODE.test(spoken) ? 0.5 : 0],
+    ['errors', upTo(4, 2 * errorLines(`${judged(results)}\n${spoken}`).length)],
+    ['large result', -upTo(1.5, 0.5 * Math.log2(Math.max(1, results.length / LARGE_RESULT)))],
+  ];
+  const counted = parts
+    .map(([name, points]) => [name, round(points)] as const)
+    .filter(([, points]) => points !== 0);
+  return {
+    score: round(counted.reduce((sum, [, points]) => sum + points, 0)),
+    why: counted.map(([name, points]) => `${name} ${points > 0 ? '+' : ''}${points}`),
+  };
+}
+
+function bothEnds(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const half = Math.floor(most / 2);
+  return `${text.slice(0, half)}\n${text.slice(text.length - half)}`;
+}
+
+function upTo(max: number, points: number): number {
+  return Math.min(max, points);
+}
+
+/** To hundredths, so that sums are equal on every machine and readable. */
+function round(points: number): number {
+  return Math.round(points * 100) / 100;
+}
+
+/** A sentence, an item or a call: the smallest part of a message that a digest shows. */
+export interface Unit {
+  text: string;
+  /** The heading above it, without which an item may mean nothing. */
+  heading: string | null;
+  isCall: boolean;
+}
+
+/** Stands between parts that were on lines of their own. */
+export const JOINT = ' / ';
+const LEFT_OUT = ' … ';
+
+const ITEM = /^(?:[-*+•]|\d{1,3}[.)])\s+\S/;
+const HEADING = /^(?:#{1,6}\s|(?:\*\*|__)[^*_]{2,80}(?:\*\*|__):?$)|[:：](?:\*\*)?$/;
+const MAX_HEADING = 60;
+const MAX_UNIT = 280;
+/** Only both ends of a longer text are divided. */
+const MOST_CHARS = 16_384;
+const MOST_UNITS = 160;
+
+/** The parts of a text. Code in fences is left out: it stands in files. */
+function unitsOf(text: string): Unit[] {
+  const units: Unit[] = [];
+  let heading: string | null = null;
+  for (const line of proseLines(text)) {
+    if (line.length <= MAX_HEADING && HEADING.test(line)) {
+      heading = withoutEnd(bare(line), '*_:：').replace(/^[*_]+/, '');
+      continue;
+    }
+    const isItem = ITEM.test(line) || line.startsWith('|');
+    // The list under the heading has ended.
+    if (!isItem && units.at(-1)?.heading === heading) heading = null;
+    const parts = (isItem ? [bare(line)] : sentencesOf(line)).filter((part) => /[\p{L}\p{N}]/u.test(part));
+    for (const part of parts) units.push({ text: capped(part, MAX_UNIT), heading, isCall: false });
+  }
+  const half = MOST_UNITS / 2;
+  return units.length <= MOST_UNITS ? units : [...units.slice(0, half), ...units.slice(-half)];
+}
+
+function proseLines(text: string): string[] {
+  let isCode = false;
+  return bothEnds(text, MOST_CHARS)
+    .split(/[\n\r\v\f\u0085\u2028\u2029]/)
+    .map((line) => line.trim())
+    .filter((line) => {
+      const isMark = line.startsWith('```');
+      if (isMark) isCode = !isCode;
+      return !isCode && !isMark && line !== '';
+    });
+}
+
+/** The chosen parts of a message on one line, ascending by place, with a sign for what is left out between them. */
+export function joinUnits(units: readonly Unit[], chosen: readonly number[]): string {
+  let line = '';
+  let last = -1;
+  let heading: string | null = null;
+  for (const at of chosen) {
+    const unit = units[at];
+    if (!unit) continue;
+    if (last !== -1) line += at === last + 1 ? JOINT : LEFT_OUT;
+    if (unit.heading !== null && unit.heading !== heading) line += `${unit.heading}: `;
+    heading = unit.heading;
+    line += unit.text;
+    last = at;
+  }
+  return line.replace(/[\n\r\v\f\u0085\u2028\u2029]+/g, ' ').trim();
 }

@@ -6,14 +6,12 @@ import {
   messageText,
   type Saying,
 } from '../../events/index.ts';
-import { isTrustedPerson, type People, type Trusted } from '../people.ts';
-import { atOnce, type Steps } from '../steps.ts';
-import { header, peopleOf } from '../summary/speakers.ts';
-import { collectFactsSteps } from './collect-facts.ts';
-import { bare, capped, conclusionOf, gist, oneLine, sentencesOf } from './cut-text.ts';
+import { isTrustedPerson, type People, type Trusted, header, peopleOf } from '../text/people.ts';
+import { atOnce, type Steps } from '../text/steps.ts';
+import { collectFactsSteps } from './facts.ts';
+import { bare, capped, conclusionOf, gist, oneLine, sentencesOf } from '../text/cut-text.ts';
 import { DECISION, PENDING } from './lexicon.ts';
-import { readable, readLimits, spokenText } from './spoken-text.ts';
-import { labelOf } from './sayings.ts';
+import { readable, readLimits, spokenText, labelOf } from './spoken-text.ts';
 
 const MAX_FIELD = 600;
 const MAX_ITEMS = 8;

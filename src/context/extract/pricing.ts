@@ -1,7 +1,9 @@
 import type { Quote } from '../../events/index.ts';
-import type { Candidate } from './candidates.ts';
-import { countingWork } from '../tokens.ts';
-import { atLevel, mostImportant, WHOLE_LEVEL } from './shorten-words.ts';
+import { type Candidate, JOINT } from './candidates.ts';
+import { countingWork } from '../budget/tokens.ts';
+import { errorLines } from './findings.ts';
+import { GOAL, isGoalOrDemand } from './lexicon.ts';
+import { sentencesOf, whole } from '../text/cut-text.ts';
 
 type Count = (text: string) => number;
 
@@ -114,4 +116,156 @@ const PINNED_LEVELS = 16;
 function shownAt({ whole, pinned }: Candidate, level: number): string {
   const most = pinned ? Math.min(WHOLE_LEVEL, level + PINNED_LEVELS) : level;
   return most === WHOLE_LEVEL ? whole : atLevel(whole, most);
+}
+
+/** A list item, a line or a sentence of a text, with what stands between it and the next one. */
+interface Piece {
+  text: string;
+  gap: string;
+  isItem: boolean;
+}
+
+const ITEM = /^\s*(?:[-*+•|]|\d{1,3}[.)]|[a-z]\))\s*\S/;
+/** A longer line without a list mark is divided into sentences. */
+const LONG_LINE = 240;
+/** Only both ends of a text with more pieces are shown. */
+const MOST_PIECES = 400;
+
+/** Characters that a piece may keep, from least to most. */
+const CAPS = Array.from({ length: 70 }, (_, step) => Math.round(40 * 1.12 ** step));
+
+/** The forms of a text by length, each a shortening of the next. Level `CAPS.length` is the whole text. */
+export const LEAST_LEVEL = 0;
+export const WHOLE_LEVEL = CAPS.length;
+
+/**
+ * A text with every piece cut to the level's length at both ends, so that no item of a list is lost. Higher levels
+ * show more of each piece. Of pasted output only the first lines and the errors are shown until it fits whole.
+ */
+function atLevel(text: string, level: number): string {
+  const most = CAPS[level];
+  if (most === undefined || text.length <= most) return text;
+  const pieces = withoutOutput(piecesOf(text));
+  const joined = pieces.map((piece) => cutPiece(piece.text, most * weightOf(piece)) + piece.gap).join('');
+  const short = onOneLine(joined.trimEnd());
+  return short.length < text.length ? short : text;
+}
+
+/** A short form needs no fence if it is on one line. */
+const ONE_LINE_CHARS = 600;
+
+function onOneLine(text: string): string {
+  return text.length > ONE_LINE_CHARS
+    ? text
+    : text
+        .split(LINE_END)
+        .map((line) => line.trim())
+        .filter((line) => line !== '')
+        .join(JOINT);
+}
+
+const OUTPUT =
+  /^\s*(?:at |[│┃╭╰➜$%❯]|[\]})]|\d+\s?[|│:])|[{};,]\s*$|:\d+:\d+|^\s*[\w'"-]+: .*,$|^[+-]\s?\d* |^\s{2,}[^\s*•-]/;
+/** Lines of output shown at the beginning of each run. */
+const MOST_OUTPUT = 2;
+
+function withoutOutput(pieces: readonly Piece[]): Piece[] {
+  let run = 0;
+  return pieces.flatMap((piece) => {
+    if (piece.isItem || !OUTPUT.test(piece.text)) {
+      run = 0;
+      return [piece];
+    }
+    run += 1;
+    if (run <= MOST_OUTPUT || errorLines(piece.text).length > 0) return [piece];
+    return run === MOST_OUTPUT + 1 ? [{ ...piece, text: LEFT_OUT }] : [];
+  });
+}
+
+/**
+ * The pieces that matter most, within `maxTokens`: first and last, goals and demands, items of lists, then the others,
+ * in their order. Null if not even the first fits. More tokens never show less.
+ */
+function mostImportant(text: string, maxTokens: number, count: Count): string | null {
+  const pieces = piecesOf(text);
+  const least = CAPS[LEAST_LEVEL] ?? 0;
+  const order = pieces
+    .map((piece, at) => ({ at, rank: rankOf(piece, at, pieces.length) }))
+    .toSorted((a, b) => a.rank - b.rank || a.at - b.at);
+  const kept = new Set<number>();
+  let left = maxTokens;
+  for (const { at } of order) {
+    const cost = count(cutPiece(pieces[at]?.text ?? '', least)) + GAP_TOKENS;
+    if (cost > left) break;
+    left -= cost;
+    kept.add(at);
+  }
+  if (kept.size === 0) return null;
+  const shown: string[] = [];
+  for (const [at, piece] of pieces.entries()) {
+    if (kept.has(at)) shown.push(cutPiece(piece.text, least));
+    else if (shown.at(-1) !== LEFT_OUT) shown.push(LEFT_OUT);
+  }
+  return onOneLine(shown.join('\n'));
+}
+
+/** Goals and demands keep more of their length. */
+function weightOf({ text }: Piece): number {
+  return isGoalOrDemand(text) ? 6 : 1;
+}
+
+const LEFT_OUT = '…';
+/** A line end, and the sign for what was left out behind a piece. */
+const GAP_TOKENS = 3;
+
+function rankOf({ text, isItem }: Piece, at: number, length: number): number {
+  if (at === 0) return 0;
+  if (GOAL.test(text)) return 1;
+  if (isGoalOrDemand(text)) return 2;
+  if (isItem) return 3;
+  if (OUTPUT.test(text)) return 5;
+  return at === length - 1 ? 3 : 4;
+}
+
+function piecesOf(text: string): Piece[] {
+  const lines = text.trim().split('\n');
+  const shown =
+    lines.length <= MOST_PIECES
+      ? lines
+      : [...lines.slice(0, MOST_PIECES / 2), ...lines.slice(-MOST_PIECES / 2)];
+  const pieces = shown.flatMap((line): Piece[] => {
+    if (line.trim() === '') return [];
+    const isItem = ITEM.test(line);
+    if (isItem || line.length <= LONG_LINE) return [{ text: line.trimEnd(), gap: '\n', isItem }];
+    const sentences = sentencesOf(line);
+    return sentences.map((sentence, at) => ({
+      text: sentence,
+      gap: at === sentences.length - 1 ? '\n' : ' ',
+      isItem: false,
+    }));
+  });
+  const half = MOST_PIECES / 2;
+  return pieces.length <= MOST_PIECES ? pieces : [...pieces.slice(0, half), ...pieces.slice(-half)];
+}
+
+const HEAD_SHARE = 0.7;
+const LONGEST_WORD = 16;
+
+/** Drops the end of a text from its last space on, if that is near. */
+function withoutLastWord(text: string): string {
+  const end = text.slice(-LONGEST_WORD - 1);
+  const space = end.search(/\s\S*$/);
+  return space === -1 ? text : text.slice(0, text.length - end.length + space).trimEnd();
+}
+
+/** Beginning and end of a piece, cut between words where possible. */
+function cutPiece(text: string, most: number): string {
+  // A sign for a few words left out saves nothing.
+  if (text.length <= most * 1.35) return text;
+  const head = withoutLastWord(whole(text.slice(0, Math.floor(most * HEAD_SHARE))));
+  const tail = whole(text.slice(text.length - Math.floor(most * (1 - HEAD_SHARE)))).replace(
+    /^\S{0,16}\s+/,
+    '',
+  );
+  return `${head} … ${tail}`;
 }

@@ -1,9 +1,7 @@
 import type { Facts, Saying } from '../../events/index.ts';
-import { NOBODY, type People } from '../people.ts';
-import { header } from '../summary/speakers.ts';
-import { authorOf, labelOf } from './sayings.ts';
-import { oneLine } from './cut-text.ts';
-import { saidIn } from './said-before.ts';
+import { NOBODY, type People, header } from '../text/people.ts';
+import { authorOf, labelOf } from './spoken-text.ts';
+import { oneLine, sentencesOf } from '../text/cut-text.ts';
 
 /**
  * In order of priority: demands and open tasks before what can be looked up again. `part` is a list's own share of the
@@ -228,4 +226,28 @@ function renderEntries(
       : [`${head}:`, ...texts.map((text) => `- ${text}`)].join('\n');
   });
   return sections.filter((text) => text !== '').join('\n');
+}
+
+/** Share of an entry's words that one sentence must have to say the same. */
+const SAME = 0.75;
+const STEM = 5;
+const MAX_TEXT = 262_144;
+
+/** Tells whether a text says something already: in the same words, or with most of them in one sentence or line. */
+function saidIn(text: string): (words: string) => boolean {
+  let lines: ReadonlySet<string>[] | null = null;
+  return (words) => {
+    if (text.includes(words)) return true;
+    const stems = stemsOf(words);
+    if (stems.length < 2) return false;
+    lines ??= sentencesOf(text.slice(0, MAX_TEXT)).map((line) => new Set(stemsOf(line)));
+    return lines.some((line) => stems.filter((stem) => line.has(stem)).length >= stems.length * SAME);
+  };
+}
+
+function stemsOf(text: string): string[] {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}_$][\p{L}\p{N}_$./-]*/gu) ?? [];
+  return [
+    ...new Set(words.filter((word) => word.length > 3 || /\d/.test(word)).map((word) => word.slice(0, STEM))),
+  ];
 }

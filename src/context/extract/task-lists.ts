@@ -1,4 +1,4 @@
-import { bare, capped, sentencesOf } from './cut-text.ts';
+import { bare, capped, sentencesOf } from '../text/cut-text.ts';
 import { DONE, DONE_HEADING, OPEN_HEADING, PENDING, TODO_MARK } from './lexicon.ts';
 
 export interface Tasks {

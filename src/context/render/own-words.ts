@@ -9,12 +9,11 @@ import {
   type ToolResultBody,
   type TurnId,
 } from '../../events/index.ts';
-import { estimateFraming, estimateMarks, estimateTokens, FRAME_TOKENS } from '../tokens.ts';
-import { eventText } from '../event-text.ts';
-import { markKey } from '../hash.ts';
-import { escapeKeyed, escapeWords, mark } from '../mark.ts';
-import { escapeHeads, plainNote } from '../plain.ts';
-import { pushSlot, type View } from '../view.ts';
+import { estimateFraming, estimateMarks, estimateTokens, FRAME_TOKENS } from '../budget/tokens.ts';
+import { eventText } from '../text/event-text.ts';
+import { markKey } from '../text/hash.ts';
+import { escapeKeyed, escapeWords, mark, escapeHeads, plainNote } from '../text/marks.ts';
+import { pushSlot, type View } from '../view/view.ts';
 
 /** Whether an own event has anything to render. The others are bookkeeping. */
 export function isSpoken(event: EventDraft | Event): boolean {

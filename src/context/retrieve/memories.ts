@@ -1,11 +1,10 @@
 import type { AgentId, Event, LiveItems } from '../../events/index.ts';
-import { agentLabel, NOBODY, personLabel } from '../people.ts';
-import { dateOf } from '../turn-input.ts';
-import { memoryText } from './memory-text.ts';
-import { endsInQuestion } from './search-doc.ts';
+import { agentLabel, NOBODY, personLabel } from '../text/people.ts';
+import { dateOf } from '../render/turn-input.ts';
+import { memoryText, endsInQuestion } from './documents.ts';
 import { wordsOf } from './words.ts';
-import { MEMORIES } from '../live.ts';
-import type { View } from '../view.ts';
+import { MEMORIES } from '../view/live.ts';
+import type { View } from '../view/view.ts';
 
 export interface MemoryChoice {
   /** Best first. Hits whose event is not in `events` are skipped. */

@@ -1,12 +1,14 @@
-import { cacheRequestOf, countMessages } from '../../context/cache/cache-request.ts';
-import { type CacheBreak, locateBreak } from '../../context/cache/locate-break.ts';
-import { cacheRules, type CacheVendor } from '../../context/cache/rules.ts';
 import {
+  cacheRequestOf,
+  countMessages,
+  cacheRules,
+  type CacheVendor,
   type CacheOutcome,
   type CacheReport,
   type CacheRequest,
   simulateCache,
-} from '../../context/cache/simulate-cache.ts';
+} from '../../context/cache/cache-cost.ts';
+import { type CacheBreak, locateBreak } from '../../context/cache/locate-break.ts';
 import {
   type ActorAddress,
   addUsage,

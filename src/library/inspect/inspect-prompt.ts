@@ -1,8 +1,8 @@
 import { lastingCount, locateBreak } from '../../context/cache/locate-break.ts';
-import { estimateTokens } from '../../context/tokens.ts';
+import { estimateTokens } from '../../context/budget/tokens.ts';
 import { promptChain } from '../../context/build-prompt.ts';
-import type { Steps } from '../../context/steps.ts';
-import { chainSteps } from '../../context/view.ts';
+import type { Steps } from '../../context/text/steps.ts';
+import { chainSteps } from '../../context/view/view.ts';
 import { TroupeError } from '../../base/errors.ts';
 import {
   type ActorAddress,

@@ -6,7 +6,7 @@ import type { AgentDefinition } from '../config/agent-definition.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';
 import { openInstructionFiles } from '../config/instruction-files.ts';
 import { openSkills } from '../config/skills.ts';
-import { countTokens } from '../../context/tokens.ts';
+import { countTokens } from '../../context/budget/tokens.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { type Provider, STATELESS } from '../../providers/provider.ts';
 import { isExtra, parseGrant } from '../../tools/mcp/grants.ts';

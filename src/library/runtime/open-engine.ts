@@ -22,7 +22,7 @@ import { createTaskTrees } from '../../actors/tasks/task-trees.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';
-import { countTokens } from '../../context/tokens.ts';
+import { countTokens } from '../../context/budget/tokens.ts';
 import { fenceKey } from '../../context/index.ts';
 import { type ActorAddress, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';

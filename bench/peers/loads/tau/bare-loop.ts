@@ -1,7 +1,10 @@
-import { cacheRequestOf } from '../../../../src/context/cache/cache-request.ts';
-import { cacheRules } from '../../../../src/context/cache/rules.ts';
-import { type CacheRequest, simulateCache } from '../../../../src/context/cache/simulate-cache.ts';
-import { countTokens } from '../../../../src/context/tokens.ts';
+import {
+  cacheRequestOf,
+  cacheRules,
+  type CacheRequest,
+  simulateCache,
+} from '../../../../src/context/cache/cache-cost.ts';
+import { countTokens } from '../../../../src/context/budget/tokens.ts';
 import { importedMoves, importedTurns } from '../../../../packages/evals/src/imported-rounds.ts';
 import type { ConversationRun } from '../../../../packages/evals/src/index.ts';
 import type { PromptMessage, ToolSpec } from '../../../../src/events/index.ts';

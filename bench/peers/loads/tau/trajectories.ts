@@ -1,6 +1,6 @@
 import { createReadStream, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { countTokens } from '../../../../src/context/tokens.ts';
+import { countTokens } from '../../../../src/context/budget/tokens.ts';
 import type { ConversationRun } from '../../../../packages/evals/src/index.ts';
 import type { RecordedAnswer } from '../../../../packages/evals/src/recording.ts';
 import type { Event } from '../../../../src/events/index.ts';

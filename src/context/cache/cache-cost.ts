@@ -1,0 +1,486 @@
+import type { ImageRef, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
+import { IMAGE_TOKENS } from '../budget/tokens.ts';
+import { hashSteps, hashText } from '../text/hash.ts';
+import { atOnce, type Steps } from '../text/steps.ts';
+
+type Count = (text: string) => number;
+
+/** The parts of a prompt that affect its caching. */
+type CachedPrompt = Pick<
+  PromptRecord,
+  'conversation' | 'agent' | 'provider' | 'model' | 'tools' | 'messages' | 'breakpoints'
+>;
+
+interface CacheFacts {
+  at: number;
+  /** Tokens of the answer. */
+  output: number;
+  count: Count;
+}
+
+/**
+ * A prompt as the blocks that its provider sees: the tools, the system text, then for each message its text, each
+ * call, each result. Blocks are memoized per message, so a long log is counted once and not once per request.
+ */
+export function cacheRequestOf(prompt: CachedPrompt, { at, output, count }: CacheFacts): CacheRequest {
+  const memo = memoOf(count);
+  const blocks: CacheBlock[] = [];
+  /** Index of the last block of each message, or of the message before it if it has none. */
+  const ends: number[] = [];
+  const tools = toolsBlock(prompt.tools, memo, count);
+  if (tools) blocks.push(tools);
+  for (const message of prompt.messages) {
+    const { reasoning, rest } =
+      message.role === 'system' ? systemBlocks(message, memo, count) : partsOf(message, memo, count);
+    if (reasoning && isOwnReasoning(message, prompt)) blocks.push(reasoning);
+    for (const block of rest) blocks.push(block);
+    ends.push(blocks.length - 1);
+  }
+  const marked = prompt.breakpoints.map((index) => ends[index] ?? -1).filter((end) => end >= 0);
+  return {
+    at,
+    key: `${prompt.conversation}/${prompt.agent}`,
+    variant: hashText(JSON.stringify([prompt.provider, prompt.model, tools?.hash ?? null])),
+    blocks,
+    breakpoints: [...new Set(marked)].toSorted((a, b) => a - b),
+    output,
+  };
+}
+
+/** Counts messages beforehand, in steps: counting a long log at once would block other work. */
+export function* countMessages(messages: readonly PromptMessage[], count: Count): Steps<void> {
+  const memo = memoOf(count);
+  for (const message of messages) {
+    if (message.role === 'system' || memo.messages.has(message)) continue;
+    memo.messages.set(message, yield* splitMessage(message, count));
+  }
+}
+
+interface Parts {
+  /** Sent only to the model that signed it. */
+  reasoning: CacheBlock | null;
+  rest: readonly CacheBlock[];
+}
+
+/** Messages and tools keep their identity from prompt to prompt. The system message is new for each. */
+interface Memo {
+  messages: WeakMap<PromptMessage, Parts>;
+  tools: WeakMap<ToolSpec, CacheBlock>;
+  system: { text: string; parts: Parts } | null;
+}
+
+const MEMOS = new WeakMap<Count, Memo>();
+
+function memoOf(count: Count): Memo {
+  const known = MEMOS.get(count);
+  if (known) return known;
+  const memo: Memo = { messages: new WeakMap(), tools: new WeakMap(), system: null };
+  MEMOS.set(count, memo);
+  return memo;
+}
+
+function toolsBlock(tools: readonly ToolSpec[], memo: Memo, count: Count): CacheBlock | null {
+  if (tools.length === 0) return null;
+  const each = tools.map((tool) => {
+    const block = memo.tools.get(tool) ?? atOnce(blockOf('tool', JSON.stringify(tool), count));
+    memo.tools.set(tool, block);
+    return block;
+  });
+  return {
+    hash: hashText(each.map(({ hash }) => hash).join('\n')),
+    tokens: each.reduce((sum, { tokens }) => sum + tokens, 0),
+  };
+}
+
+function systemBlocks(message: PromptMessage, memo: Memo, count: Count): Parts {
+  if (memo.system?.text !== message.content) {
+    memo.system = { text: message.content, parts: atOnce(splitMessage(message, count)) };
+  }
+  return memo.system.parts;
+}
+
+function partsOf(message: PromptMessage, memo: Memo, count: Count): Parts {
+  const known = memo.messages.get(message);
+  if (known) return known;
+  const parts = atOnce(splitMessage(message, count));
+  memo.messages.set(message, parts);
+  return parts;
+}
+
+function* splitMessage(message: PromptMessage, count: Count): Steps<Parts> {
+  const { role, content } = message;
+  if (role === 'tool') {
+    const { call, failed } = message;
+    return { reasoning: null, rest: [yield* blockOf(`tool ${call} ${failed}`, content, count)] };
+  }
+  const text = content.trim() === '' ? [] : [yield* blockOf(role, content, count)];
+  if (role === 'user') return { reasoning: null, rest: [...imageBlocks(message.images), ...text] };
+  if (role !== 'assistant') return { reasoning: null, rest: text };
+  const { reasoning, calls = [] } = message;
+  const signed = reasoning?.signature === undefined ? null : `${reasoning.text}\n${reasoning.signature}`;
+  const rest = [...text];
+  for (const { id, name, args } of calls) rest.push(yield* blockOf(`call ${id}`, `${name} ${args}`, count));
+  return { reasoning: signed === null ? null : yield* blockOf('reasoning', signed, count), rest };
+}
+
+/** Adapters send images before the text. */
+function imageBlocks(images: readonly ImageRef[] = []): CacheBlock[] {
+  return images.map(({ hash }) => ({ hash: hashText(`image\n${hash}`), tokens: IMAGE_TOKENS }));
+}
+
+function* blockOf(role: string, text: string, count: Count): Steps<CacheBlock> {
+  const hash = yield* hashSteps([`${role}\n`, text]);
+  const tokens = count(text);
+  // Counting takes several times as long as hashing.
+  yield 4 * text.length;
+  return { hash, tokens };
+}
+
+function isOwnReasoning(message: PromptMessage, { provider, model }: CachedPrompt): boolean {
+  if (message.role !== 'assistant') return false;
+  return message.reasoning?.provider === provider && message.reasoning.model === model;
+}
+
+/** A request as a cache sees it. */
+export interface CacheRequest {
+  /** Milliseconds, ascending over the requests. */
+  readonly at: number;
+  /** Routing key, for vendors that route by key. */
+  readonly key: string;
+  /** Hash of everything else that must match: model, effort, thinking mode, tool set. */
+  readonly variant: string;
+  readonly blocks: readonly CacheBlock[];
+  /** Indexes of the blocks behind which a breakpoint stands, ascending. For explicit caching. */
+  readonly breakpoints: readonly number[];
+  /** Tokens of the answer. */
+  readonly output: number;
+}
+
+export interface CacheBlock {
+  readonly hash: string;
+  readonly tokens: number;
+}
+
+export interface CacheOutcome {
+  /** `read` + `written` + `fresh`. */
+  readonly input: number;
+  /** Tokens read from the cache. */
+  readonly read: number;
+  /** Tokens paid at the write price; 0 for vendors that write for free. */
+  readonly written: number;
+  /** Tokens that were neither read nor written. */
+  readonly fresh: number;
+  /** In fresh input tokens, output included. */
+  readonly cost: number;
+  /** The first block that differs from the longest live prefix; null if no live prefix continues differently. */
+  readonly brokeAt: number | null;
+}
+
+export interface CacheReport {
+  readonly requests: readonly CacheOutcome[];
+  readonly total: Omit<CacheOutcome, 'brokeAt'> & { readonly output: number; readonly hitRate: number };
+}
+
+/** Simulates a vendor's cache over a sequence of requests. Each is answered before the next is sent. */
+export function simulateCache(requests: readonly CacheRequest[], rules: CacheRules): CacheReport {
+  const roots = new Map<string, PrefixNode>();
+  const outcomes = requests.map((request) => {
+    const key = rules.routedByKey ? request.key : '';
+    const root = roots.get(key) ?? prefixNode();
+    roots.set(key, root);
+    return send(root, request, rules);
+  });
+  const sum = (part: (outcome: CacheOutcome) => number) =>
+    outcomes.reduce((total, one) => total + part(one), 0);
+  const input = sum((one) => one.input);
+  const read = sum((one) => one.read);
+  return {
+    requests: outcomes,
+    total: {
+      input,
+      read,
+      written: sum((one) => one.written),
+      fresh: sum((one) => one.fresh),
+      output: requests.reduce((total, { output }) => total + output, 0),
+      cost: sum((one) => one.cost),
+      hitRate: input === 0 ? 0 : read / input,
+    },
+  };
+}
+
+/** A request in the tree of all earlier ones. */
+interface Path {
+  readonly nodes: readonly PrefixNode[];
+  /** `sums[n]` is the token count of the first n blocks. */
+  readonly sums: readonly number[];
+  /** Number of leading blocks that were sent before and are still alive. */
+  readonly shared: number;
+  readonly brokeAt: number | null;
+}
+
+function send(root: PrefixNode, request: CacheRequest, rules: CacheRules): CacheOutcome {
+  const alive = request.at - rules.ttlMs;
+  const path = walk(root, request, alive);
+  const input = path.sums.at(-1) ?? 0;
+  const { read, written } = readAndWrite(path, request, rules, alive);
+  const fresh = input - read - written;
+  const { price } = rules;
+  const cost = read * price.read + written * price.write + fresh + request.output * price.output;
+  return { input, read, written, fresh, cost, brokeAt: path.brokeAt };
+}
+
+function walk(root: PrefixNode, { at, variant, blocks, breakpoints }: CacheRequest, alive: number): Path {
+  const top = root.children.get(variant) ?? prefixNode();
+  root.children.set(variant, top);
+  const stops = [...breakpoints.map((index) => index + 1), blocks.length];
+  const nodes = descend(top, blocks, stops);
+  const way = [root, top, ...nodes];
+  const dead = way.findIndex(({ sentAt }, index) => index > 0 && sentAt <= alive);
+  const last = way[dead === -1 ? way.length - 1 : dead - 1] ?? root;
+  const brokeAt = dead !== -1 && wentOn(last, alive) ? last.to : null;
+  for (const node of way) node.sentAt = at;
+  const sums = [0];
+  let sum = 0;
+  for (const { tokens } of blocks) sums.push((sum += tokens));
+  return { nodes, sums, shared: last.to, brokeAt };
+}
+
+interface Hit {
+  read: number;
+  written: number;
+}
+
+function readAndWrite(path: Path, request: CacheRequest, rules: CacheRules, alive: number): Hit {
+  switch (rules.match.kind) {
+    case 'breakpoints':
+      return atBreakpoints(path, request, { ...rules, ...rules.match }, alive);
+    case 'longest-prefix':
+      return { read: readable(path.sums[path.shared] ?? 0, rules), written: 0 };
+    case 'whole-requests':
+      return { read: readable(longestUnit(path, request, alive), rules), written: 0 };
+  }
+}
+
+function readable(tokens: number, { minimumTokens, stepTokens }: CacheRules): number {
+  return tokens < minimumTokens ? 0 : tokens - (tokens % stepTokens);
+}
+
+function atBreakpoints(
+  { nodes, sums }: Path,
+  { at, breakpoints }: CacheRequest,
+  { minimumTokens, most, lookbackBlocks }: { minimumTokens: number; most: number; lookbackBlocks: number },
+  alive: number,
+): Hit {
+  const size = (count: number) => sums[count] ?? 0;
+  const ends = breakpoints.map((index) => index + 1).slice(0, most);
+  const written = ends.filter((end) => size(end) >= minimumTokens);
+  const found = written.map((end) =>
+    nodes.findLast(({ to, cachedAt }) => to <= end && to >= end - lookbackBlocks && cachedAt > alive),
+  );
+  const best = found.findLast((node) => node !== undefined);
+  if (best) best.cachedAt = at;
+  for (const node of nodes) if (written.includes(node.to)) node.cachedAt = at;
+  const read = size(best?.to ?? 0);
+  return { read, written: Math.max(0, size(written.at(-1) ?? 0) - read) };
+}
+
+/** Tokens of the longest whole request, with or without its answer, that this one begins with. */
+function longestUnit({ nodes, sums }: Path, { at, output }: CacheRequest, alive: number): number {
+  const unit = nodes.findLast(({ cachedAt }) => cachedAt > alive);
+  const input = sums[unit?.to ?? 0] ?? 0;
+  // The blocks behind a request are its answer if they match its exact size. Otherwise only its input counts.
+  const whole = input + (unit?.answerTokens ?? 0);
+  if (unit) unit.cachedAt = at;
+  const end = nodes.at(-1);
+  if (end) {
+    end.cachedAt = at;
+    end.answerTokens = output;
+  }
+  return sums.includes(whole) ? whole : input;
+}
+
+/**
+ * All prefixes sent so far, as a compressed tree of blocks. Requests that begin alike share a path; nodes stand only
+ * where they part, end or have a breakpoint. So a request costs one comparison per shared block and nothing for the
+ * rest.
+ */
+interface PrefixNode {
+  /** From the parent to here: `blocks[from]` to `blocks[to - 1]`, counted from the start of the request. */
+  readonly blocks: readonly { readonly hash: string }[];
+  from: number;
+  readonly to: number;
+  /** By the hash of their first block. */
+  readonly children: Map<string, PrefixNode>;
+  /** Time of the last request through here; -Infinity if none. */
+  sentAt: number;
+  /** Last use of the prefix up to here as one cached unit; -Infinity if none. */
+  cachedAt: number;
+  /** Size of the answer to the last request that ended here. */
+  answerTokens: number;
+}
+
+type Blocks = PrefixNode['blocks'];
+
+function prefixNode(blocks: Blocks = [], from = 0, to = 0): PrefixNode {
+  return { blocks, from, to, children: new Map(), sentAt: -Infinity, cachedAt: -Infinity, answerTokens: 0 };
+}
+
+/** The nodes on a request's path, with one at each of `stops`, which ascend to its end. Creates missing nodes. */
+function descend(root: PrefixNode, blocks: Blocks, stops: readonly number[]): PrefixNode[] {
+  const path: PrefixNode[] = [];
+  let node = root;
+  for (const stop of stops) {
+    while (node.to < stop) {
+      node = step(node, blocks, stop);
+      path.push(node);
+    }
+  }
+  return path;
+}
+
+function step(parent: PrefixNode, blocks: Blocks, stop: number): PrefixNode {
+  const first = blocks[parent.to]?.hash ?? '';
+  const child = parent.children.get(first);
+  if (!child) {
+    const added = prefixNode(blocks, parent.to, stop);
+    parent.children.set(first, added);
+    return added;
+  }
+  const end = Math.min(child.to, stop);
+  let same = child.from + 1;
+  while (same < end && child.blocks[same]?.hash === blocks[same]?.hash) same += 1;
+  return same === child.to ? child : splitNode(parent, child, same);
+}
+
+function splitNode(parent: PrefixNode, child: PrefixNode, at: number): PrefixNode {
+  const upper = prefixNode(child.blocks, child.from, at);
+  upper.sentAt = child.sentAt;
+  parent.children.set(child.blocks[child.from]?.hash ?? '', upper);
+  upper.children.set(child.blocks[at]?.hash ?? '', child);
+  child.from = at;
+  return upper;
+}
+
+/** True if any request continued from here after `since`. */
+function wentOn({ children }: PrefixNode, since: number): boolean {
+  return [...children.values()].some(({ sentAt }) => sentAt > since);
+}
+
+/**
+ * How each vendor caches prompts, and at what prices, relative to one fresh input token. As published by the vendors
+ * in autumn 2026; assumptions are marked. For all vendors a changed byte breaks everything behind it, and another
+ * model, effort, thinking mode or tool set is another cache.
+ */
+export type CacheVendor = 'anthropic' | 'openai' | 'gemini' | 'deepseek';
+
+export interface CacheRules {
+  readonly vendor: CacheVendor;
+  readonly match: CacheMatch;
+  /** Shorter prefixes are neither written nor read. */
+  readonly minimumTokens: number;
+  /** Reads are rounded down to a multiple of this. */
+  readonly stepTokens: number;
+  /** Lifetime since the last use. A read counts as a use. */
+  readonly ttlMs: number;
+  /** Requests with different cache keys share nothing. */
+  readonly routedByKey: boolean;
+  /** `write` is the price of tokens written to the cache, `output` of generated tokens. */
+  readonly price: { readonly read: number; readonly write: number; readonly output: number };
+}
+
+/**
+ * breakpoints      only prefixes that ended at a breakpoint are cached; a read walks back from each breakpoint
+ * longest-prefix   whatever a request has in common with an earlier one
+ * whole-requests   only a prefix that was a whole earlier request: its input, or its input and output
+ */
+type CacheMatch =
+  | { readonly kind: 'breakpoints'; readonly most: number; readonly lookbackBlocks: number }
+  | { readonly kind: 'longest-prefix' }
+  | { readonly kind: 'whole-requests' };
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** The first matching pattern decides. */
+type ByModel = readonly (readonly [RegExp, number])[];
+
+const ANTHROPIC_MINIMUM: ByModel = [
+  [/(opus|fable|mythos)-5/, 512],
+  [/opus-4-[567]|haiku-4/, 4_096],
+  [/haiku/, 2_048],
+];
+const OPENAI_READ: ByModel = [
+  [/gpt-5/, 0.1],
+  [/gpt-4\.1|o3|o4/, 0.25],
+];
+const OPENAI_OUTPUT: ByModel = [
+  [/gpt-5\.[4-9]/, 6],
+  [/gpt-5/, 8],
+];
+const GEMINI_MINIMUM: ByModel = [
+  [/gemini-2\.5/, 2_048],
+  [/gemini-3-flash/, 1_024],
+];
+const GEMINI_OUTPUT: ByModel = [[/gemini-3/, 6]];
+
+interface CacheOptions {
+  /** Anthropic only: entries live an hour and cost 2x to write. */
+  hour?: boolean;
+}
+
+export function cacheRules(
+  vendor: CacheVendor,
+  model: string,
+  { hour = false }: CacheOptions = {},
+): CacheRules {
+  switch (vendor) {
+    case 'anthropic':
+      return {
+        vendor,
+        match: { kind: 'breakpoints', most: 4, lookbackBlocks: 20 },
+        minimumTokens: lookUp(ANTHROPIC_MINIMUM, model, 1_024),
+        stepTokens: 1,
+        ttlMs: hour ? HOUR_MS : 5 * MINUTE_MS,
+        routedByKey: false,
+        price: { read: 0.1, write: hour ? 2 : 1.25, output: 5 },
+      };
+    case 'openai':
+      return {
+        vendor,
+        match: { kind: 'longest-prefix' },
+        minimumTokens: 1_024,
+        stepTokens: 128,
+        ttlMs: 10 * MINUTE_MS,
+        routedByKey: true,
+        price: { read: lookUp(OPENAI_READ, model, 0.5), write: 1, output: lookUp(OPENAI_OUTPUT, model, 4) },
+      };
+    case 'gemini':
+      return {
+        vendor,
+        match: { kind: 'longest-prefix' },
+        minimumTokens: lookUp(GEMINI_MINIMUM, model, 4_096),
+        stepTokens: 1,
+        // Not published ("a short amount of time"): assumed to equal OpenAI's.
+        ttlMs: 10 * MINUTE_MS,
+        routedByKey: false,
+        price: { read: 0.1, write: 1, output: lookUp(GEMINI_OUTPUT, model, 8) },
+      };
+    case 'deepseek':
+      return {
+        vendor,
+        // DeepSeek also caches prefixes shared by several requests, and pieces of very long ones, but does not publish
+        // where they end. Both are left out, so that no layout scores by luck.
+        match: { kind: 'whole-requests' },
+        minimumTokens: 64,
+        stepTokens: 64,
+        // Published as "a few hours to a few days".
+        ttlMs: 6 * HOUR_MS,
+        routedByKey: false,
+        price: { read: 0.03, write: 1, output: 2 },
+      };
+  }
+}
+
+function lookUp(table: ByModel, model: string, otherwise: number): number {
+  return table.find(([pattern]) => pattern.test(model))?.[1] ?? otherwise;
+}

@@ -1,0 +1,371 @@
+import type { Event, EventOf, LiveItems } from '../../events/index.ts';
+import {
+  escapeAttached,
+  MAYBE_HEADER,
+  escapeWords,
+  markEnds,
+  MAYBE_WORDS,
+  escapeHeads,
+  plainHead,
+  RUNTIME,
+  indented,
+} from '../text/marks.ts';
+import { imagesOf, visibleText, visibleTokens, eventText } from '../text/event-text.ts';
+import { type Framed, type Line, type View, frame, type Part } from '../view/view.ts';
+import { agentLabel, hasSeveralPeople, isPerson, personLabel, systemLabel } from '../text/people.ts';
+import { markKey } from '../text/hash.ts';
+
+/** The lines of user messages, by the rules of one framing. */
+export interface LineRules {
+  /** An event as a separate message. */
+  verbatim: (event: Event, reader: Reader) => Line;
+  /** An input of the turn before the last one. */
+  earlier: (event: Event, reader: Reader) => Line;
+  /** An event in the block of missed lines. */
+  missed: (event: Event, reader: Reader) => Line;
+  /** A handoff to the reader. */
+  handoff: (event: Event, reader: Reader) => Line;
+}
+
+function lineOf(event: Event, framed: Framed): Line {
+  const { content, from, to } = framed;
+  const line = { content, from, to, event: event.id, seq: event.seq, tokens: visibleTokens(event) };
+  if (event.kind !== 'message' || !event.body.attachments) return line;
+  const images = imagesOf(event);
+  return images.length > 0 ? { ...line, images } : line;
+}
+
+function shownText(event: Event): string {
+  if (event.kind === 'tool.result') return event.body.content;
+  if (event.kind !== 'message') return visibleText(event) ?? '';
+  const { content, attachments } = event.body;
+  const isPlain = attachments === undefined && !MAYBE_HEADER.test(content);
+  return visibleText(isPlain ? event : withoutForgedLines(event)) ?? '';
+}
+
+/** Escapes lines that look like attachments, so that only real attachments have such lines. */
+function withoutForgedLines(event: EventOf<'message'>): Event {
+  const { content, attachments } = event.body;
+  const own = escapeAttached(content);
+  const isText = attachments?.some(({ type }) => type === 'text') ?? false;
+  if (own === content && !isText) return event;
+  const rest = attachments && {
+    attachments: attachments.map((each) =>
+      each.type === 'text' ? { ...each, text: escapeAttached(each.text) } : each,
+    ),
+  };
+  return { ...event, body: { ...event.body, content: own, ...rest } };
+}
+
+/** What a change of phase says of itself. */
+function phaseWords({ body: { phase, from } }: EventOf<'phase.changed'>): string {
+  const ended = from === undefined ? '' : ` and ended ${phaseName(from)}`;
+  return `began the phase ${phaseName(phase)}${ended}`;
+}
+
+/** A name for a line that Troupe writes: it can neither end the line nor pass for a header or a fence. */
+function phaseName(name: string): string {
+  return name.replace(/\s+/g, ' ').replace(/[\p{C}\p{Zl}\p{Zp}[\]<>]/gu, '');
+}
+
+function lateWords({ body }: EventOf<'tool.result'>): string {
+  return `late result of ${body.name.replace(/[^A-Za-z0-9_.:-]/g, '_').slice(0, 64)}`;
+}
+
+/** The largest time a Date can hold. Imported events may name a later one. */
+const LAST_TIME = 8.64e15;
+
+const MINUTE_MS = 60_000;
+/** The minute that was written last: the next line mostly is of the same. */
+let written = { number: Number.NaN, text: '' };
+
+/** UTC to the minute, as 2026-11-21T22:05Z. */
+export function minute(at: number): string {
+  const number = Math.floor(at / MINUTE_MS);
+  if (number !== written.number) {
+    const text = dateOf(at)
+      .toISOString()
+      .replace(/:\d\d\.\d+Z$/, 'Z');
+    written = { number, text };
+  }
+  return written.text;
+}
+
+export function dateOf(at: number): Date {
+  return new Date(Math.min(at, LAST_TIME));
+}
+
+/** The reader of a prompt, and what was known of the other speakers when the prompt was made. */
+export interface Reader {
+  view: Pick<View, 'agent' | 'secret' | 'people' | 'peers' | 'framing'>;
+  upTo: number;
+  /** Whether several people speak. From then on new lines carry their names. */
+  named: boolean;
+  /** What each person is called, by id and name: the same for all events up to `upTo`. */
+  labels: Map<string, string>;
+}
+
+export function readerAt(view: Reader['view'], upTo: number): Reader {
+  return { view, upTo, named: hasSeveralPeople(view.people, upTo), labels: new Map() };
+}
+
+function target(event: Event): string {
+  if (event.to.length === 0) return '';
+  return `>${event.to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
+}
+
+/** The label of the only recipient in a label; null for none or several. */
+export function recipientIn(label: string): string | null {
+  const at = label.indexOf('>');
+  return at === -1 || label.includes(',', at) ? null : label.slice(at + 1);
+}
+
+function speaker(event: Event, { view, upTo, labels }: Reader): string {
+  const { author } = event;
+  if (author.kind === 'agent') return `@${agentLabel(author.id)}`;
+  if (author.kind === 'system') return systemLabel(event);
+  const key = `${author.id}\n${author.name}`;
+  const known = labels.get(key);
+  if (known !== undefined) return known;
+  const label = personLabel(view.people, author, upTo);
+  labels.set(key, label);
+  return label;
+}
+
+/**
+ * Who speaks, and to whom if that is not the reader. Null where the text stands without a name: the only human,
+ * speaking to this agent or to all.
+ */
+function labelOf(event: Event, reader: Reader): string | null {
+  const toOthers = event.to.length > 0 && !event.to.includes(reader.view.agent);
+  if (event.author.kind === 'user' && !toOthers && !reader.named) return null;
+  return `${speaker(event, reader)}${toOthers ? target(event) : ''}`;
+}
+
+/** A label for lists: always present, with all recipients. */
+function listLabel(event: Event, reader: Reader): string {
+  return `${speaker(event, reader)}${target(event)}`;
+}
+
+/**
+ * Matches names of people who have not spoken yet, too: once they have, this text is read beside their own lines.
+ * Attachment lines are not names; see `messageText`.
+ */
+const MAY_BE_NAME = /^(?!(?:image|file|text): )(?=\P{L}*\p{L}.*\p{L})[^"{}=;|]+$/u;
+
+/** Whether a text in brackets would read as a name where names of people are shown. */
+function nameTest({ view, upTo }: Reader): (name: string) => boolean {
+  return (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo);
+}
+
+/** Lines with marks: one around what stands alone, and one around a whole block. */
+export const MARKED_LINES: LineRules = {
+  verbatim: markedVerbatim,
+  earlier: markedEarlier,
+  missed: markedMissed,
+  handoff: (event, reader) => {
+    const head = `${listLabel(event, reader)} handed this conversation over to you`;
+    return lineOf(event, marked(head, event, eventText(event), reader));
+  },
+};
+
+function markedVerbatim(event: Event, reader: Reader): Line {
+  const head = event.kind === 'message' ? null : headOf(event, reader);
+  if (head !== null) return lineOf(event, marked(head, event, eventText(event), reader));
+  return said(event, reader, labelOf(event, reader));
+}
+
+/** Named with its recipients, so that the reader sees itself among them. The only person stays without a name. */
+function markedEarlier(event: Event, reader: Reader): Line {
+  const alone = markedVerbatim(event, reader);
+  if (alone.by === undefined) return addressedEarlier(alone);
+  return said(event, reader, listLabel(event, reader));
+}
+
+export const EARLIER = '(addressed to you earlier)\n';
+
+/** For a line that names nobody. */
+function addressedEarlier(line: Line): Line {
+  const { content, from, to } = line;
+  return { ...line, content: EARLIER + content, from: from + EARLIER.length, to: to + EARLIER.length };
+}
+
+/** What an event is, where that has to be told. Null for events that are words of somebody. */
+function headOf(event: Event, reader: Reader): string | null {
+  if (event.kind === 'phase.changed')
+    return `${listLabel(event, reader)} ${phaseWords(event)}; what came before it`;
+  if (event.kind === 'command') return 'reminder';
+  return event.kind === 'tool.result' ? lateWords(event) : null;
+}
+
+function said(event: Event, reader: Reader, label: string | null): Line {
+  const text = shownText(event);
+  const isPlain = !MAYBE_WORDS.test(text);
+  if (label === null) {
+    const words = isPlain ? text.toWellFormed() : escapeWords(text, nameTest(reader));
+    return lineOf(event, { content: words, from: 0, to: words.length });
+  }
+  const framed =
+    event.author.kind === 'user'
+      ? frame(`[${label}] `, isPlain ? text.toWellFormed() : escapeWords(text, nameTest(reader)))
+      : marked(label, event, text, reader);
+  return { ...lineOf(event, framed), by: label, at: minute(event.at) };
+}
+
+/** The mark is around the block, and `blockLines` writes the beginning of each line. */
+function markedMissed(event: Event, reader: Reader): Line {
+  const head = headOf(event, reader);
+  const by = head ?? listLabel(event, reader);
+  const text =
+    head === null ? escapeWords(shownText(event), nameTest(reader)) : escapeWords(eventText(event));
+  return { ...lineOf(event, frame(`[${by}] `, text)), by, at: minute(event.at) };
+}
+
+function marked(head: string, { seq }: Event, text: string, { view }: Reader): Framed {
+  const [open, close] = markEnds(head, markKey(view.secret, `${seq}`));
+  return frame(open, escapeWords(text), close);
+}
+
+/** Lines of the plain framing: a head above the words, and nothing behind them. */
+export const PLAIN_LINES: LineRules = {
+  verbatim: plainVerbatim,
+  earlier: plainEarlier,
+  missed: (event, reader) => {
+    const head = headOf(event, reader);
+    if (head !== null) return ofRuntime(head, event);
+    return plainlySaid(event, reader, listLabel(event, reader));
+  },
+  handoff: (event, reader) =>
+    ofRuntime(`${listLabel(event, reader)} handed this conversation over to you`, event),
+};
+
+function plainVerbatim(event: Event, reader: Reader): Line {
+  const head = headOf(event, reader);
+  return head === null ? plainlySaid(event, reader, labelOf(event, reader)) : ofRuntime(head, event);
+}
+
+function plainEarlier(event: Event, reader: Reader): Line {
+  const alone = plainVerbatim(event, reader);
+  return alone.by === undefined
+    ? addressedEarlier(alone)
+    : plainlySaid(event, reader, listLabel(event, reader));
+}
+
+function plainlySaid(event: Event, reader: Reader, label: string | null): Line {
+  const text = escapeHeads(escapeWords(shownText(event), nameTest(reader)));
+  if (label === null) return lineOf(event, frame('', text));
+  // Labels have their only `>` in front of the recipients.
+  const by = label.replace('>', ' to ');
+  return { ...lineOf(event, frame(`${plainHead(by)}\n`, text)), by, at: minute(event.at) };
+}
+
+function ofRuntime(head: string, event: Event): Line {
+  const by = head === 'reminder' ? RUNTIME : `${RUNTIME}, ${head.replace('>', ' to ')}`;
+  const text = escapeHeads(escapeWords(eventText(event)));
+  return { ...lineOf(event, frame(`${plainHead(by)}\n`, text)), by, at: minute(event.at) };
+}
+
+/** A time stands behind the name of a speaker, and only where it says more than the one told last. */
+
+const MINUTE = /^(\d{4}-)(\d\d-\d\d)T(\d\d:\d\d)Z$/;
+/** A live item may add the time of a person. */
+const WITH_LOCAL = /^(\S+)( \(.*\))$/;
+
+/** Minutes after the time told last, within which the lines of a block tell none. */
+const CLOSE_MINUTES = 10;
+
+/** `10:12` on the day told last, `11-21 10:12` in that year, else `2026-11-21 10:12`; '' for the minute told last. */
+function timeShown(at: string, told: string | null): string {
+  const [, utc, local] = WITH_LOCAL.exec(at) ?? [];
+  if (utc !== undefined && local !== undefined) return `${timeShown(utc, told) || clockOf(utc)}${local}`;
+  const [, year, day, clock] = MINUTE.exec(at) ?? [];
+  if (at === told) return '';
+  if (year === undefined || told?.startsWith(`${year}${day}`)) return clock ?? at;
+  return told?.startsWith(year) ? `${day} ${clock}` : `${year}${day} ${clock}`;
+}
+
+function clockOf(at: string): string {
+  return MINUTE.exec(at)?.[3] ?? at;
+}
+
+/** Whether the two are on one day, and the later one hardly later. */
+function isClose(at: string, told: string | null): boolean {
+  if (told === null || at.slice(0, 10) !== told.slice(0, 10)) return false;
+  const minutes = (Date.parse(at) - Date.parse(told)) / 60_000;
+  return minutes >= 0 && minutes < CLOSE_MINUTES;
+}
+
+/**
+ * The missed lines of a block. Only the first of a speaker's lines in a row has the name; the only one whom the line
+ * before addressed has none.
+ */
+export function* blockLines(part: Part): Generator<string> {
+  if (part.framing) return yield* plainBlock(part);
+  let before: string | null = null;
+  for (const { line, time } of timedLines(part)) {
+    const { content, from, to, by = '' } = line;
+    const isAnswer: boolean = before !== null && by === recipientIn(before);
+    const name = by === before ? '' : isAnswer ? '->' : by;
+    before = by;
+    const head = name === '->' && time === '' ? name : `[${[name, time].filter(Boolean).join(' ')}]`;
+    yield `${head} ${indented(content.slice(from, to))}`;
+  }
+}
+
+/** Only heads begin at the margin. */
+function* plainBlock(part: Part): Generator<string> {
+  for (const { line, time } of timedLines(part)) {
+    const { content, from, to, by = '' } = line;
+    yield `${plainHead(by, time)}\n ${indented(content.slice(from, to))}`;
+  }
+}
+
+/** The missed lines with the time that each tells, and the last one told behind it. */
+function* timedLines({ missed, told }: Part): Generator<{ line: Line; time: string; told: string | null }> {
+  let last = told;
+  for (const line of missed) {
+    const { at = '' } = line;
+    const time = at === '' || isClose(at, last) ? '' : timeShown(at, last);
+    if (time !== '') last = at;
+    yield { line, time, told: last };
+  }
+}
+
+/** Characters that a block adds to its texts by indenting them. A space before a word takes no token of its own. */
+export function indentsIn({ missed }: Part): number {
+  return missed.reduce(
+    (sum, { content, from, to }) => sum + indented(content.slice(from, to)).length - to + from,
+    0,
+  );
+}
+
+/** The last minute told when a part has been read; null if none was. */
+export function toldBy(part: Part): string | null {
+  const { time } = part.live?.items ?? {};
+  return time?.split(' ')[0] ?? toldInBlock(part);
+}
+
+function toldInBlock(part: Part): string | null {
+  let last = part.told;
+  for (const { told } of timedLines(part)) last = told;
+  return last;
+}
+
+/** The time of a part's live block as shown, null if it tells none, and the other items. */
+export function timeOf(part: Part): { time: string | null; items: LiveItems } {
+  const { time, ...items } = part.live?.items ?? {};
+  return { time: time === undefined ? null : timeShown(time, toldInBlock(part)), items };
+}
+
+/** Whether the time of the part stands in the line of its speaker. */
+export function isTimed({ plain, live }: Part): boolean {
+  return plain?.by !== undefined && MINUTE.test(live?.items['time'] ?? '');
+}
+
+/** A line with the time behind its speaker. */
+export function timedContent({ framing }: Part, { content, by = '' }: Line, time: string): string {
+  if (time === '') return content;
+  if (framing) return plainHead(by, time) + content.slice(plainHead(by).length);
+  const end = 1 + by.length;
+  return `${content.slice(0, end)} ${time}${content.slice(end)}`;
+}

@@ -1,0 +1,306 @@
+import { type Event, type AgentId, isTaskEnd } from '../../events/index.ts';
+import { datesIn, dayOf, type Span } from './dates.ts';
+import { wordHash, wordsOf } from './words.ts';
+import { visibleText } from '../text/event-text.ts';
+
+/** What an index holds of an event. */
+interface SearchDoc {
+  seq: number;
+  /** Seconds since 1970. */
+  at: number;
+  speaker: string;
+  says: Says;
+  /** The only agents that may find it; null: everybody may. */
+  readers: readonly string[] | null;
+  /** How often it has each word, by hash. */
+  words: ReadonlyMap<number, number>;
+  /** Number of its words. */
+  length: number;
+  /** The dates in it. */
+  dates: readonly Span[];
+}
+
+export const SAYS = ['other', 'message', 'question'] as const;
+type Says = (typeof SAYS)[number];
+
+/** Only the beginning of a long text is indexed, and searched for dates. */
+const MAX_INDEXED_CHARS = 16_384;
+const MAX_DATED_CHARS = 2_048;
+const MAX_DATES = 16;
+
+/** Null if the event says nothing. */
+export function searchDoc(event: Event): SearchDoc | null {
+  const text = saidText(event);
+  if (text === null || text.trim() === '') return null;
+  const { seq, at, author } = event;
+  const words = new Map<number, number>();
+  let length = 0;
+  for (const word of wordsOf(text.slice(0, MAX_INDEXED_CHARS))) {
+    const hash = wordHash(word);
+    words.set(hash, (words.get(hash) ?? 0) + 1);
+    length += 1;
+  }
+  const dates = datesIn(text.slice(0, MAX_DATED_CHARS), dayOf(at)).slice(0, MAX_DATES);
+  const readers = readersOf(event);
+  return {
+    seq,
+    at: Math.max(0, Math.floor(at / 1_000)),
+    speaker: author.name,
+    says: saysOf(event, text),
+    readers,
+    words,
+    length,
+    dates,
+  };
+}
+
+function saysOf({ kind }: Event, text: string): Says {
+  if (kind !== 'message') return 'other';
+  return endsInQuestion(text) ? 'question' : 'message';
+}
+
+export function endsInQuestion(text: string): boolean {
+  return QUESTION_MARKS.has(text.trimEnd().at(-1) ?? '');
+}
+
+/** Of any script, including the full-width and the Arabic one. */
+const QUESTION_MARKS = new Set(['?', '\uFF1F', '\u061F', '\u037E']);
+
+/** Everything about the events of a log but their words, a column per property: 16 bytes each, and 8 per date. */
+interface DocBlock {
+  seqs: Uint32Array;
+  /** Seconds since 1970. */
+  ats: Uint32Array;
+  /** Numbers of words, at most 65,535. */
+  lengths: Uint16Array;
+  /** Indexes in `SAYS`. */
+  says: Uint8Array;
+  /** Indexes in `names`. */
+  speakers: Uint16Array;
+  /** Indexes in `readerSets`. */
+  readers: Uint16Array;
+  /** Where the dates of an event end in `dateFroms` and `dateTos`; they begin where those of the one before end. */
+  dateEnds: Uint32Array;
+  dateFroms: Int32Array;
+  dateTos: Int32Array;
+  names: readonly string[];
+  /** Agents, each between spaces; the first, '', stands for everybody, and the second for nobody. */
+  readerSets: readonly string[];
+}
+
+const EVERYBODY = '';
+const NOBODY = ' ';
+const MOST = 0xffff;
+
+/** Grows at its end. The number of an event is its place. */
+export class DocColumns implements DocBlock {
+  count = 0;
+  dateCount = 0;
+  seqs = new Uint32Array(64);
+  ats = new Uint32Array(64);
+  lengths = new Uint16Array(64);
+  says = new Uint8Array(64);
+  speakers = new Uint16Array(64);
+  readers = new Uint16Array(64);
+  dateEnds = new Uint32Array(64);
+  dateFroms = new Int32Array(64);
+  dateTos = new Int32Array(64);
+  readonly names: string[] = [];
+  readonly readerSets = [EVERYBODY, NOBODY];
+  readonly #nameIds = new Map<string, number>();
+  readonly #readerIds = new Map([
+    [EVERYBODY, 0],
+    [NOBODY, 1],
+  ]);
+
+  push({ seq, at, speaker, says, readers, length, dates }: SearchDoc): void {
+    const number = this.count;
+    this.#reserve(1, dates.length);
+    this.seqs[number] = seq;
+    this.ats[number] = at;
+    this.lengths[number] = Math.min(length, MOST);
+    this.says[number] = SAYS.indexOf(says);
+    this.speakers[number] = this.#nameId(speaker);
+    this.readers[number] = this.#readersId(keyOf(readers));
+    for (const { from, to } of dates) {
+      this.dateFroms[this.dateCount] = from;
+      this.dateTos[this.dateCount] = to;
+      this.dateCount += 1;
+    }
+    this.dateEnds[number] = this.dateCount;
+    this.count += 1;
+  }
+
+  append(block: DocBlock): void {
+    const { length } = block.seqs;
+    const start = this.count;
+    this.#reserve(length, block.dateFroms.length);
+    this.seqs.set(block.seqs, start);
+    this.ats.set(block.ats, start);
+    this.lengths.set(block.lengths, start);
+    this.says.set(block.says, start);
+    const names = block.names.map((name) => this.#nameId(name));
+    const readerSets = block.readerSets.map((readers) => this.#readersId(readers));
+    for (let index = 0; index < length; index += 1) {
+      this.speakers[start + index] = names[block.speakers[index] ?? 0] ?? 0;
+      this.readers[start + index] = readerSets[block.readers[index] ?? 0] ?? 0;
+      this.dateEnds[start + index] = this.dateCount + (block.dateEnds[index] ?? 0);
+    }
+    this.dateFroms.set(block.dateFroms, this.dateCount);
+    this.dateTos.set(block.dateTos, this.dateCount);
+    this.dateCount += block.dateFroms.length;
+    this.count += length;
+  }
+
+  /** A copy of the events from `start` to before `end`. */
+  slice(start: number, end: number): DocBlock {
+    const firstDate = start === 0 ? 0 : (this.dateEnds[start - 1] ?? 0);
+    const lastDate = end === 0 ? 0 : (this.dateEnds[end - 1] ?? 0);
+    return {
+      seqs: this.seqs.slice(start, end),
+      ats: this.ats.slice(start, end),
+      lengths: this.lengths.slice(start, end),
+      says: this.says.slice(start, end),
+      speakers: this.speakers.slice(start, end),
+      readers: this.readers.slice(start, end),
+      dateEnds: this.dateEnds.slice(start, end).map((place) => place - firstDate),
+      dateFroms: this.dateFroms.slice(firstDate, lastDate),
+      dateTos: this.dateTos.slice(firstDate, lastDate),
+      names: [...this.names],
+      readerSets: [...this.readerSets],
+    };
+  }
+
+  /** Number of events with a seq up to `seq`. */
+  countUpTo(seq: number): number {
+    let low = 0;
+    let high = this.count;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.seqs[middle] ?? 0) <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** The number of the event, or null. */
+  numberOf(seq: number): number | null {
+    const number = this.countUpTo(seq) - 1;
+    return this.seqs[number] === seq ? number : null;
+  }
+
+  /** Whether an agent may find an event, by its `readers`. */
+  visibility(viewer: string | null): boolean[] {
+    return this.readerSets.map(
+      (readers) => readers === EVERYBODY || (viewer !== null && readers.includes(` ${viewer} `)),
+    );
+  }
+
+  #nameId(name: string): number {
+    return idOf(name, this.names, this.#nameIds) ?? 0;
+  }
+
+  #readersId(readers: string): number {
+    return idOf(readers, this.readerSets, this.#readerIds) ?? 1;
+  }
+
+  #reserve(docs: number, dates: number): void {
+    const wanted = this.count + docs;
+    if (wanted > this.seqs.length) {
+      const size = Math.max(wanted, this.seqs.length * 2);
+      this.seqs = grown(this.seqs, new Uint32Array(size));
+      this.ats = grown(this.ats, new Uint32Array(size));
+      this.lengths = grown(this.lengths, new Uint16Array(size));
+      this.says = grown(this.says, new Uint8Array(size));
+      this.speakers = grown(this.speakers, new Uint16Array(size));
+      this.readers = grown(this.readers, new Uint16Array(size));
+      this.dateEnds = grown(this.dateEnds, new Uint32Array(size));
+    }
+    if (this.dateCount + dates > this.dateFroms.length) {
+      const size = Math.max(this.dateCount + dates, this.dateFroms.length * 2);
+      this.dateFroms = grown(this.dateFroms, new Int32Array(size));
+      this.dateTos = grown(this.dateTos, new Int32Array(size));
+    }
+  }
+}
+
+function grown<T extends Uint8Array | Uint16Array | Uint32Array | Int32Array>(from: T, to: T): T {
+  to.set(from);
+  return to;
+}
+
+function keyOf(readers: readonly string[] | null): string {
+  if (readers === null) return EVERYBODY;
+  return readers.length === 0 ? NOBODY : ` ${readers.toSorted().join(' ')} `;
+}
+
+/** Null if the table is full. */
+function idOf(text: string, texts: string[], ids: Map<string, number>): number | null {
+  const known = ids.get(text);
+  if (known !== undefined) return known;
+  if (texts.length > MOST) return null;
+  ids.set(text, texts.length);
+  texts.push(text);
+  return texts.length - 1;
+}
+
+/**
+ * The words by which an agent may find an event, or null. Only what was said counts: not calls, not results that are
+ * code, data, listings or confirmations, and not notes of the runtime, which concerned their moment only. `viewer` null
+ * stands for what everybody sees.
+ */
+export function memoryText(event: Event, viewer: AgentId | null): string | null {
+  const readers = readersOf(event);
+  if (readers !== null && (viewer === null || !readers.includes(viewer))) return null;
+  return saidText(event);
+}
+
+/** The agents that may read what an event says; null: all of them. */
+function readersOf({ kind, author, to }: Event): readonly string[] | null {
+  if (kind === 'tool.result') return author.kind === 'agent' ? [author.id] : [];
+  if (kind !== 'delegation.opened' && !isTaskEnd({ kind })) return null;
+  return author.kind === 'agent' ? [...to, author.id] : to;
+}
+
+/** What an event says, whoever may read it; null if it says nothing. */
+function saidText(event: Event): string | null {
+  if (event.kind === 'injection' || event.kind === 'command') return null;
+  if (event.kind === 'tool.result') {
+    const { outcome, content } = event.body;
+    return outcome === 'done' && isSaid(content) ? content : null;
+  }
+  return visibleText(event);
+}
+
+/** Only the beginning of a result is looked at. */
+const LOOKED_AT = 4_096;
+const LETTERS = /[\p{L}\p{M}\p{N}\s]/gu;
+const SENTENCE_END = /[.!?:…。！？]["'”’)\]*_]*$/u;
+/** A tool that reports that it did what it was asked to. */
+const CONFIRMATION =
+  /^(?:ok|done|success|no (?:output|matches|results|files)|(?:the |your |all )?[\p{L}\p{N}_/.~-]+(?: [\p{L}\p{N}_/.~-]+){0,3}? (?:has been|have been|was|were|is now) \p{L}+|successfully|(?:created|updated|wrote|written|saved|deleted|removed|replaced|edited|applied|added|renamed|moved|copied) )/iu;
+
+/**
+ * Whether a result is prose, like the answer of a person or a search engine. Most of its lines are sentences; a single
+ * line may be a phrase ("22 °C and sunny").
+ */
+function isSaid(content: string): boolean {
+  const text = content.slice(0, LOOKED_AT).trim();
+  if (!/^[\p{L}\p{N}"'“*-]/u.test(text) || CONFIRMATION.test(text)) return false;
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  if (lines.length === 1) return text.includes(' ') && isWordy(text);
+  const sentences = lines.filter((line) => isWordy(line) && SENTENCE_END.test(line.trimEnd()));
+  return lengthOf(sentences) >= lengthOf(lines) * SAID_SHARE;
+}
+
+/** The least share of letters, digits and spaces in a sentence, and of sentences in a text. */
+const WORDY_SHARE = 0.9;
+const SAID_SHARE = 0.6;
+
+function isWordy(line: string): boolean {
+  return (line.match(LETTERS)?.length ?? 0) >= Array.from(line).length * WORDY_SHARE;
+}
+
+function lengthOf(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + line.length, 0);
+}

@@ -1,0 +1,481 @@
+import type { Event } from '../../events/index.ts';
+import { dayOf, asksWhen, datesAsked, type Span } from './dates.ts';
+import { DocColumns, searchDoc, SAYS } from './documents.ts';
+import { wordHash, wordsOf } from './words.ts';
+
+/**
+ * Full-text search over a log in memory. Grows at its end only: events come in the order of the log, and
+ * older ones are ignored.
+ */
+export interface SearchIndex {
+  /** Number of searchable events, for whomever. */
+  readonly size: number;
+  /** The last seq added, searchable or not. */
+  readonly upTo: number;
+  add(events: readonly Event[]): void;
+  /** Whether the event is searchable. */
+  has(seq: number): boolean;
+  answerTo(seq: number): number | null;
+  /** Best first. `now` is the time of the question, ms; default that of the last event. */
+  search(query: string, limit: number, now?: number): Hit[];
+}
+
+/** `viewer`: the agent that asks; null finds what everybody may read. */
+export function createSearchIndex(
+  viewer: string | null = null,
+  settings: RankSettings = RANK_SETTINGS,
+): SearchIndex {
+  const docs = new DocColumns();
+  const words = new WordPostings();
+  const scope = { viewer, upTo: Infinity };
+  let upTo = 0;
+
+  return {
+    get size() {
+      return docs.count;
+    },
+    get upTo() {
+      return upTo;
+    },
+    add(events) {
+      for (const event of events) {
+        if (event.seq <= upTo) continue;
+        upTo = event.seq;
+        const doc = searchDoc(event);
+        if (!doc) continue;
+        words.add(docs.count, doc.words);
+        docs.push(doc);
+      }
+    },
+    has: (seq) => docs.numberOf(seq) !== null,
+    answerTo: (seq) => answerTo(docs, seq, scope),
+    search(query, limit, now) {
+      const today = dayOf(now ?? (docs.ats[docs.count - 1] ?? 0) * 1_000);
+      const postingsOf = (word: number) => {
+        const found = words.of(word);
+        return found ? [found] : [];
+      };
+      return rank({ docs, postingsOf }, parseQuestion(query, today), { ...scope, limit }, settings);
+    },
+  };
+}
+
+/** Events searched for an answer after a question, and the longest pause before it. */
+const ANSWER_WITHIN = 6;
+const ANSWER_WITHIN_SECONDS = 3_600;
+const QUESTION = SAYS.indexOf('question');
+const MESSAGE = SAYS.indexOf('message');
+
+/** The answer to a question: the next message of another author that is not a question. Null for all other events. */
+function answerTo(docs: DocColumns, seq: number, { viewer, upTo }: Scope): number | null {
+  const asked = docs.numberOf(seq);
+  if (asked === null || docs.says[asked] !== QUESTION) return null;
+  const isVisible = docs.visibility(viewer);
+  const end = Math.min(docs.countUpTo(upTo), asked + 1 + ANSWER_WITHIN);
+  for (let number = asked + 1; number < end; number += 1) {
+    const pause = (docs.ats[number] ?? 0) - (docs.ats[asked] ?? 0);
+    const isAnswer =
+      docs.says[number] === MESSAGE &&
+      docs.speakers[number] !== docs.speakers[asked] &&
+      pause <= ANSWER_WITHIN_SECONDS &&
+      isVisible[docs.readers[number] ?? 0] === true;
+    if (isAnswer) return docs.seqs[number] ?? null;
+  }
+  return null;
+}
+
+/** An old question is nearest to a new one but says nothing, so its answer goes before it. */
+export function answersFirst(
+  hits: readonly { seq: number }[],
+  answerOf: (seq: number) => number | null,
+): { seq: number }[] {
+  const ranked = hits.flatMap(({ seq }) => [answerOf(seq) ?? seq, seq]);
+  return [...new Set(ranked)].map((seq) => ({ seq }));
+}
+
+/** Constant of reciprocal rank fusion: a larger one gives the top ranks less weight. */
+const RANK_OFFSET = 10;
+/**
+ * Weight of the ranking by meaning beside that by words. As equals, a small embedding model costs a quarter of the
+ * recall (docs/score.md); so it costs none, and the nearest text that shares no word is still among the first dozen.
+ */
+const MEANING_WEIGHT = 0.5;
+
+/** Fuses the rankings by words and by meaning by rank alone, since their scores cannot be compared. Ties by seq. */
+export function fuseRanks(byWords: readonly { seq: number }[], byMeaning: readonly { seq: number }[]): Hit[] {
+  const scores = new Map<number, number>();
+  const add = (ranking: readonly { seq: number }[], weight: number) => {
+    for (const [index, { seq }] of ranking.entries())
+      scores.set(seq, (scores.get(seq) ?? 0) + weight / (RANK_OFFSET + index + 1));
+  };
+  add(byWords, 1);
+  add(byMeaning, MEANING_WEIGHT);
+  return [...scores]
+    .map(([seq, score]) => ({ seq, score }))
+    .sort((one, other) => other.score - one.score || one.seq - other.seq);
+}
+
+/** Vectors of events, compared one by one. That is fast enough for the thousands in a conversation. */
+export interface VectorIndex {
+  readonly size: number;
+  has(seq: number): boolean;
+  /** False if the vector cannot be compared with the others: another length, zero, or not finite. */
+  add(seq: number, vector: ArrayLike<number>): boolean;
+  /** By cosine, best first, ties by seq. `allows` filters events. */
+  search(query: ArrayLike<number>, limit: number, allows?: (seq: number) => boolean): Hit[];
+}
+
+export function createVectorIndex(): VectorIndex {
+  /** Unit vectors, so that the dot product is the cosine. */
+  const vectors = new Map<number, Float32Array>();
+  let dimensions: number | null = null;
+
+  return {
+    get size() {
+      return vectors.size;
+    },
+    has: (seq) => vectors.has(seq),
+    add(seq, vector) {
+      const unit = unitOf(vector);
+      if (!unit || (dimensions !== null && unit.length !== dimensions)) return false;
+      dimensions = unit.length;
+      vectors.set(seq, unit);
+      return true;
+    },
+    search(query, limit, allows = () => true) {
+      const unit = unitOf(query);
+      if (!unit || unit.length !== dimensions) return [];
+      return [...vectors]
+        .filter(([seq]) => allows(seq))
+        .map(([seq, vector]) => ({ seq, score: product(unit, vector) }))
+        .sort((one, other) => other.score - one.score || one.seq - other.seq)
+        .slice(0, limit);
+    },
+  };
+}
+
+function unitOf(vector: ArrayLike<number>): Float32Array | null {
+  let squares = 0;
+  for (let index = 0; index < vector.length; index += 1) squares += (vector[index] ?? 0) ** 2;
+  const length = Math.sqrt(squares);
+  return length > 0 && Number.isFinite(length) ? Float32Array.from(vector, (value) => value / length) : null;
+}
+
+function product(one: Float32Array, other: Float32Array): number {
+  let sum = 0;
+  for (let index = 0; index < one.length; index += 1) sum += (one[index] ?? 0) * (other[index] ?? 0);
+  return sum;
+}
+
+/** The events with each word, in memory: numbers count from `base`. Grows at its end. */
+class WordPostings {
+  readonly base: number;
+  readonly #words = new Map<number, { docs: number[]; counts: number[] }>();
+
+  constructor(base = 0) {
+    this.base = base;
+  }
+
+  /** Events come by ascending number. */
+  add(number: number, words: ReadonlyMap<number, number>): void {
+    for (const [word, count] of words) {
+      const known = this.#words.get(word);
+      if (!known) this.#words.set(word, { docs: [number - this.base], counts: [count] });
+      else {
+        known.docs.push(number - this.base);
+        known.counts.push(count);
+      }
+    }
+  }
+
+  of(word: number): Postings | null {
+    const known = this.#words.get(word);
+    return known ? { base: this.base, ...known } : null;
+  }
+
+  entries(): Iterable<[word: number, held: { docs: readonly number[]; counts: readonly number[] }]> {
+    return this.#words;
+  }
+}
+
+/**
+ * Ranks the events of a log for a question, by BM25. An event is short and depends on what was said around it ("yes, in
+ * Lisbon" answers the line before), so the words of its neighbours count as its own, with a lower weight. All are added
+ * up before BM25 dampens repetition: recall is lower with one field per neighbour.
+ * - An event that not everybody may read has no neighbours, so that it can be found by its own words only.
+ * - A date in the question counts as a word of events of that date, said on it or about it.
+ * - The ranking depends on the events up to a seq alone, not on the parts in which their words are stored.
+ * - Ties are broken by seq.
+ */
+export interface RankSettings {
+  /** Weight of a word in the next event, if it stands in a question, which its answer depends on, or elsewhere. */
+  question: number;
+  onward: number;
+  /** The same for the event before. */
+  back: number;
+  /** Factor of these weights with every further event, up to `reach` events away. */
+  fading: number;
+  reach: number;
+  /** Events separated by a longer pause are no neighbours. */
+  pauseMs: number;
+  /** BM25: saturation of repeated words, and the penalty for long texts. */
+  k1: number;
+  b: number;
+  /** Factor for events of a speaker named in the question. */
+  named: number;
+  /** Factor for events with a date, if the question asks for one. */
+  dated: number;
+}
+
+/** Near a flat optimum on LoCoMo, and chosen without looking at single dialogues: see `docs/score.md`. */
+export const RANK_SETTINGS: RankSettings = {
+  question: 0.8,
+  onward: 0.6,
+  back: 0.3,
+  fading: 0.5,
+  reach: 4,
+  pauseMs: 3_600_000,
+  k1: 1.2,
+  b: 0.5,
+  named: 1.3,
+  dated: 1.2,
+};
+
+export interface Hit {
+  seq: number;
+  score: number;
+}
+
+/** Some of the events with a word, ascending, and how often it occurs in each. A number is `base` plus a doc. */
+interface Postings {
+  base: number;
+  docs: ArrayLike<number>;
+  counts: ArrayLike<number>;
+}
+
+interface Question {
+  /** Hashes, each once. */
+  words: readonly number[];
+  /** For each date, the spans that it may mean. */
+  dates: readonly (readonly Span[])[];
+  asksWhen: boolean;
+}
+
+const MAX_QUERY_CHARS = 2_048;
+
+/** `today`: the day of the question. The words of its dates are no words of it. */
+function parseQuestion(text: string, today: number): Question {
+  const cut = text.slice(0, MAX_QUERY_CHARS);
+  const { dates, rest } = datesAsked(cut, today);
+  const words = [...new Set(wordsOf(rest).map(wordHash))];
+  return { words, dates, asksWhen: asksWhen(cut) };
+}
+
+interface Corpus {
+  docs: DocColumns;
+  /** The postings of a word, in ascending order. */
+  postingsOf(word: number): Iterable<Postings>;
+}
+
+interface Scope {
+  viewer: string | null;
+  /** Events with a greater seq do not exist for the question. */
+  upTo: number;
+}
+
+/** Best first. */
+function rank(
+  corpus: Corpus,
+  question: Question,
+  { viewer, upTo, limit }: Scope & { limit: number },
+  settings = RANK_SETTINGS,
+): Hit[] {
+  const { docs } = corpus;
+  const ranking = new Ranking(docs, { viewer, upTo }, settings);
+  for (const word of question.words) ranking.addWord(corpus.postingsOf(word));
+  for (const spans of question.dates) ranking.addDate(spans);
+  return ranking.best(question, limit);
+}
+
+class Ranking {
+  readonly #docs: DocColumns;
+  readonly #settings: RankSettings;
+  /** Only events with a lower number exist. */
+  readonly #count: number;
+  readonly #isVisible: readonly boolean[];
+  readonly #pause: number;
+  /** Weights by distance, from 1. */
+  readonly #onward: { question: number[]; other: number[] };
+  readonly #back: number[];
+  readonly #total: number;
+  readonly #meanLength: number;
+  readonly #scores: Float64Array;
+  /** The counts of the word at hand; all zero between words. */
+  readonly #counts: Float64Array;
+
+  constructor(docs: DocColumns, { viewer, upTo }: Scope, settings: RankSettings) {
+    this.#docs = docs;
+    this.#settings = settings;
+    this.#count = docs.countUpTo(upTo);
+    this.#isVisible = docs.visibility(viewer);
+    this.#pause = settings.pauseMs / 1_000;
+    const { question, onward, back, fading, reach } = settings;
+    const faded = (weight: number) =>
+      Array.from({ length: reach + 1 }, (_, distance) =>
+        distance === 0 ? 1 : weight * fading ** (distance - 1),
+      );
+    this.#onward = { question: faded(question), other: faded(onward) };
+    this.#back = faded(back);
+    let total = 0;
+    let length = 0;
+    for (let number = 0; number < this.#count; number += 1) {
+      if (!this.#sees(number)) continue;
+      total += 1;
+      length += docs.lengths[number] ?? 0;
+    }
+    this.#total = total;
+    const around = faded(onward + back).reduce((sum, weight) => sum + weight, 0);
+    this.#meanLength = (length / Math.max(1, total)) * around;
+    this.#scores = new Float64Array(this.#count);
+    this.#counts = new Float64Array(this.#count);
+  }
+
+  addWord(parts: Iterable<Postings>): void {
+    const counts = this.#counts;
+    const touched: number[] = [];
+    const add = (number: number, count: number) => {
+      const known = counts[number] ?? 0;
+      if (known === 0) touched.push(number);
+      counts[number] = known + count;
+    };
+    for (const { base, docs, counts: held } of parts) {
+      for (let index = 0; index < docs.length; index += 1) {
+        const holder = base + (docs[index] ?? 0);
+        if (holder >= this.#count) break;
+        if (this.#sees(holder)) this.#spread(holder, held[index] ?? 0, add);
+      }
+    }
+    const { k1, b } = this.#settings;
+    const rarity = this.#rarityOf(touched.length);
+    for (const number of touched) {
+      const count = counts[number] ?? 0;
+      counts[number] = 0;
+      const length = this.#lengthOf(number) / this.#meanLength;
+      const dampened = (count * (k1 + 1)) / (count + k1 * (1 - b + b * length));
+      this.#scores[number] = (this.#scores[number] ?? 0) + rarity * dampened;
+    }
+  }
+
+  /** Events of the date, by their own words or their time, score as if they had a word of this rarity once. */
+  addDate(spans: readonly Span[]): void {
+    const found: number[] = [];
+    for (let number = 0; number < this.#count; number += 1) {
+      if (this.#sees(number) && spans.some((span) => this.#isOf(number, span))) found.push(number);
+    }
+    const rarity = this.#rarityOf(found.length);
+    for (const number of found) this.#scores[number] = (this.#scores[number] ?? 0) + rarity;
+  }
+
+  best({ words, asksWhen: isTimed }: Question, limit: number): Hit[] {
+    const { named, dated } = this.#settings;
+    const isAsked = this.#docs.names.map((name) =>
+      wordsOf(name).some((word) => words.includes(wordHash(word))),
+    );
+    const best = new Best(limit);
+    for (let number = 0; number < this.#count; number += 1) {
+      const score = this.#scores[number] ?? 0;
+      if (score === 0) continue;
+      const isNamed = isAsked[this.#docs.speakers[number] ?? 0] === true;
+      const isDated = isTimed && this.#datesOf(number).start < this.#datesOf(number).end;
+      best.add(this.#docs.seqs[number] ?? 0, score * (isNamed ? named : 1) * (isDated ? dated : 1));
+    }
+    return best.hits;
+  }
+
+  #sees(number: number): boolean {
+    return this.#isVisible[this.#docs.readers[number] ?? 0] === true;
+  }
+
+  /** Adds a word of an event to it and to its neighbours. */
+  #spread(holder: number, count: number, add: (number: number, count: number) => void): void {
+    add(holder, count);
+    const onward = this.#onwardOf(holder);
+    for (let distance = 1; distance < onward.length; distance += 1) {
+      const next = holder + distance;
+      const last = holder - distance;
+      if (this.#areNeighbours(holder, next)) add(next, count * (onward[distance] ?? 0));
+      if (this.#areNeighbours(holder, last)) add(last, count * (this.#back[distance] ?? 0));
+    }
+  }
+
+  /** Number of the words of an event and its neighbours, weighted. */
+  #lengthOf(number: number): number {
+    const { lengths } = this.#docs;
+    let sum = lengths[number] ?? 0;
+    for (let distance = 1; distance < this.#back.length; distance += 1) {
+      const next = number + distance;
+      const last = number - distance;
+      if (this.#areNeighbours(number, next)) sum += (lengths[next] ?? 0) * (this.#back[distance] ?? 0);
+      if (this.#areNeighbours(number, last))
+        sum += (lengths[last] ?? 0) * (this.#onwardOf(last)[distance] ?? 0);
+    }
+    return sum;
+  }
+
+  #onwardOf(number: number): number[] {
+    const says = SAYS[this.#docs.says[number] ?? 0];
+    return says === 'question' ? this.#onward.question : this.#onward.other;
+  }
+
+  #areNeighbours(one: number, other: number): boolean {
+    if (other < 0 || other >= this.#count) return false;
+    const { ats, readers } = this.#docs;
+    const pause = Math.abs((ats[one] ?? 0) - (ats[other] ?? 0));
+    return readers[one] === 0 && readers[other] === 0 && pause <= this.#pause;
+  }
+
+  #rarityOf(held: number): number {
+    return Math.log(1 + (this.#total - held + 0.5) / (held + 0.5));
+  }
+
+  #isOf(number: number, { from, to }: Span): boolean {
+    const { ats, dateFroms, dateTos } = this.#docs;
+    const day = Math.floor((ats[number] ?? 0) / 86_400);
+    if (from <= day && day <= to) return true;
+    const { start, end } = this.#datesOf(number);
+    // "In 2023" says nothing about a day of that year.
+    const longest = Math.max(MONTH_DAYS, to - from);
+    for (let index = start; index < end; index += 1) {
+      const first = dateFroms[index] ?? 0;
+      const last = dateTos[index] ?? 0;
+      if (first <= to && from <= last && last - first <= longest) return true;
+    }
+    return false;
+  }
+
+  #datesOf(number: number): { start: number; end: number } {
+    const { dateEnds } = this.#docs;
+    return { start: number === 0 ? 0 : (dateEnds[number - 1] ?? 0), end: dateEnds[number] ?? 0 };
+  }
+}
+
+const MONTH_DAYS = 31;
+
+/** The best hits, kept in order. Hits are added by ascending seq, so that the earlier one of two equals stays first. */
+class Best {
+  readonly hits: Hit[] = [];
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  add(seq: number, score: number): void {
+    const { hits } = this;
+    if (hits.length >= this.#limit && score <= (hits.at(-1)?.score ?? Infinity)) return;
+    let place = hits.length;
+    while (place > 0 && (hits[place - 1]?.score ?? 0) < score) place -= 1;
+    hits.splice(place, 0, { seq, score });
+    if (hits.length > this.#limit) hits.pop();
+  }
+}

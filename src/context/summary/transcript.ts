@@ -1,0 +1,322 @@
+import {
+  type Aspect,
+  type Event,
+  type EventDraft,
+  handoffText,
+  isAbout,
+  type KindAbout,
+  type StepBody,
+  type ToolResultBody,
+} from '../../events/index.ts';
+import { eventText } from '../text/event-text.ts';
+import { escapeMarks, fence } from '../text/marks.ts';
+import {
+  isPerson,
+  isUntrusted,
+  type People,
+  type Trusted,
+  AT_THE_END,
+  header,
+  NOT_TRUSTED,
+  peopleOf,
+  speakerOf,
+} from '../text/people.ts';
+import { atOnce, type Steps } from '../text/steps.ts';
+import { minute } from '../render/turn-input.ts';
+import { clip } from '../text/cut-text.ts';
+
+interface TranscriptOptions {
+  /** Key of the fences around the entries. */
+  key: string;
+  /** Characters of a result, head and tail; 0 shows only its outcome. Default 2,000. */
+  resultChars?: number;
+  /** Default 8,000. */
+  messageChars?: number;
+  /** Whether long messages keep their tail. Default true. */
+  tails?: boolean;
+  /** Whether to show tool calls and results. Default true. */
+  calls?: boolean;
+  /** Everybody in the conversation, for namesakes that the events do not show. */
+  people?: People;
+  /** Words of others are marked as not trusted. Default: everybody is trusted. */
+  trusted?: Trusted;
+}
+
+const ARGS_CHARS = 500;
+
+/** The input of a summariser: who said and did what, to whom and when. No author can forge the marks around an entry. */
+export function renderTranscript(
+  events: readonly (Event | EventDraft)[],
+  options: TranscriptOptions,
+): string {
+  return atOnce(transcriptSteps(events, options, Infinity)).blocks.join('\n');
+}
+
+interface Transcript {
+  /** The newest blocks, oldest first, up to `mostChars`. */
+  blocks: string[];
+  /** Number of entries in all. */
+  entries: number;
+}
+
+export function* transcriptSteps(
+  events: readonly (Event | EventDraft)[],
+  options: TranscriptOptions,
+  mostChars: number,
+): Steps<Transcript> {
+  const people = options.people ?? peopleOf(events);
+  const newestFirst: string[] = [];
+  let entries = 0;
+  let chars = 0;
+  for (const event of events.toReversed()) {
+    const entry = entryOf(event, options);
+    if (!entry) continue;
+    entries += 1;
+    if (chars > mostChars) continue;
+    const text = blockOf(event, entry, people, options);
+    newestFirst.push(text);
+    chars += text.length;
+    yield text.length;
+  }
+  return { blocks: newestFirst.toReversed(), entries };
+}
+
+function blockOf(
+  event: Event | EventDraft,
+  { what, body }: Entry,
+  people: People,
+  { key, trusted = null }: TranscriptOptions,
+): string {
+  const place = 'seq' in event ? `#${event.seq} ${minute(event.at)}` : '';
+  const rank = isUntrusted(trusted, event) ? NOT_TRUSTED : '';
+  const head = [header(speakerOf(event, people)), place, rank, what].filter(Boolean).join(' ');
+  return block(head, body, key, people);
+}
+
+/** An entry under its header. Without words, the header alone. */
+export function block(head: string, body: string, key: string, people: People): string {
+  if (body.trim() === '') return head;
+  const text = escapeMarks(body, (name) => isPerson(people, name, AT_THE_END));
+  return `${head}\n${fence('transcript', key, text)}`;
+}
+
+interface Entry {
+  /** Stands behind the header; '' for plain words. */
+  what: string;
+  body: string;
+}
+
+type Words = (what: string, text: string) => Entry;
+
+function entryOf(event: Event | EventDraft, options: TranscriptOptions): Entry | null {
+  if (!isAbout(event, 'words')) return null;
+  const words = wordsWith(options);
+  if (isAbout(event, 'taskOpening') || isAbout(event, 'taskEnd')) return taskEntry(event, words);
+  if (isAbout(event, 'upkeep')) return upkeepEntry(event, words);
+  switch (event.kind) {
+    case 'message':
+      return unlessEmpty(words('', eventText(event)));
+    case 'injection':
+      return event.body.oneStep ? null : unlessEmpty(words('notes', event.body.content));
+    case 'step':
+      return stepEntry(event.body, words, options);
+    case 'tool.result':
+      return resultEntry(event.body, options);
+    case 'handoff':
+      return words('hands over', handoffText(event.body.summary));
+    case 'phase.changed':
+      return words(`the phase is now ${plain(event.body.phase)}`, eventText(event));
+    case 'run.directive': {
+      const { run, status, directive, brief } = event.body;
+      return words(`directs run ${plain(run)}, its step is ${status}`, `${directive}\n${brief}`.trim());
+    }
+    case 'turn.failed':
+      return unlessEmpty(words(`failed after saying (${plain(event.body.code)})`, eventText(event)));
+    case 'turn.aborted':
+      return unlessEmpty(words('was interrupted after saying', eventText(event)));
+  }
+}
+
+function wordsWith({ messageChars = 8_000, tails = true }: TranscriptOptions): Words {
+  return (what, text) => ({ what, body: clip(text, messageChars, { tail: tails }) });
+}
+
+function unlessEmpty(entry: Entry): Entry | null {
+  return entry.body.trim() === '' ? null : entry;
+}
+
+function stepEntry(
+  { content, calls }: StepBody,
+  words: Words,
+  { calls: isShown = true }: TranscriptOptions,
+): Entry | null {
+  const { body } = words('', content);
+  const made = calls.map(({ name, args }) => `call ${plain(name)} ${clip(args, ARGS_CHARS)}`);
+  return unlessEmpty({ what: '', body: [body, ...(isShown ? made : [])].filter(Boolean).join('\n') });
+}
+
+function resultEntry(
+  { name, outcome, artifact, content }: ToolResultBody,
+  { resultChars = 2_000, calls: isShown = true }: TranscriptOptions,
+): Entry | null {
+  if (!isShown) return null;
+  const whole = artifact === undefined ? '' : `, whole in @artifact/${plain(artifact)}`;
+  const body = resultChars === 0 ? '' : clip(content, resultChars);
+  return { what: `result of ${plain(name)}: ${outcome}${whole}`, body };
+}
+
+type Of<A extends Aspect> = Extract<Event | EventDraft, { kind: KindAbout<A> & KindAbout<'words'> }>;
+
+function taskEntry(event: Of<'taskOpening' | 'taskEnd'>, words: Words): Entry {
+  switch (event.kind) {
+    case 'delegation.opened': {
+      const { assignee, delegation, task } = event.body;
+      return words(`delegates to @${assignee}, delegation ${plain(delegation)}`, task);
+    }
+    case 'delegation.completed':
+      return words(`completes delegation ${plain(event.body.delegation)}`, event.body.result);
+    case 'delegation.aborted':
+      return words(`breaks off delegation ${plain(event.body.delegation)}`, event.body.result);
+    case 'question':
+      return words(`asks, question ${plain(event.body.question)}`, event.body.text);
+    case 'question.answered':
+      return words(`question ${plain(event.body.question)} is ${event.body.outcome}`, event.body.content);
+    case 'approval.requested': {
+      const { request, tool, args } = event.body;
+      return words(`asks for approval of ${plain(tool)}, request ${plain(request)}`, args);
+    }
+    case 'approval.decided': {
+      const { request, outcome, note, args } = event.body;
+      const how = args === undefined ? '' : ` with the arguments ${plain(args)}`;
+      return words(`request ${plain(request)} is ${outcome}${how}`, note);
+    }
+  }
+}
+
+function upkeepEntry(event: Of<'upkeep'>, words: Words): Entry | null {
+  switch (event.kind) {
+    case 'joined':
+      return words(`@${event.body.agent} joined`, '');
+    case 'left':
+      return words(`@${event.body.agent} left`, event.body.reason);
+    case 'mode.changed':
+      return words(`the mode is now ${event.body.mode}`, '');
+    case 'command':
+      return null;
+  }
+}
+
+/** A foreign name or id, made safe for a header. */
+function plain(id: string): string {
+  return (
+    id
+      .replace(/[^\p{L}\p{N}_.:@/#-]/gu, '_')
+      .slice(0, 128)
+      .toWellFormed() || 'unnamed'
+  );
+}
+
+/** The request for a summary. */
+export interface SummaryRequest {
+  system: string;
+  user: string;
+}
+
+export interface FittedRequest extends SummaryRequest {
+  level: number;
+  tokens: number;
+}
+
+/** A request at one level. `show` renders it with its newest entries, newest last. */
+export interface RequestDraft {
+  entries: number;
+  /** Entries written, the newest ones. The others cannot fit. */
+  written: number;
+  show: (newest: number) => SummaryRequest;
+}
+
+/** Writes the parts of a request, up to `mostChars`. */
+export type DraftAt = (level: number, mostChars: number) => Steps<RequestDraft>;
+
+type LevelOptions = Pick<TranscriptOptions, 'resultChars' | 'calls' | 'tails'> & { messageChars: number };
+
+/** Each level makes a request smaller. The last one also omits the oldest entries. */
+const HEADS: LevelOptions = { calls: false, messageChars: 500, tails: false };
+const LEVELS: readonly LevelOptions[] = [
+  { resultChars: 2_000, messageChars: 8_000 },
+  { resultChars: 500, messageChars: 4_000 },
+  { resultChars: 0, messageChars: 4_000 },
+  HEADS,
+  HEADS,
+];
+const LAST_LEVEL = LEVELS.length - 1;
+
+/** Entries shown at the last level when the number is not fitted. */
+const NEWEST_ENTRIES = 40;
+
+export function levelOptions(level: number): LevelOptions {
+  return LEVELS[level] ?? HEADS;
+}
+
+export function requestAt(level: number, draftAt: DraftAt): SummaryRequest {
+  const { entries, show } = atOnce(draftAt(level, Infinity));
+  return show(level < LAST_LEVEL ? entries : NEWEST_ENTRIES);
+}
+
+/** The line that stands for omitted entries. */
+export function leftOut(entries: number): string[] {
+  return entries <= 0 ? [] : [`[the oldest ${entries} entries are left out here for length]`];
+}
+
+/** A draft around the newest blocks of a transcript. `write` gets them, and the line for the omitted ones. */
+export function transcriptDraft(
+  { blocks, entries }: { blocks: readonly string[]; entries: number },
+  system: string,
+  write: (shown: string, omitted: string[]) => string[],
+): RequestDraft {
+  return {
+    entries,
+    written: blocks.length,
+    show: (newest) => {
+      const shown = blocks.slice(Math.max(0, blocks.length - newest)).join('\n');
+      return { system, user: write(shown, leftOut(Math.max(0, entries - newest))).join('\n\n') };
+    },
+  };
+}
+
+export interface Fit {
+  maxTokens: number;
+  count: (text: string) => number;
+}
+
+/** Far more than any text has per token: longer texts are too long without counting. */
+const CHARACTERS_PER_TOKEN = 16;
+
+/** The first level that fits. The last one shows as many of the newest entries as fit. Null if not even one does. */
+export function* fitSteps(draftAt: DraftAt, { maxTokens, count }: Fit): Steps<FittedRequest | null> {
+  const mostChars = Math.max(0, maxTokens) * CHARACTERS_PER_TOKEN;
+  const tryAt = (level: number, draft: RequestDraft, newest: number): FittedRequest | null => {
+    const { system, user } = draft.show(newest);
+    if (system.length + user.length > mostChars) return null;
+    const tokens = count(system) + count(user);
+    return tokens <= maxTokens ? { system, user, level, tokens } : null;
+  };
+  for (let level = 0; level < LAST_LEVEL; level += 1) {
+    const draft = yield* draftAt(level, mostChars);
+    const fitted = draft.written < draft.entries ? null : tryAt(level, draft, draft.entries);
+    if (fitted) return fitted;
+  }
+  const draft = yield* draftAt(LAST_LEVEL, mostChars);
+  let best: FittedRequest | null = null;
+  let fits = 0;
+  let tooMany = draft.written + 1;
+  while (tooMany - fits > 1) {
+    const middle = Math.floor((fits + tooMany) / 2);
+    const fitted = tryAt(LAST_LEVEL, draft, middle);
+    best = fitted ?? best;
+    if (fitted) fits = middle;
+    else tooMany = middle;
+    yield mostChars;
+  }
+  return best;
+}

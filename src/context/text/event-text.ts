@@ -1,0 +1,154 @@
+import { capped } from './cut-text.ts';
+import {
+  type CommandBody,
+  type DelegationEndedBody,
+  type Event,
+  type EventDraft,
+  type PhaseChangedBody,
+  handoffText,
+  type ImageRef,
+  isAbout,
+  isTaskEnd,
+  messageText,
+} from '../../events/index.ts';
+
+/** The words of an event that some agent may read; '' for events that no prompt shows. */
+export function eventText(event: EventDraft | Event): string {
+  if (event.kind === 'message') return messageText(event.body);
+  if (!isAbout(event, 'prompt')) return '';
+  if (isAbout(event, 'taskEnd')) return taskEndText(event);
+  switch (event.kind) {
+    case 'injection':
+    case 'tool.result':
+      return event.body.content;
+    case 'step':
+      return [event.body.content, ...event.body.calls.map((call) => `${call.name} ${call.args}`)].join('\n');
+    case 'handoff':
+      return handoffText(event.body.summary);
+    case 'phase.changed':
+      return phaseSummary(event.body);
+    case 'delegation.opened':
+      return event.body.task;
+    case 'command':
+      return retryText(event.body) ?? '';
+    case 'turn.failed':
+    case 'turn.aborted':
+      return event.body.partial;
+  }
+}
+
+/** The outcome of the phase that has ended; '' without one. */
+export function phaseSummary({ summary }: PhaseChangedBody): string {
+  return summary ? handoffText(summary) : '';
+}
+
+type TaskEnd = Extract<
+  Event | EventDraft,
+  { kind: 'delegation.completed' | 'delegation.aborted' | 'question.answered' | 'approval.decided' }
+>;
+
+/** Characters of changed arguments in the news of them. The call itself has them whole. */
+const MAX_ARGS = 1_000;
+
+/** A delegation by its id, with the beginning of its task where that is recorded. */
+export function taskNamed({ delegation, task }: Pick<DelegationEndedBody, 'delegation' | 'task'>): string {
+  return task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
+}
+
+/** The outcome of a task, as its owner reads it. */
+function taskEndText(event: TaskEnd): string {
+  switch (event.kind) {
+    case 'question.answered': {
+      const { question, outcome, content } = event.body;
+      return outcome === 'answered'
+        ? `(answer to ${question})\n${content}`
+        : `(${question} is ${outcome}) ${content}`;
+    }
+    case 'approval.decided': {
+      const { request, outcome, note, args } = event.body;
+      const how = args === undefined ? '' : `, with other arguments than you gave: ${capped(args, MAX_ARGS)}`;
+      return `(${request} is ${outcome}${how}) ${note}`.trimEnd();
+    }
+    case 'delegation.completed':
+    case 'delegation.aborted': {
+      const { outcome, result } = event.body;
+      const which = taskNamed(event.body);
+      return outcome === 'done'
+        ? `(result of ${which})\n${result}`
+        : `(${which} ${ENDED[outcome]}) ${result}`;
+    }
+  }
+}
+
+const ENDED = { failed: 'failed', aborted: 'was called off' } as const;
+
+/** The text for an agent whose turn is requested again. Null for every other command. */
+function retryText({ command, code, inputs = [] }: CommandBody): string | null {
+  if (command !== 'retry') return null;
+  const how = code === undefined ? 'was stopped' : `failed (${code})`;
+  const given = inputs.length === 0 ? '' : ` (event${inputs.length > 1 ? 's' : ''} ${inputs.join(', ')})`;
+  return `Your last turn ${how} and is asked for again: answer now what it was given${given}. What it said and did before is above and holds.`;
+}
+
+/** Whether an agent may see the event. Events between two parties are hidden from the others. */
+export function isShownTo(agent: string, event: Event): boolean {
+  const isBetweenTwo = event.kind === 'delegation.opened' || event.kind === 'command' || isTaskEnd(event);
+  return !isBetweenTwo || event.to.some((each) => each === agent);
+}
+
+/**
+ * The part of an event that other agents see. Null hides it: calls, results and failures without words belong to the
+ * author.
+ */
+export function visibleText(event: Event): string | null {
+  if (event.kind === 'message') return unlessBlank(messageText(event.body));
+  if (!isAbout(event, 'prompt')) return null;
+  if (isAbout(event, 'taskEnd')) return taskEndText(event);
+  switch (event.kind) {
+    case 'injection':
+      return event.body.oneStep ? null : unlessBlank(event.body.content);
+    case 'step':
+      return unlessBlank(event.body.content);
+    case 'handoff':
+      return `(handoff)\n${handoffText(event.body.summary)}`;
+    case 'phase.changed':
+      return event.body.summary
+        ? `(the phase is now ${event.body.phase})\n${handoffText(event.body.summary)}`
+        : null;
+    case 'delegation.opened':
+      return event.body.task;
+    case 'command':
+      return retryText(event.body);
+    case 'turn.failed':
+    case 'turn.aborted':
+      return unlessBlank(event.body.partial, '(interrupted) ');
+    case 'tool.result':
+      return null;
+  }
+}
+
+function unlessBlank(text: string, head = ''): string | null {
+  return text.trim() === '' ? null : head + text;
+}
+
+/** Tokens of the part that others see. For a step, its share without the calls. */
+export function visibleTokens(event: Event): number {
+  if (event.kind !== 'step') return event.tokens;
+  const { content, calls } = event.body;
+  const hidden = calls.reduce((sum, { name, args }) => sum + name.length + args.length + 2, 0);
+  return Math.ceil((event.tokens * content.length) / (content.length + hidden));
+}
+
+/** The images of an event. */
+export function imagesOf(event: Event | EventDraft): ImageRef[] {
+  if (event.kind !== 'message') return [];
+  const images: ImageRef[] = [];
+  for (const each of event.body.attachments ?? [])
+    if (each.type === 'image') images.push({ hash: each.hash, mediaType: each.mediaType });
+  return images;
+}
+
+/** Stands for images where prompts are compared as text; '' for none. */
+export function imagesText(images: readonly ImageRef[] = []): string {
+  return images.length === 0 ? '' : JSON.stringify(images.map(({ hash, mediaType }) => [hash, mediaType]));
+}

@@ -1,0 +1,248 @@
+import {
+  anyOf,
+  AT,
+  CLOSE,
+  DASH,
+  GAP,
+  GREATER,
+  HASH,
+  HIDDEN,
+  LESS,
+  LINE_ENDS,
+  LINE_START,
+  loose,
+  OPEN,
+  type Piece,
+  piecesOf,
+  UNSEEN,
+  followPieces,
+  LETTERS,
+  type Pieces,
+} from './look-alikes.ts';
+
+/**
+ * The marks. A line of the runtime is `[name #key]`; what it names ends with the line `#key`. The key
+ * follows from the secret of the conversation, so no author knows it beforehand. Look-alikes are escaped whatever their
+ * key: the six digits are the second barrier, not the first, and cost two tokens in most vocabularies.
+ */
+export function markEnds(head: string, key: string): [open: string, close: string] {
+  return [`[${head} #${key}]\n`, `\n#${key}`];
+}
+
+export function mark(head: string, key: string, text: string): string {
+  const [open, close] = markEnds(head, key);
+  return open + text + close;
+}
+
+const DIGIT = String.raw`\p{N}`;
+const BLANK = String.raw`\t\p{Zs}${HIDDEN}`;
+const COLON = String.raw`:\uFF1A\uFE55\uFE13\u2236\uA789`;
+
+/** `[… #123456]`, and the words that the runtime puts first. */
+const KEYED: Piece[][] = [
+  [
+    ['many', anyOf(`^${CLOSE}${LINE_ENDS}`)],
+    ['one', anyOf(HASH)],
+    GAP,
+    ['one', anyOf(DIGIT)],
+    ['many', anyOf(String.raw`${DIGIT}\s${HIDDEN}`)],
+    ['one', anyOf(CLOSE)],
+  ],
+  ...['reminder', 'time'].map(opening),
+];
+
+function opening(word: string): Piece[] {
+  return [GAP, ...loose(word), GAP, ['one', anyOf(CLOSE + HASH + DIGIT)]];
+}
+
+/** How the lines of a block begin: `[Ana>@bob]`, `[-> 10:12]`, and `[]` or `[10:12]` for the same speaker. */
+const IN_BLOCK: Piece[][] = [
+  opening('new'),
+  [GAP, ['one', anyOf(DASH)], UNSEEN, ['one', anyOf(GREATER)]],
+  [['many', anyOf(`^${CLOSE}${LINE_ENDS}`)], ['one', anyOf(GREATER)], GAP, ['one', anyOf(AT)]],
+  [GAP, ['one', anyOf(CLOSE)]],
+  [
+    ['many', anyOf(String.raw`${DIGIT}\s${HIDDEN}${DASH}T`)],
+    ['one', anyOf(COLON)],
+    GAP,
+    ['one', anyOf(DIGIT)],
+    UNSEEN,
+    ['one', anyOf(DIGIT)],
+    ['many', anyOf(String.raw`\s${HIDDEN}Z`)],
+    ['one', anyOf(CLOSE)],
+  ],
+];
+const IN_RESULTS = KEYED.map((pieces) => piecesOf(...pieces));
+const IN_WORDS = IN_BLOCK.map((pieces) => piecesOf(...pieces));
+const MAYBE_CLOSING = new RegExp(`[${HASH}]`);
+/** A line that ends a marked text: only the sign and a number. Some invisible characters are letters. */
+const CLOSING = new RegExp(
+  String.raw`${LINE_START}([${HASH}])(?=[${BLANK}]*${DIGIT}[^[\p{L}--[\p{DI}]]${LINE_ENDS}]*(?:$|[\v\f\u0085]))`,
+  'gimv',
+);
+
+/** The end of a block, `#`, and `->` for the speaker addressed before. */
+const BARE = new RegExp(
+  String.raw`${LINE_START}([${HASH}](?=[${BLANK}]*(?:$|[\v\f\u0085]))|[${DASH}](?=[${HIDDEN}]*[${GREATER}]))`,
+  'gimv',
+);
+
+/** Escapes what could pass for a mark or a fence, but no lines of attribution: for results of tools. */
+export function escapeKeyed(text: string): string {
+  const clean = escapeOpened(escapeFences(text), IN_RESULTS);
+  return MAYBE_CLOSING.test(clean) ? clean.replace(CLOSING, '$1\\$2') : clean;
+}
+
+/** Whatever is escaped begins with one of these, or has it. */
+export const MAYBE_WORDS = new RegExp(`[${LESS}${OPEN}${HASH}${GREATER}]`);
+
+/** Escapes what could pass for words of the runtime. `isName` tells whether a text in brackets reads as a person's name. */
+export function escapeWords(text: string, isName?: (name: string) => boolean): string {
+  if (!MAYBE_WORDS.test(text)) return text.toWellFormed();
+  const clean = escapeOpened(escapeHeaders(escapeKeyed(text)), IN_WORDS).replace(BARE, '$1\\$2');
+  return isName ? escapeBracketed(clean, isName) : clean;
+}
+
+/** Lines of a block. Theirs are the only ones at its margin, so its end needs no key. */
+export function blockOf(lines: string, key: string): string {
+  return `[new #${key}]\n${lines}\n#`;
+}
+
+const LINE_END = new RegExp(String.raw`\r\n|[${LINE_ENDS}]`, 'g');
+
+/** A text in a block: only lines of the runtime begin at the margin. */
+export function indented(text: string): string {
+  return text.replace(LINE_END, '$& ');
+}
+
+/**
+ * The plain framing: `From Ana to @coder (10:12):` stands in front of words, `From Troupe:` in front of the runtime's. Small models
+ * copy it less than marks, and it costs them fewer tokens to understand. It has no key, so the escape is the only barrier: no line of
+ * an author begins with "from" and ends with a colon.
+ */
+export function plainHead(who: string, time = ''): string {
+  return time === '' ? `From ${who}:` : `From ${who} (${time}):`;
+}
+
+/** Who speaks for the runtime. No person can have this name; see `people.ts`. */
+export const RUNTIME = 'Troupe';
+
+export function plainNote(text: string): string {
+  return `${plainHead(RUNTIME)}\n${text}`;
+}
+
+const LINES = new RegExp(`[^${LINE_ENDS}]+`, 'gu');
+const FROM = piecesOf(GAP, ...loose('from'), ['one', anyOf(String.raw`\s${HIDDEN}`)]);
+const ENDS_WITH_COLON = new RegExp(String.raw`[:\uFF1A\uFE55\uFE13\u2236\uA789][\s${HIDDEN}]*$`, 'u');
+
+/** Escapes lines that could pass for the head of somebody's words. */
+export function escapeHeads(text: string): string {
+  return text.replace(LINES, (line) =>
+    ENDS_WITH_COLON.test(line) && followPieces(line, 0, FROM) ? `\\${line}` : line,
+  );
+}
+
+/**
+ * The fences of summaries and of requests for summaries. They keep an author's text from imitating what surrounds it.
+ * The delimiter carries a key derived from the conversation's secret, so no author can close a fence or open another.
+ * Look-alikes are escaped as well, so that no model or reader is misled. Invisible characters (zero-width, bidi) hide no look-alike.
+ */
+const FENCE_TAGS = ['msg', 'missed', 'handoff', 'reminder', 'summary', 'transcript'] as const;
+type FenceTag = (typeof FENCE_TAGS)[number];
+
+const TAGS = FENCE_TAGS.map((tag) =>
+  piecesOf(['many', anyOf(String.raw`\s${HIDDEN}/\uFF0F\u2044\u2215`)], ...loose(tag), ['one', anyOf(DASH)]),
+);
+const MAYBE_FENCE = new RegExp(`[${LESS}]`);
+/** Matches the opening sign of what may be a tag: only its letters and look-alikes follow, up to its dash. */
+const FENCE_LOOKALIKE = new RegExp(
+  String.raw`[${LESS}](?=[\s${HIDDEN}/\uFF0F\u2044\u2215${LETTERS}${FENCE_TAGS.join('')}]*[${DASH}])`,
+  'giu',
+);
+
+const HEADERS = [
+  piecesOf(GAP, ['one', anyOf(AT)]),
+  piecesOf(GAP, ...loose('system'), GAP, ['one', anyOf(CLOSE + DASH)]),
+  piecesOf(GAP, ...loose('late result of')),
+  piecesOf(
+    ['many', anyOf(`^${CLOSE}${LINE_ENDS}`)],
+    ['one', anyOf(DASH)],
+    UNSEEN,
+    ['one', anyOf(GREATER)],
+    GAP,
+    ['one', anyOf(AT)],
+  ),
+];
+export const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
+/** The shape of attachment lines; see `messageText`. */
+const ATTACHED = ['image', 'file', 'text'].map((word) =>
+  piecesOf(GAP, ...loose(word), GAP, ['one', anyOf(String.raw`:\uFF1A\uFE55`)]),
+);
+const LINE_OPENED = new RegExp(String.raw`${LINE_START}([${OPEN}])`, 'gimu');
+/** Bracketed text at the start of a line, invisible characters included. */
+const BRACKETED = new RegExp(
+  String.raw`${LINE_START}([${OPEN}])([^${CLOSE}${LINE_ENDS}]+)(?=[${CLOSE}])`,
+  'gimu',
+);
+
+export function fence(tag: FenceTag, key: string, text: string): string {
+  const [open, close] = fenceEnds(tag, key);
+  return open + text + close;
+}
+
+function fenceEnds(tag: FenceTag, key: string): [open: string, close: string] {
+  return [`<${tag}-${key}>\n`, `\n</${tag}-${key}>`];
+}
+
+/** Escapes what could pass for a fence. Lone surrogates become U+FFFD, since providers refuse them. */
+export function escapeFences(text: string): string {
+  const clean = text.isWellFormed() ? text : text.toWellFormed();
+  if (!MAYBE_FENCE.test(clean)) return clean;
+  return clean.replace(FENCE_LOOKALIKE, (less, index: number) =>
+    TAGS.some((tag) => followPieces(clean, index + less.length, tag)) ? `${less}\\` : less,
+  );
+}
+
+/** Escapes lines of an author's own words that look like attachments. */
+export function escapeAttached(text: string): string {
+  return escapeOpened(text, ATTACHED);
+}
+
+/** How a line begins that quotes an event in a summary: `[Ana] #12`. */
+const QUOTED = [
+  piecesOf(['many', anyOf(`^${LINE_ENDS}`)], ['one', anyOf(CLOSE)], GAP, ['one', anyOf(HASH)], GAP, [
+    'one',
+    anyOf(String.raw`\p{N}`),
+  ]),
+];
+
+/** Escapes lines that could pass for a quoted event in a summary. */
+export function escapeQuoted(text: string): string {
+  return escapeOpened(text, QUOTED);
+}
+
+/** Escapes a bracket at the start of a line if one of these patterns follows it. */
+function escapeOpened(text: string, opened: readonly Pieces[]): string {
+  if (!MAYBE_HEADER.test(text)) return text;
+  return text.replace(LINE_OPENED, (all, start: string, open: string, index: number) =>
+    opened.some((pieces) => followPieces(text, index + all.length, pieces)) ? `${start}\\${open}` : all,
+  );
+}
+
+/** Escapes what could pass for a fence or a line of attribution. Pass `isName` where names of people are shown. */
+export function escapeMarks(text: string, isName?: (name: string) => boolean): string {
+  const escaped = escapeHeaders(escapeFences(text));
+  return isName ? escapeBracketed(escaped, isName) : escaped;
+}
+
+/** Escapes what could pass for a line that names an agent or the runtime. */
+function escapeHeaders(text: string): string {
+  return escapeOpened(text, HEADERS);
+}
+
+/** Escapes a text in brackets at the start of a line if it reads as a person's name. */
+function escapeBracketed(text: string, isName: (name: string) => boolean): string {
+  return text.replace(BRACKETED, (all, start: string, open: string, name: string) =>
+    isName(name) ? `${start}\\${open}${name}` : all,
+  );
+}

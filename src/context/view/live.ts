@@ -1,0 +1,128 @@
+import type { LiveItems, Mode } from '../../events/index.ts';
+import type { Directive, Phase } from '../../machines/directions.ts';
+import { markKey } from '../text/hash.ts';
+import { escapeWords, mark, escapeHeads, plainNote } from '../text/marks.ts';
+
+/**
+ * The live block: what changed for this agent since the last block. It is part of the trigger's message, is recorded
+ * with the turn and stays there: a reminder that moved after it was sent would cost the cache of everything behind it.
+ * To stay small, it restates an item only when it changes. Every `REFRESH_TURNS` turns, and in a new epoch, it
+ * restates everything.
+ */
+const REFRESH_TURNS = 20;
+
+/**
+ * The item that holds retrieved events: the only one with words of others, and the only one that may be cleared later.
+ */
+export const MEMORIES = 'memories';
+
+/** Item names reserved for the runtime, in lower case. No fragment may take one. */
+export const RUNTIME_ITEMS: readonly string[] = [
+  'time',
+  'task',
+  'person',
+  'channel',
+  'mode',
+  'run',
+  'phase',
+  'roster',
+  'memories',
+  'todos',
+  'delegations',
+  'target',
+  'unavailable',
+  'nudges',
+];
+
+/** Items stated when they begin to hold and when they change. They are restated only in a new epoch. */
+const STATED_ONCE: readonly string[] = ['phase'];
+
+export interface StatedItems {
+  items: LiveItems;
+  /** The baseline in force when they were stated. */
+  baseline: string;
+  /** Turns since everything was last stated. */
+  turnsSinceFull: number;
+}
+
+export const NOTHING_STATED: StatedItems = { items: {}, baseline: '', turnsSinceFull: REFRESH_TURNS };
+
+/** The items still in force: none under another baseline. */
+export function statedUnder(stated: StatedItems, baseline: string): StatedItems {
+  return stated.baseline === baseline ? stated : { ...NOTHING_STATED, baseline };
+}
+
+/** The items to state now. */
+export function liveDelta(facts: LiveItems, stated: StatedItems): LiveItems {
+  const isFull = stated.turnsSinceFull >= REFRESH_TURNS;
+  const said: LiveItems = {};
+  for (const [name, value] of Object.entries(facts))
+    if (stated.items[name] !== value || (isFull && !STATED_ONCE.includes(name))) said[name] = value;
+  return said;
+}
+
+const NO_MORE = 'nothing any more';
+
+/** The item that states `text`. The end of an item is stated once; an item never stated has no end. */
+export function stateItem(name: string, text: string | null, stated: StatedItems): LiveItems {
+  if (text !== null) return { [name]: text };
+  const before = stated.items[name];
+  return before === undefined || before === NO_MORE ? {} : { [name]: NO_MORE };
+}
+
+/** The mode banner. In run mode it includes the run's directive, and its step while one is active. */
+export function modeItems(mode: Mode | null, directive: Directive | null): LiveItems {
+  if (mode === null) return {};
+  const banner = { mode: `MODE active: ${mode}; the history may include other modes` };
+  return mode === 'run' && directive ? { ...banner, run: runText(directive) } : banner;
+}
+
+function runText({ run, directive, brief, status, step }: Directive): string {
+  const what = step ? `step ${step.number} of ${step.of}` : 'the step';
+  if (status !== 'active') return `${run}: ${directive} (${what} ${ENDED[status]})`;
+  const whose = step ? ` (${step.number} of ${step.of}, of @${step.agent})` : '';
+  return brief === '' ? `${run}: ${directive}` : `${run}: ${directive}\nthe present step${whose}: ${brief}`;
+}
+
+const ENDED = { completed: 'is completed', failed: 'has failed' } as const;
+
+/** The phase and its instructions. Empty without a phase, and for the agent that coordinates the others. */
+export function phaseItem(phase: Omit<Phase, 'seq'> | null, orchestrates: boolean): LiveItems {
+  if (!phase || orchestrates) return {};
+  const { phase: name, instructions } = phase;
+  return { phase: instructions === '' ? name : `${name}\n${instructions}` };
+}
+
+/** The items in force after `said`. */
+export function withStated(stated: StatedItems, said: LiveItems): StatedItems {
+  const full = stated.turnsSinceFull >= REFRESH_TURNS;
+  const { baseline, items } = stated;
+  if (!full) return { baseline, items: { ...items, ...said }, turnsSinceFull: stated.turnsSinceFull + 1 };
+  const once = Object.entries(items).filter(([name]) => STATED_ONCE.includes(name));
+  return { baseline, items: { ...Object.fromEntries(once), ...said }, turnsSinceFull: 1 };
+}
+
+/** A time without that of a person. Authors' lines of this form are escaped. */
+const PLAIN_TIME = /^[\d :-]+$/;
+
+/** A time alone takes one line; '' for no time. */
+export function markedLive(
+  time: string,
+  items: LiveItems,
+  { secret, turn }: { secret: string; turn: string },
+): string {
+  const lines: string[] = [];
+  for (const name in items) lines.push(`${name}: ${escapeWords(items[name]!)}`);
+  if (lines.length === 0 && (time === '' || PLAIN_TIME.test(time))) return time === '' ? '' : `[${time}]`;
+  const key = markKey(secret, `live ${turn}`);
+  if (lines.length === 0) return `[${escapeWords(time)} #${key}]`;
+  return mark('reminder', key, [...(time === '' ? [] : [`time: ${escapeWords(time)}`]), ...lines].join('\n'));
+}
+
+/** In the plain framing. */
+export function plainLive(time: string, items: LiveItems): string {
+  const clean = (text: string) => escapeHeads(escapeWords(text));
+  const lines = Object.entries(items).map(([name, value]) => `${name}: ${clean(value)}`);
+  if (lines.length === 0) return time === '' ? '' : `[${clean(time)}]`;
+  return plainNote([...(time === '' ? [] : [`time: ${clean(time)}`]), ...lines].join('\n'));
+}
