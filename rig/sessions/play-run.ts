@@ -195,7 +195,8 @@ async function lastError(troupe: Troupe): Promise<string> {
 }
 
 function figuresOf(events: readonly Event[], { seen, figures }: Vendor) {
-  const count = (kind: Event['kind']) => events.filter((event) => event.kind === kind).length;
+  const count = (change: string) =>
+    events.filter(({ kind, body }) => kind === 'session.changed' && body.change === change).length;
   return {
     turns: events.filter(({ kind, author }) => kind === 'turn.started' && author.id === AGENT).length,
     requests: seen.length,
@@ -203,9 +204,9 @@ function figuresOf(events: readonly Event[], { seen, figures }: Vendor) {
     cuts: figures.cuts,
     calls: figures.calls,
     compactions: figures.compactions,
-    rewound: count('session.rewound'),
-    resumed: count('session.resumed'),
-    rebuilt: count('session.rebuilt'),
+    rewound: count('rewound'),
+    resumed: count('resumed'),
+    rebuilt: count('rebuilt'),
   };
 }
 

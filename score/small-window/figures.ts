@@ -118,7 +118,10 @@ function compactionFigures(events: readonly Event[]) {
       const { compaction } = event.body.adopts;
       if (made.get(compaction)?.by !== event.author.id) shared.add(compaction);
     }
-    const why = event.kind === 'compaction.failed' ? (event.body.message ?? 'no reason') : null;
+    const why =
+      event.kind === 'compaction.progress' && event.body.phase === 'failed'
+        ? (event.body.message ?? 'no reason')
+        : null;
     if (why !== null) rejected[why] = (rejected[why] ?? 0) + 1;
   }
   const bodies = [...made.values()];

@@ -18,7 +18,7 @@ const About = { conversation: ConversationId };
 const AboutAgent = { ...About, agent: AgentId };
 
 /** Commands about the membership and the state of a conversation. Each is logged as the event of its effect. */
-export const CONVERSATION_COMMANDS = [
+const CONVERSATION_COMMANDS = [
   /** Default of `policy`: `join` of the agent. */
   z.strictObject({ command: z.literal('join'), ...AboutAgent, policy: JoinPolicy.optional() }),
   z.strictObject({ command: z.literal('leave'), ...AboutAgent, reason: Reason }),
@@ -46,7 +46,7 @@ export const CONVERSATION_COMMANDS = [
 ] as const;
 export type ConversationCommand = z.infer<(typeof CONVERSATION_COMMANDS)[number]>;
 
-export const CONVERSATION_COMMAND_NAMES = [
+const CONVERSATION_COMMAND_NAMES = [
   'join',
   'leave',
   'block',

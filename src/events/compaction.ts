@@ -8,7 +8,7 @@ import { Usage } from './turn.ts';
  *   compaction   A neutral summary of an earlier part of the log, for all agents. Changes no view by itself.
  *   baseline     With `adopts`: from here on, one agent's view begins with a compaction (a new epoch).
  *   prune        From here on, one agent's view shows some of its own tool results as placeholders.
- *   compaction.started | pruned | summarising | done | failed   Progress, for people. No view reads these.
+ *   compaction.progress   For people. No view reads it.
  */
 
 /**
@@ -32,8 +32,7 @@ export type CompactionStrategy = z.infer<typeof CompactionStrategy>;
 const Tokens = z.int().nonnegative();
 
 /** Size of the whole prompt before and after. `trigger` is the size at which compaction starts. */
-export const CutTokens = z.strictObject({ before: Tokens, after: Tokens, trigger: Tokens });
-export type CutTokens = z.infer<typeof CutTokens>;
+const CutTokens = z.strictObject({ before: Tokens, after: Tokens, trigger: Tokens });
 
 /** A text with its speaker: an author, or a tool by its name. */
 export const Saying = z.strictObject({
@@ -140,7 +139,9 @@ export const PruneBody = z.strictObject({
 export type PruneBody = z.infer<typeof PruneBody>;
 
 /** Progress of a compaction. `attempt` counts within the turn. */
-export const CompactionNote = z.strictObject({
+export const CompactionProgressBody = z.strictObject({
+  /** `pruned`: done, by placeholders alone. */
+  phase: z.enum(['started', 'summarising', 'pruned', 'done', 'failed']),
   agent: AgentId,
   attempt: z.int().positive(),
   step: z.int().positive(),
@@ -150,7 +151,7 @@ export const CompactionNote = z.strictObject({
   tokens: z.strictObject({ before: Tokens, after: Tokens.nullable() }),
   message: z.string().optional(),
 });
-export type CompactionNote = z.infer<typeof CompactionNote>;
+export type CompactionProgressBody = z.infer<typeof CompactionProgressBody>;
 
 /** A compaction in force in a prompt. */
 export const Cut = z.object({

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { BaselineBody } from './prompt.ts';
 import { CommandBody } from './command.ts';
-import { CompactionBody, CompactionNote, PruneBody } from './compaction.ts';
+import { CompactionBody, CompactionProgressBody, PruneBody } from './compaction.ts';
 import * as coordination from './coordination.ts';
 import { AgentId, ConversationId, EventId, Mode, Seq, TenantId, TurnId } from './ids.ts';
 import {
@@ -14,7 +14,7 @@ import {
   MessageBody,
   NoticeBody,
 } from './message.ts';
-import { NamedSession, SessionNote } from './session.ts';
+import { NamedSession, SessionChangedBody } from './session.ts';
 import * as task from './task.ts';
 import {
   ErrorBody,
@@ -125,21 +125,10 @@ const BODIES = {
   injection: InjectionBody,
   error: ErrorBody,
   compaction: CompactionBody,
-  'compaction.started': CompactionNote,
-  'compaction.pruned': CompactionNote,
-  'compaction.summarising': CompactionNote,
-  'compaction.done': CompactionNote,
-  'compaction.failed': CompactionNote,
+  'compaction.progress': CompactionProgressBody,
   prune: PruneBody,
   baseline: BaselineBody,
-  'session.started': SessionNote,
-  'session.resumed': SessionNote,
-  'session.rewound': SessionNote,
-  'session.compacted': SessionNote,
-  'session.lost': SessionNote,
-  'session.rebuilt': SessionNote,
-  'session.adopted': SessionNote,
-  'session.refused': SessionNote,
+  'session.changed': SessionChangedBody,
   'turn.started': TurnStartedBody,
   'turn.steered': coordination.TurnSteeredBody,
   'turn.done': TurnDoneBody,

@@ -48,7 +48,7 @@ export function inputWords(issue: RawIssue): string | undefined {
   }
 }
 
-export interface InputProblem {
+interface InputProblem {
   path: PropertyKey[];
   message: string;
 }

@@ -31,7 +31,7 @@ export function checkOptions(schema: z.ZodType, options: unknown, method: string
 const MAX_PROBLEMS = 20;
 const MAX_PATH = 200;
 
-export interface PlacedProblem {
+interface PlacedProblem {
   /** Names and numbers with dots between them. '': the input itself. */
   path: string;
   message: string;

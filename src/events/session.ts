@@ -66,10 +66,12 @@ export const NamedSession = z.strictObject({
 });
 export type NamedSession = z.infer<typeof NamedSession>;
 
-/** Body of the `session.*` events. A session that simply continues has no event. */
-export const SessionNote = z.strictObject({
+/** A session that simply continues has no event. */
+export const SessionChangedBody = z.strictObject({
+  /** `adopted` and `refused`: one that an event named. */
+  change: z.enum(['started', 'resumed', 'rewound', 'compacted', 'lost', 'rebuilt', 'adopted', 'refused']),
   provider: z.string(),
   session: z.string(),
   reason: SessionReason.optional(),
 });
-export type SessionNote = z.infer<typeof SessionNote>;
+export type SessionChangedBody = z.infer<typeof SessionChangedBody>;

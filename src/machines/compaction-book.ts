@@ -1,11 +1,12 @@
-import {
-  type AgentId,
-  type CompactionReason,
-  type CompactionStrategy,
-  type Event,
-  type EventOf,
-  isAbout,
-  isImported,
+import { isAbout, type KindAbout } from '../events/aspects.ts';
+import { isImported } from '../events/import-rule.ts';
+import type {
+  AgentId,
+  CompactionProgressBody,
+  CompactionReason,
+  CompactionStrategy,
+  Event,
+  EventOf,
 } from '../events/index.ts';
 
 /** The compactions of a conversation, as its state shows them. A fold of its log. Immutable. */
@@ -66,31 +67,34 @@ function takeUp(book: CompactionBook, { author, body }: EventOf<'turn.started'>)
 
 function foldNote(book: CompactionBook, event: CompactionEvent): CompactionBook {
   switch (event.kind) {
-    case 'compaction.started':
-      return { ...book, running: [...ended(book, event.body.agent).running, event.body.agent] };
-    case 'compaction.done':
-      return over(book, event, 'compacted');
-    case 'compaction.pruned':
-      return over(book, event, 'pruned');
-    case 'compaction.failed':
-      // With a strategy, only this strategy has failed and the next one is tried.
-      return event.body.strategy === undefined ? over(book, event, 'failed') : book;
+    case 'compaction.progress':
+      return foldProgress(book, event);
     case 'compaction':
-    case 'compaction.summarising':
     case 'baseline':
       return book;
   }
 }
 
-type CompactionEvent = Extract<Event, { kind: `compaction${string}` | 'baseline' }>;
-type Ending = EventOf<'compaction.done' | 'compaction.pruned' | 'compaction.failed'>;
+/** With a strategy, only this strategy has failed and the next one is tried. */
+export function hasEnded<B extends Pick<CompactionProgressBody, 'phase' | 'strategy'>>(
+  body: B,
+): body is B & Over {
+  const { phase, strategy } = body;
+  return phase === 'done' || phase === 'pruned' || (phase === 'failed' && strategy === undefined);
+}
 
-function over(
+type Over = { phase: 'done' | 'pruned' | 'failed' };
+type CompactionEvent = EventOf<KindAbout<'compaction'>>;
+
+function foldProgress(
   book: CompactionBook,
-  { seq, at, body }: Ending,
-  outcome: LastCompaction['outcome'],
+  { seq, at, body }: EventOf<'compaction.progress'>,
 ): CompactionBook {
-  const { agent, reason, strategy = null, tokens } = body;
+  const { agent } = body;
+  if (body.phase === 'started') return { ...book, running: [...ended(book, agent).running, agent] };
+  if (!hasEnded(body)) return book;
+  const { phase, reason, strategy = null, tokens } = body;
+  const outcome = phase === 'done' ? 'compacted' : phase;
   return {
     ...ended(book, agent),
     count: book.count + (outcome === 'failed' ? 0 : 1),

@@ -143,11 +143,7 @@ const FOLDS: { readonly [K in Folded]: (book: TaskBook, event: EventOf<K>) => vo
   'turn.failed': endTurn,
   'turn.aborted': endTurn,
   compaction: noteCompaction,
-  'compaction.started': noteCompaction,
-  'compaction.pruned': noteCompaction,
-  'compaction.summarising': noteCompaction,
-  'compaction.done': noteCompaction,
-  'compaction.failed': noteCompaction,
+  'compaction.progress': noteCompaction,
   baseline: noteCompaction,
   todos: (book, { author, body }) => void book.todos.set(author.id as AgentId, body),
 };

@@ -20,7 +20,18 @@ import { asks, bytes, says, shown, times } from '../support/engine-models.ts';
 import { openStage, type Stage, until } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
 import { at, call, agentSays, personSays, result } from '../support/extract-events.ts';
-import { ask, fill, kinds, mind, type Mind, of, opening, prose, small } from '../support/compaction-stage.ts';
+import {
+  ask,
+  fill,
+  kinds,
+  mind,
+  of,
+  opening,
+  progress,
+  prose,
+  small,
+  type Mind,
+} from '../support/compaction-stage.ts';
 
 /**
  * One test per forbidden outcome of prompts, all seen in real systems. Continued in
@@ -94,7 +105,7 @@ test('compactions repeat in a loop', async () => {
   // The unanswered messages and the newest outputs alone nearly fill the window, step after step.
   await ask(stage, prose(1, 14_000));
   const perStep = new Map<number, number>();
-  for (const { body } of await of(stage, 'compaction.started'))
+  for (const { body } of await progress(stage, 'started'))
     perStep.set(body.step, (perStep.get(body.step) ?? 0) + 1);
   expect(perStep.size).toBeGreaterThan(1);
   expect([...perStep.values()].every((count) => count === 1)).toBe(true);
@@ -128,7 +139,7 @@ test('the request for a summary exceeds the limit itself, and the agent stops si
   await fill(stage, 14);
   await ask(stage, 'and now?');
   expect(clerk.requests).toEqual([]);
-  expect((await of(stage, 'compaction.failed')).map(({ body }) => body.message)).toEqual([
+  expect((await progress(stage, 'failed')).map(({ body }) => body.message)).toEqual([
     'even the shortest request for a summary does not fit the window',
   ]);
   expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
@@ -145,9 +156,7 @@ describe('a task is not continued after a compaction', () => {
     await ask(stage, 'Write seven reports.');
     const steps = bo.asked().map(({ trace }) => trace.step);
     expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-    expect((await of(stage, 'compaction.done')).length + (await of(stage, 'prune')).length).toBeGreaterThan(
-      0,
-    );
+    expect((await progress(stage, 'done')).length + (await of(stage, 'prune')).length).toBeGreaterThan(0);
     const last = bo.asked().at(-1);
     expect(shown(last)).toContain('Write seven reports.');
     // The next step reads the results of a step, whatever had to be removed for them.

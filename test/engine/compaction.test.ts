@@ -13,6 +13,7 @@ import {
   of,
   opening,
   pass,
+  progress,
   prose,
   small,
   SUMMARY,
@@ -43,9 +44,14 @@ describe('pruning', () => {
     expect(shown(last)).toMatch(/\[the output of report \(\d+ characters\) was removed to make room\./);
     expect(shown(last)).not.toContain('w1z');
     expect(shown(last)).toContain('w9z');
-    expect(await kinds(stage, 'compaction.started', 'compaction.pruned', 'compaction.done')).toEqual(
-      prunes.flatMap(() => ['compaction.started', 'compaction.pruned']),
-    );
+    expect(
+      await kinds(
+        stage,
+        'compaction.progress started',
+        'compaction.progress pruned',
+        'compaction.progress done',
+      ),
+    ).toEqual(prunes.flatMap(() => ['compaction.progress started', 'compaction.progress pruned']));
     expect(await stage.check('c')).toEqual([]);
   });
 });
@@ -112,16 +118,21 @@ describe('a compaction by the model', () => {
     expect(
       await kinds(
         stage,
-        'compaction.started',
-        'compaction.summarising',
+        'compaction.progress started',
+        'compaction.progress summarising',
         'compaction',
-        'compaction.done',
-        'compaction.failed',
+        'compaction.progress done',
+        'compaction.progress failed',
       ),
-    ).toEqual(['compaction.started', 'compaction.summarising', 'compaction', 'compaction.done']);
+    ).toEqual([
+      'compaction.progress started',
+      'compaction.progress summarising',
+      'compaction',
+      'compaction.progress done',
+    ]);
     const baseline = (await of(stage, 'baseline')).at(-1);
     expect(baseline?.body).toMatchObject({ epoch: 2, adopts: { compaction: 'compaction:1' } });
-    const notes = [...(await of(stage, 'compaction.started')), ...(await of(stage, 'compaction.done'))];
+    const notes = [...(await progress(stage, 'started')), ...(await progress(stage, 'done'))];
     expect(notes.map(({ body }) => body.attempt)).toEqual([1, 1]);
     expect(await stage.check('c')).toEqual([]);
   });
@@ -234,13 +245,13 @@ describe('an unusable summary', () => {
     await fill(stage, 12);
     await ask(stage, 'and now?');
     expect(bo.summaries()).toHaveLength(1);
-    expect(await of(stage, 'compaction.failed')).toMatchObject([
+    expect(await progress(stage, 'failed')).toMatchObject([
       { body: { agent: 'bo', strategy: 'summary', message: expect.stringContaining(told) } },
     ]);
     expect(await of(stage, 'compaction')).toMatchObject([
       { body: { number: 1, strategy: 'extraction', summary: '' } },
     ]);
-    expect(await of(stage, 'compaction.done')).toMatchObject([{ body: { strategy: 'extraction' } }]);
+    expect(await progress(stage, 'done')).toMatchObject([{ body: { strategy: 'extraction' } }]);
     expect(opening(bo.asked().at(-1))).toContain('Never publish the ledger before Friday.');
     expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
     expect(await stage.check('c')).toEqual([]);
@@ -260,11 +271,11 @@ describe('an unusable summary', () => {
     await stage.say('c', 'and now?', ['bo']);
     await until('the summary is asked for', () => bo.summaries().length === 1);
     await pass(stage, 80_000);
-    expect(await of(stage, 'compaction.failed')).toEqual([]);
+    expect(await progress(stage, 'failed')).toEqual([]);
     await pass(stage, 20_000);
     await stage.quiet();
     expect(gone).toEqual([true]);
-    expect(await of(stage, 'compaction.failed')).toMatchObject([
+    expect(await progress(stage, 'failed')).toMatchObject([
       { body: { message: 'provider_truncated: the summary was silent for 90000 ms' } },
     ]);
     expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
@@ -349,10 +360,10 @@ test('three compactions with little effect break the circuit: none is made for a
   });
   for (let n = 101; n <= 105; n++) await ask(stage, prose(n, 7_400));
   expect(bo.summaries()).toHaveLength(3);
-  expect(await of(stage, 'compaction.failed')).toEqual([]);
+  expect(await progress(stage, 'failed')).toEqual([]);
   await ask(stage, prose(106, 7_400));
   expect(bo.summaries()).toHaveLength(3);
-  const [broken] = await of(stage, 'compaction.failed');
+  const [broken] = await progress(stage, 'failed');
   expect(broken?.body.message).toContain('the last 3 compactions brought the prompt hardly under its limit');
   await ask(stage, prose(107, 7_400));
   expect(bo.summaries()).toHaveLength(4);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
-import { ask, fill, kinds, mind, of, opening, small, SUMMARY } from '../support/compaction-stage.ts';
+import { ask, fill, kinds, mind, opening, progress, small, SUMMARY } from '../support/compaction-stage.ts';
 import { says } from '../support/engine-models.ts';
 import { openStage, type Stage } from '../support/engine-stage.ts';
 
@@ -20,7 +20,7 @@ test('the next turn of the agent compacts first, although there is room', async 
   const stage = await openStage({ agents: [small('bo', bo)] });
   await fill(stage, 8);
   await ask(stage, 'and now?');
-  expect(await kinds(stage, 'compaction.started')).toEqual([]);
+  expect(await kinds(stage, 'compaction.progress started')).toEqual([]);
 
   await compact(stage);
   expect(await stateOf(stage)).toEqual({ count: 0, running: [], requested: ['bo'], last: null });
@@ -30,7 +30,7 @@ test('the next turn of the agent compacts first, although there is room', async 
   expect(bo.summaries()).toHaveLength(1);
   expect(opening(bo.asked().at(-1))).toContain(SUMMARY.split('\n')[1]);
   expect(bo.asked().at(-1)?.messages.at(-1)?.content).toContain('go on');
-  const [done] = await of(stage, 'compaction.done');
+  const [done] = await progress(stage, 'done');
   expect(done?.body).toMatchObject({ agent: 'bo', reason: 'manual' });
   const { before, after } = done?.body.tokens ?? { before: 0, after: 0 };
   expect(after).toBeLessThan(before);
@@ -59,7 +59,7 @@ test('it is done once: the turn after it only adds to the prompt', async () => {
   await compact(stage);
   await ask(stage, 'go on');
   await ask(stage, 'and on');
-  expect(await of(stage, 'compaction.started')).toHaveLength(1);
+  expect(await progress(stage, 'started')).toHaveLength(1);
   const [before, after] = bo.asked().slice(-2);
   expect(after?.messages.slice(0, before?.messages.length)).toEqual(before?.messages);
   expect(await stage.check('c')).toEqual([]);
@@ -72,7 +72,7 @@ test('only the agent that is named compacts', async () => {
   await ask(stage, 'and now?', ['bo', 'cy']);
   await compact(stage);
   await ask(stage, 'go on', ['bo', 'cy']);
-  expect((await of(stage, 'compaction.started')).map(({ body }) => body.agent)).toEqual(['bo']);
+  expect((await progress(stage, 'started')).map(({ body }) => body.agent)).toEqual(['bo']);
 });
 
 test('a command during a turn waits for the next one', async () => {
@@ -91,10 +91,10 @@ test('a command during a turn waits for the next one', async () => {
   });
   await fill(stage, 8);
   await ask(stage, 'and now?');
-  expect(await of(stage, 'compaction.started')).toEqual([]);
+  expect(await progress(stage, 'started')).toEqual([]);
   expect((await stateOf(stage)).requested).toEqual(['bo']);
   await ask(stage, 'go on');
-  expect(await of(stage, 'compaction.started')).toMatchObject([{ body: { reason: 'manual' } }]);
+  expect(await progress(stage, 'started')).toMatchObject([{ body: { reason: 'manual' } }]);
 });
 
 test('without anything to leave out the turn goes on, and the state says so', async () => {
@@ -104,12 +104,12 @@ test('without anything to leave out the turn goes on, and the state says so', as
   await compact(stage);
   await ask(stage, 'go on');
   expect(bo.asked()).toHaveLength(2);
-  expect(await of(stage, 'compaction.failed')).toMatchObject([
+  expect(await progress(stage, 'failed')).toMatchObject([
     { body: { reason: 'manual', message: 'nothing more can be left out' } },
   ]);
   expect((await stateOf(stage)).last).toMatchObject({ outcome: 'failed', reason: 'manual' });
   await ask(stage, 'and on');
-  expect(await of(stage, 'compaction.failed')).toHaveLength(1);
+  expect(await progress(stage, 'failed')).toHaveLength(1);
 });
 
 test('an unknown agent and one that takes no turns are refused', async () => {

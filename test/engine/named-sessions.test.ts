@@ -36,8 +36,9 @@ const named = (id: string, more: object = {}) => ({
 });
 
 async function told(stage: Stage, conversation = 'c'): Promise<string[]> {
-  const notes = (await stage.events(conversation)).filter(({ kind }) => kind.startsWith('session.'));
-  return notes.map(({ kind, body }) => `${kind} ${(body as { reason?: string }).reason ?? ''}`.trim());
+  return (await stage.events(conversation)).flatMap((event) =>
+    event.kind === 'session.changed' ? [`${event.body.change} ${event.body.reason ?? ''}`.trim()] : [],
+  );
 }
 
 test('a session named by a message is adopted: it gets the whole prompt once, and later turns continue it', async () => {
@@ -54,12 +55,7 @@ test('a session named by a message is adopted: it gets the whole prompt once, an
   for (const word of ['alpha-1', 'beta-2', 'gamma-3']) expect(words.split(word)).toHaveLength(2);
   expect(memory.seen[2]?.sent.map(({ content }) => content).join('\n')).not.toContain('beta-2');
   expect(await stage.actor('c', 'bo')).toMatchObject({ session: { id: 'own-1', state: 'ok' } });
-  expect(await told(stage)).toEqual([
-    'session.started first',
-    'session.adopted named',
-    'session.resumed',
-    'session.resumed',
-  ]);
+  expect(await told(stage)).toEqual(['started first', 'adopted named', 'resumed', 'resumed']);
   expect((await stage.troupe.promptOf('c:bo:2')).verified).toBe(true);
   expect(await stage.check('c')).toEqual([]);
 });
@@ -69,7 +65,7 @@ test('nobody takes the session of another conversation or agent, nor brings back
   const stage = await open(memory);
   await ask(stage, 'one', named('own-1'));
   await ask(stage, 'theirs', named('own-1'), 'other');
-  expect(await told(stage, 'other')).toEqual(['session.refused taken', 'session.started first']);
+  expect(await told(stage, 'other')).toEqual(['refused taken', 'started first']);
   await stage.troupe.send('c', {
     author: ANA,
     to: ['cy'],
@@ -79,7 +75,7 @@ test('nobody takes the session of another conversation or agent, nor brings back
   await stage.quiet();
   const started = memory.seen.find(({ trace }) => trace.conversation === 'other')?.session ?? '';
   await ask(stage, 'two', named(started));
-  expect((await told(stage)).filter((each) => each === 'session.refused taken')).toHaveLength(2);
+  expect((await told(stage)).filter((each) => each === 'refused taken')).toHaveLength(2);
   const holders = memory.seen.filter(({ session }) => session === 'own-1').map(({ trace }) => trace);
   for (const { conversation, agent } of holders) expect([conversation, agent]).toEqual(['c', 'bo']);
 });
@@ -92,21 +88,21 @@ test.each([
   const memory = memoryWith('own-1');
   const stage = await open(memory);
   await ask(stage, 'one', named('own-1', more));
-  expect(await told(stage)).toEqual([`session.refused ${reason}`, 'session.started first']);
+  expect(await told(stage)).toEqual([`refused ${reason}`, 'started first']);
   expect(memory.seen.map(({ session }) => session)).not.toContain('own-1');
 });
 
 test('an agent whose provider has no sessions refuses every one', async () => {
   const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('ok')) }] });
   await ask(stage, 'one', named('own-1'));
-  expect(await told(stage)).toEqual(['session.refused provider']);
+  expect(await told(stage)).toEqual(['refused provider']);
 });
 
 test('a session that does not exist is lost, and a new one gets the prompt in the same turn', async () => {
   const memory = newSessionMemory();
   const stage = await open(memory);
   await ask(stage, 'one', named('nowhere'));
-  expect(await told(stage)).toEqual(['session.adopted named', 'session.lost lost', 'session.rebuilt lost']);
+  expect(await told(stage)).toEqual(['adopted named', 'lost lost', 'rebuilt lost']);
   expect(memory.seen).toHaveLength(1);
 });
 
@@ -117,7 +113,7 @@ test('an adopted session whose first answer broke off is not sent the prompt aga
   const sessions = memory.seen.map(({ session }) => session);
   expect(sessions[0]).toBe('own-1');
   expect(sessions.slice(1)).not.toContain('own-1');
-  expect(await told(stage)).toEqual(['session.adopted named', 'session.resumed', 'session.rebuilt unknown']);
+  expect(await told(stage)).toEqual(['adopted named', 'resumed', 'rebuilt unknown']);
 });
 
 test('a session id that could be an option or a path, or of an agent that is not addressed, is refused at once', async () => {

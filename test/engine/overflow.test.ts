@@ -8,7 +8,18 @@ import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { bytes, says, type TestModel } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { openDriver, openTroupe } from '../support/mode.ts';
-import { ask, fill, kinds, mind, of, only, small, SUMMARY } from '../support/compaction-stage.ts';
+import {
+  ask,
+  fill,
+  inPhase,
+  kinds,
+  mind,
+  of,
+  only,
+  small,
+  SUMMARY,
+  labels,
+} from '../support/compaction-stage.ts';
 
 const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };
 const FILLER = 'the harbour office keeps its books in the second drawer, where nobody looks for them; ';
@@ -133,22 +144,22 @@ test.each(WIRES)(
     const last = again?.messages.at(-1);
     expect(last?.role).toBe('user');
     expect(last?.content).toContain('Where are the books?');
-    const told = events.map(({ kind }) => kind).filter((kind) => !['message', 'joined'].includes(kind));
+    const told = labels(events).filter((kind) => !['message', 'joined'].includes(kind));
     expect(told).toEqual([
       'baseline',
       'turn.started',
       'error',
-      'compaction.started',
-      'compaction.summarising',
+      'compaction.progress started',
+      'compaction.progress summarising',
       'compaction',
-      'compaction.done',
+      'compaction.progress done',
       'baseline',
       'turn.done',
     ]);
     expect(only(events, 'error')).toMatchObject([
       { body: { code: 'context_overflow', message: expect.stringContaining(wire.refusal) } },
     ]);
-    expect(only(events, 'compaction.started')).toMatchObject([{ body: { reason: 'overflow' } }]);
+    expect(inPhase(events, 'started')).toMatchObject([{ body: { reason: 'overflow' } }]);
     const adopts = only(events, 'baseline').at(-1)?.body.adopts;
     expect(adopts).toMatchObject({ compaction: 'compaction:1', reason: 'overflow' });
     expect(events.filter(({ kind, author }) => kind === 'message' && author.kind === 'agent')).toMatchObject([
@@ -186,7 +197,7 @@ test.each(WIRES)(
     await sayAll(troupe, 'd');
     const events = await askAll(troupe, 'And here?', 'd');
     expect(only(events, 'error')).toEqual([]);
-    expect(only(events, 'compaction.started')).toMatchObject([{ body: { reason: 'over_budget' } }]);
+    expect(inPhase(events, 'started')).toMatchObject([{ body: { reason: 'over_budget' } }]);
     expect(only(events, 'turn.done')).toHaveLength(1);
     const sent = server.requests.slice(before).map(sentIn);
     expect(sent.map(({ isForSummary }) => isForSummary)).toEqual([true, false]);
@@ -279,7 +290,7 @@ test('a summary request that would itself exceed the named window is shortened b
   const summaries = server.requests.map(sentIn).filter(({ isForSummary }) => isForSummary);
   expect(summaries).toHaveLength(1);
   expect(summaries[0]?.tokens).toBeLessThan(7_000);
-  expect(only(events, 'compaction.failed')).toEqual([]);
+  expect(inPhase(events, 'failed')).toEqual([]);
   expect(events.at(-1)?.kind).toBe('turn.done');
 });
 
@@ -380,12 +391,14 @@ test('a refused prompt that no compaction can shorten fails its turn; both attem
   const stage = await openStage({ agents: [small('bo', bo)] });
   // Above the trigger and below the limit, and all of it still needs an answer.
   await ask(stage, 'harbour '.repeat(2_800));
-  expect(await kinds(stage, 'compaction.started', 'compaction.failed', 'error', 'turn.failed')).toEqual([
-    'compaction.started',
-    'compaction.failed',
+  expect(
+    await kinds(stage, 'compaction.progress started', 'compaction.progress failed', 'error', 'turn.failed'),
+  ).toEqual([
+    'compaction.progress started',
+    'compaction.progress failed',
     'error',
-    'compaction.started',
-    'compaction.failed',
+    'compaction.progress started',
+    'compaction.progress failed',
     'turn.failed',
   ]);
   expect(bo.requests).toHaveLength(1);

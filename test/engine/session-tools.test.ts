@@ -62,7 +62,9 @@ test('a session that remembers other tools is replaced by one that gets all of t
   });
   await ask(next, 'two');
   const notes = (await next.events('c')).flatMap((event) =>
-    event.kind === 'session.rebuilt' || event.kind === 'baseline' ? [event.body.reason] : [],
+    event.kind === 'baseline' || (event.kind === 'session.changed' && event.body.change === 'rebuilt')
+      ? [event.body.reason]
+      : [],
   );
   expect(notes).toEqual(['first turn', 'tools changed', 'baseline']);
   expect(seen.map(({ change }) => change)).toEqual(['started', 'started']);

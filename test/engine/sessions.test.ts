@@ -39,10 +39,11 @@ async function ask(stage: Stage, content: string): Promise<void> {
   await stage.quiet();
 }
 
-/** Kinds and reasons of the session events in the log. */
+/** What the log tells of sessions, with its reasons. */
 async function told(stage: Stage): Promise<string[]> {
-  const notes = (await stage.events('c')).filter(({ kind }) => kind.startsWith('session.'));
-  return notes.map(({ kind, body }) => [kind, (body as { reason?: string }).reason ?? ''].join(' ').trim());
+  return (await stage.events('c')).flatMap((event) =>
+    event.kind === 'session.changed' ? [`${event.body.change} ${event.body.reason ?? ''}`.trim()] : [],
+  );
 }
 
 function sent(call: SeenCall | undefined): string {
@@ -60,7 +61,7 @@ test('the first turn sends everything, the next only what the session has not se
   expect(sent(seen[1])).toContain('by the way');
   expect(sent(seen[1])).not.toContain('one');
   expect(sent(seen[1])).not.toContain('said in');
-  expect(await told(stage)).toEqual(['session.started first', 'session.resumed']);
+  expect(await told(stage)).toEqual(['started first', 'resumed']);
 });
 
 test('the actor names its session and cursor, and the prompt record is a delta with both of its ends', async () => {
@@ -136,7 +137,7 @@ test('after a handoff the session is rewound, and then gets what the agent had d
   expect(sent(last)).toContain('two');
   expect(last?.sent.some(({ role, content }) => role === 'assistant' && content !== '')).toBe(true);
   expect(sent(last)).toContain('mine now');
-  expect(await told(stage)).toEqual(['session.started first', 'session.resumed', 'session.rewound']);
+  expect(await told(stage)).toEqual(['started first', 'resumed', 'rewound']);
 });
 
 test('a failed call is retried from the former end of the session', async () => {
@@ -164,12 +165,7 @@ test('a provider that cannot rewind gets a new session with everything after a f
   await ask(stage, 'three');
   expect(seen.map(({ change }) => change)).toEqual(['started', 'resumed', 'started', 'resumed']);
   expect(sent(seen[2])).toContain('one');
-  expect(await told(stage)).toEqual([
-    'session.started first',
-    'session.resumed',
-    'session.rebuilt unknown',
-    'session.resumed',
-  ]);
+  expect(await told(stage)).toEqual(['started first', 'resumed', 'rebuilt unknown', 'resumed']);
 });
 
 test('a session that the provider lost is reported, and a new one gets everything within the same turn', async () => {
@@ -179,7 +175,7 @@ test('a session that the provider lost is reported, and a new one gets everythin
   await ask(stage, 'two');
   expect(seen.map(({ change }) => change)).toEqual(['started', 'started']);
   expect(sent(seen[1])).toContain('one');
-  expect(await told(stage)).toEqual(['session.started first', 'session.lost lost', 'session.rebuilt lost']);
+  expect(await told(stage)).toEqual(['started first', 'lost lost', 'rebuilt lost']);
   expect((await stage.events('c')).filter(({ kind }) => kind === 'error')).toEqual([]);
   expect(await stage.check('c')).toEqual([]);
 });
@@ -191,7 +187,7 @@ test('on another machine the session is not resumed', async () => {
   const there = await open({ memory, home: 'there', options: { driver: stage.driver } });
   await ask(there.stage, 'two');
   expect(memory.seen.map(({ change }) => change)).toEqual(['started', 'started']);
-  expect(await told(there.stage)).toEqual(['session.started first', 'session.rebuilt elsewhere']);
+  expect(await told(there.stage)).toEqual(['started first', 'rebuilt elsewhere']);
 });
 
 test('a compacted view is sent whole to a new session', async () => {
@@ -203,7 +199,7 @@ test('a compacted view is sent whole to a new session', async () => {
     'started',
     'started',
   ]);
-  expect(await told(stage)).toContain('session.rebuilt baseline');
+  expect(await told(stage)).toContain('rebuilt baseline');
   expect(await stage.check('c')).toEqual([]);
 });
 
@@ -213,11 +209,11 @@ test('a session that its provider has compacted continues by default, and is rep
   const kept = await open({ hears });
   for (const text of ['one', 'two', 'three']) await ask(kept.stage, text);
   expect(kept.seen.map(({ change }) => change)).toEqual(['started', 'resumed', 'resumed']);
-  expect(await told(kept.stage)).toContain('session.compacted');
+  expect(await told(kept.stage)).toContain('compacted');
   const rebuilt = await open({ hears, options: { context: { compactedSessions: 'rebuild' } } });
   for (const text of ['one', 'two', 'three']) await ask(rebuilt.stage, text);
   expect(rebuilt.seen.map(({ change }) => change)).toEqual(['started', 'resumed', 'started']);
-  expect(await told(rebuilt.stage)).toContain('session.rebuilt compacted');
+  expect(await told(rebuilt.stage)).toContain('rebuilt compacted');
 });
 
 test('two conversations of one agent never share a session', async () => {

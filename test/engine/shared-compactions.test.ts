@@ -5,7 +5,18 @@ import { at, personSays } from '../support/extract-events.ts';
 import { viewOf } from '../support/log-player.ts';
 import { says, shown } from '../support/engine-models.ts';
 import { logOf, openStage, type Stage, until } from '../support/engine-stage.ts';
-import { ask, fill, mind, of, opening, pass, prose, small, SUMMARY } from '../support/compaction-stage.ts';
+import {
+  ask,
+  fill,
+  mind,
+  of,
+  opening,
+  pass,
+  progress,
+  prose,
+  small,
+  SUMMARY,
+} from '../support/compaction-stage.ts';
 
 describe('the author of a summary', () => {
   test('is nobody if no model is configured: the selection needs no call', async () => {
@@ -16,7 +27,7 @@ describe('the author of a summary', () => {
     expect(bo.summaries()).toEqual([]);
     expect(bo.asked()).toHaveLength(1);
     expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'extraction' } }]);
-    expect(await of(stage, 'compaction.failed')).toEqual([]);
+    expect(await progress(stage, 'failed')).toEqual([]);
   });
 
   test('is the configured agent, with its own model', async () => {
@@ -45,7 +56,7 @@ describe('one compaction for the company', () => {
     expect(cy.summaries()).toEqual([]);
     expect(await of(stage, 'compaction')).toHaveLength(1);
     expect(opening(cy.asked().at(-1))).toBe(opening(bo.asked().at(-1)));
-    expect((await of(stage, 'compaction.done')).map(({ body }) => [body.agent, body.strategy])).toEqual([
+    expect((await progress(stage, 'done')).map(({ body }) => [body.agent, body.strategy])).toEqual([
       ['bo', 'summary'],
       ['cy', 'adopt'],
     ]);
@@ -138,7 +149,7 @@ describe('one compaction for the company', () => {
     const since = cy.asked().at(-1)?.messages.slice(2) ?? [];
     expect(since.some(({ content }) => content.includes('w1z'))).toBe(false);
     expect(opening(cy.asked().at(-1))).toContain('Summary 1 of this conversation');
-    expect((await of(stage, 'compaction.done')).at(-1)?.body).toMatchObject({
+    expect((await progress(stage, 'done')).at(-1)?.body).toMatchObject({
       agent: 'cy',
       reason: 'cold_cache',
     });
@@ -163,9 +174,9 @@ describe('one compaction for the company', () => {
     await ask(stage, 'and you?', ['cy']);
     expect(cy.summaries()).toEqual([]);
     expect(opening(cy.asked()[0])).toBe(opening(bo.asked()[0]));
-    expect((await of(stage, 'compaction.started')).map(({ body }) => body.reason)).toEqual(['join', 'join']);
+    expect((await progress(stage, 'started')).map(({ body }) => body.reason)).toEqual(['join', 'join']);
     await ask(stage, 'once more', ['cy']);
-    expect(await of(stage, 'compaction.started')).toHaveLength(2);
+    expect(await progress(stage, 'started')).toHaveLength(2);
     expect(await stage.check('c')).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { says } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
-import { fill, mind, of, pass, small, SUMMARY } from '../support/compaction-stage.ts';
+import { fill, mind, of, pass, progress, small, SUMMARY } from '../support/compaction-stage.ts';
 
 test('a model may take long for a summary as long as words arrive', async () => {
   const words = SUMMARY.split(' ');
@@ -26,7 +26,7 @@ test('a model may take long for a summary as long as words arrive', async () => 
   }
   await stage.quiet();
   expect(words.length * 20_000).toBeGreaterThan(600_000);
-  expect(await of(stage, 'compaction.failed')).toEqual([]);
+  expect(await progress(stage, 'failed')).toEqual([]);
   expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary' } }]);
   expect(await stage.check('c')).toEqual([]);
 });
@@ -46,7 +46,7 @@ test('a summariser that thinks for minutes is not silent', async () => {
   await stage.say('c', 'and now?', ['bo']);
   await until('the summary is asked for', () => bo.summaries().length === 1);
   await stage.quiet();
-  expect(await of(stage, 'compaction.failed')).toEqual([]);
+  expect(await progress(stage, 'failed')).toEqual([]);
   expect(await of(stage, 'compaction')).toMatchObject([{ body: { strategy: 'summary' } }]);
   expect(await stage.check('c')).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { asks, says, shown } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
-import { ask, mind, of, prose, small } from '../support/compaction-stage.ts';
+import { ask, mind, of, progress, prose, small } from '../support/compaction-stage.ts';
 
 describe('a turn that outgrows its window', () => {
   const note = defineTool({
@@ -52,7 +52,7 @@ describe('a turn that outgrows its window', () => {
     const bo = mind({ ...work, summary: () => says('') });
     const stage = await openStage({ tools: [note], agents: [small('bo', bo, { tools: ['note'] })] });
     await ask(stage, 'take thirty notes');
-    const [failed] = await of(stage, 'compaction.failed');
+    const [failed] = await progress(stage, 'failed');
     expect(failed?.body).toMatchObject({
       strategy: 'trim',
       message: expect.stringContaining('rejected: empty'),

@@ -95,8 +95,8 @@ test('only operators may name a session for an agent', async () => {
   const { events } = await api.troupe.events('c1');
   expect(events).toContainEqual(
     expect.objectContaining({
-      kind: 'session.refused',
-      body: expect.objectContaining({ reason: 'provider' }),
+      kind: 'session.changed',
+      body: expect.objectContaining({ change: 'refused', reason: 'provider' }),
     }),
   );
   const forged = { ...message, session: { ...session, refused: 'author' } };

@@ -99,7 +99,7 @@ test('a compaction is counted by strategy and reason, with the tokens saved', as
   }
   const page = await metrics.text(stage.troupe);
   const compactions = (await stage.events('c1')).flatMap((event) =>
-    event.kind === 'compaction.done' || event.kind === 'compaction.pruned' ? [event.body] : [],
+    event.kind === 'compaction.progress' && ['done', 'pruned'].includes(event.body.phase) ? [event.body] : [],
   );
   expect(compactions.length).toBeGreaterThan(0);
   const series = '{strategy="summary",reason="over_budget"}';

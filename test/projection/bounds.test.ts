@@ -30,8 +30,8 @@ function round(n: number): Event[] {
     says(LONG, ['agent-0', 'agent-1', 'agent-2']),
     starts(id, n, first, [first]),
     own('step', { index: 0, content: LONG, calls }),
-    own('compaction.started', note),
-    own('compaction.pruned', note),
+    own('compaction.progress', { ...note, phase: 'started' }),
+    own('compaction.progress', { ...note, phase: 'pruned' }),
     own('question', { question: `q-${n}`, text: LONG, by: [], group: 'g', join: 'all' }),
     {
       kind: 'question.answered',

@@ -3,11 +3,12 @@ import { agent, ends, folded, logOf, says, starts } from './logs.ts';
 
 const own = (kind: string, body: object, turn = 'c:ada:1') => ({ kind, author: agent('ada'), turn, body });
 const calls = (...ids: string[]) => ids.map((id) => ({ id, name: `tool_${id}`, args: '{}' }));
-const note = (agentId: string, kind: string, more: object = {}) => ({
-  kind: `compaction.${kind}`,
+const note = (agentId: string, phase: string, more: object = {}) => ({
+  kind: 'compaction.progress',
   author: agent(agentId),
   turn: `c:${agentId}:1`,
   body: {
+    phase,
     agent: agentId,
     attempt: 1,
     step: 1,

@@ -35,7 +35,7 @@ test('agents begin anew in a fork: nobody is paused there, and nothing is asked 
   await original.troupe.send('fork', { author: UMA, to: ['w'], content: 'go on' });
   await original.troupe.idle();
   const { events } = await original.troupe.events('fork');
-  expect(events.filter(({ kind }) => kind === 'compaction.started')).toEqual([]);
+  expect(events.filter(({ kind }) => kind === 'compaction.progress')).toEqual([]);
   expect(events.at(-1)).toMatchObject({ kind: 'turn.done', author: { id: 'w' } });
 });
 

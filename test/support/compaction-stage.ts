@@ -1,4 +1,4 @@
-import type { Event } from '../../src/events/index.ts';
+import type { CompactionProgressBody, Event } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
 import { modelOf, says, type TestModel } from './engine-models.ts';
 import { type Stage, type StageAgent, turns } from './engine-stage.ts';
@@ -76,9 +76,27 @@ export function only<K extends Event['kind']>(events: readonly Event[], kind: K)
   return events.filter((event): event is EventsOf<K>[number] => event.kind === kind);
 }
 
+type Phase = CompactionProgressBody['phase'];
+
+/** The progress of compactions in one phase. */
+export function inPhase(events: readonly Event[], phase: Phase): EventsOf<'compaction.progress'> {
+  return only(events, 'compaction.progress').filter(({ body }) => body.phase === phase);
+}
+
+export async function progress(stage: Stage, phase: Phase): Promise<EventsOf<'compaction.progress'>> {
+  return inPhase(await stage.events('c'), phase);
+}
+
+/** The kinds of events, with the phase of a compaction's progress. */
+export function labels(events: readonly Event[]): string[] {
+  return events.map((event) =>
+    event.kind === 'compaction.progress' ? `${event.kind} ${event.body.phase}` : event.kind,
+  );
+}
+
 export async function kinds(stage: Stage, ...wanted: string[]): Promise<string[]> {
-  const events = await stage.events('c');
-  return events.map(({ kind }) => kind).filter((kind) => wanted.length === 0 || wanted.includes(kind));
+  const told = labels(await stage.events('c'));
+  return told.filter((label) => wanted.length === 0 || wanted.includes(label));
 }
 
 /** The first message after the system message. */

@@ -7,7 +7,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { asks, breaks, gated, inOrder, says } from './engine-models.ts';
 import { ANA, logOf, openStage, type Stage, type StageAgent } from './engine-stage.ts';
 import { openDriver } from './mode.ts';
-import { ask, fill, mind, of, pass, prose, small } from './compaction-stage.ts';
+import { ask, fill, mind, of, pass, progress, prose, small } from './compaction-stage.ts';
 
 const c = 'c' as ConversationId;
 const BO = { tenant: 'default', conversation: 'c', agent: 'bo' };
@@ -143,7 +143,7 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     await fill(stage, 17, 200);
     await pass(stage, 301_000);
     await ask(stage, 'much later', ['cy']);
-    expect((await of(stage, 'compaction.started')).at(-1)?.body).toMatchObject({ reason: 'cold_cache' });
+    expect((await progress(stage, 'started')).at(-1)?.body).toMatchObject({ reason: 'cold_cache' });
     expect(cy.summaries()).toEqual([]);
   },
   async 'a cold cache: old outputs go if that brings a fifth'() {
@@ -155,14 +155,14 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     await fill(stage, 15);
     await pass(stage, 301_000);
     await ask(stage, 'much later');
-    expect(await of(stage, 'compaction.started')).toMatchObject([{ body: { reason: 'cold_cache' } }]);
+    expect(await progress(stage, 'started')).toMatchObject([{ body: { reason: 'cold_cache' } }]);
   },
   async 'old outputs go at the start of each turn'() {
     const agents = [small('bo', reporter(3), { contextWindow: 40_000, tools: ['report'] })];
     const context = { pruneEachTurn: true, protectTurns: 0, protectTokens: 0, minGain: 0 };
     const stage = await openStage({ tools: [report], agents, context });
     for (let n = 1; n <= 3; n++) await ask(stage, `report ${n}`);
-    expect((await of(stage, 'compaction.started'))[0]?.body).toMatchObject({ reason: 'each_turn' });
+    expect((await progress(stage, 'started'))[0]?.body).toMatchObject({ reason: 'each_turn' });
   },
   async 'a full window: what another agent made and old outputs are not enough'() {
     const cy = reporter(5);

@@ -61,7 +61,7 @@ export async function makeCompaction(
   if (strategy === 'extraction') return log(work, number, await inTurn(extractionSteps(base)));
   if (!(await takeLock(run, number))) return not('LOCKED');
   const range = { from: 1, upTo: base.upTo };
-  await noteCompaction(work, 'compaction.summarising', { strategy, range });
+  await noteCompaction(work, 'summarising', { strategy, range });
   const written = await summarise(work, base);
   if (written.kind === 'not') return written;
   const body = await inTurn(summarySteps({ ...base, ...written }));
@@ -142,7 +142,7 @@ async function failed(
   work: TurnCompaction,
   message: string,
 ): Promise<{ kind: 'not'; event: CompactionEvent }> {
-  await noteCompaction(work, 'compaction.failed', { strategy: 'summary', message });
+  await noteCompaction(work, 'failed', { strategy: 'summary', message });
   return not('FAILED');
 }
 

@@ -23,14 +23,14 @@ export async function runCompaction(before: TurnRun): Promise<Outcome> {
   const reason = before.compaction.reason ?? 'over_budget';
   const run = changed(before, { compaction: { ...before.compaction, tried: true, reason: null } });
   const work = startCompaction(run, reason);
-  await noteCompaction(work, 'compaction.started');
+  await noteCompaction(work, 'started');
   if ((await runStrategies(work)) === 'aborted') return aborted(run);
   // A plan that cannot make the prompt fit is dropped: nothing is left out for a prompt that fails anyway.
   if (isEmptyPlan(work.plan) || !isWorthwhile(work) || leastEstimate(work.after, 0) > work.room.available)
     return stuck(work);
   const draft = await journalCompaction(run, draftOf(work));
   const strategy = work.used.at(-1);
-  const done = draft.kind === 'prune' ? 'compaction.pruned' : 'compaction.done';
+  const done = draft.kind === 'prune' ? 'pruned' : 'done';
   // Before the plan is applied: an effect that throws afterwards would lose the new baseline, which the view is to have.
   await noteCompaction(work, done, {
     ...(strategy && { strategy }),
@@ -55,7 +55,7 @@ async function stuck(work: TurnCompaction): Promise<Outcome> {
   const message = isEmptyPlan(plan)
     ? 'nothing more can be left out'
     : 'what can be left out does not make enough room';
-  await noteCompaction(work, 'compaction.failed', { message });
+  await noteCompaction(work, 'failed', { message });
   if (reason !== 'overflow' || run.ending.kind !== 'failed' || !run.prompt)
     return { event: { type: 'COMPACTED' }, run };
   // The same request would be refused again.

@@ -45,7 +45,7 @@ async function compactBy(work: TurnCompaction, strategy: 'summary' | 'extraction
   const cut = proposeCut(work);
   if (!cut) {
     const message = strategy === 'summary' ? brokenCircuit(work) : null;
-    if (message !== null) await noteCompaction(work, 'compaction.failed', { strategy, message });
+    if (message !== null) await noteCompaction(work, 'failed', { strategy, message });
     return { type: 'SKIPPED' };
   }
   const made = await makeCompaction(work, cut, strategy);
@@ -107,7 +107,7 @@ async function summariseSteps(work: TurnCompaction): Promise<boolean> {
   });
   const request = await inSlices(run.deps.clock, fitting, run.meanwhile.work);
   if (!request) return true;
-  await noteCompaction(work, 'compaction.summarising', { strategy: 'trim' });
+  await noteCompaction(work, 'summarising', { strategy: 'trim' });
   const answer = await askSummary(run, request, Math.ceil(policy.summaryTokens * 1.5));
   if (answer.kind === 'aborted') return false;
   const verdict =
@@ -118,7 +118,7 @@ async function summariseSteps(work: TurnCompaction): Promise<boolean> {
     verdict.kind === 'rejected' ? verdict.why : replaceTurnSummary(work, verdict.text) ? null : 'too_long';
   if (why !== null) {
     const message = `the summary of the first ${steps} steps was rejected: ${why}`;
-    await noteCompaction(work, 'compaction.failed', { strategy: 'trim', message });
+    await noteCompaction(work, 'failed', { strategy: 'trim', message });
   }
   return true;
 }

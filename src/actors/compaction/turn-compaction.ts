@@ -1,6 +1,6 @@
 import { baselineTokens, type CompactionRun, limitIn, roomOf, startRun } from '../../context/index.ts';
 import { TroupeError } from '../../base/errors.ts';
-import type { CompactionNote, CompactionReason, EventKind } from '../../events/index.ts';
+import type { CompactionProgressBody, CompactionReason } from '../../events/index.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { availableIn } from '../turn/model-window.ts';
 import type { Metrics } from '../../events/metrics.ts';
@@ -36,21 +36,20 @@ function askedIn({ failure }: TurnRun): number {
   return limitIn(failure?.message ?? '')?.asked ?? 0;
 }
 
-type NoteKind = Extract<EventKind, `compaction.${string}`>;
-
 /** Logs the progress of a compaction for people; no prompt depends on it. The id has the fence, so a retry logs its own. */
 export async function noteCompaction(
   { run, reason, before, after, attempt }: TurnCompaction,
-  kind: NoteKind,
-  more: Partial<Pick<CompactionNote, 'strategy' | 'range' | 'message'>> = {},
+  phase: CompactionProgressBody['phase'],
+  more: Partial<Pick<CompactionProgressBody, 'strategy' | 'range' | 'message'>> = {},
 ): Promise<void> {
   const { deps, live, lease, step } = run;
   const what = more.strategy ? `.${more.strategy}` : '';
   // The id has the reason too: after a compaction that achieved nothing, a refusal may ask for another one.
-  const part = `${kind}:${lease.record.fence}.${step}.${attempt}.${reason}${what}`;
+  const part = `compaction.${phase}:${lease.record.fence}.${step}.${attempt}.${reason}${what}`;
   const own = ownDraft(run, part);
-  const tokens = { before, after: kind === 'compaction.started' ? null : after };
-  const body: CompactionNote = {
+  const tokens = { before, after: phase === 'started' ? null : after };
+  const body: CompactionProgressBody = {
+    phase,
     agent: live.address.agent,
     attempt,
     step: step + 1,
@@ -58,17 +57,16 @@ export async function noteCompaction(
     tokens,
     ...more,
   };
-  await deps.log.append(live.address, [{ ...own, kind, body }]);
-  countCompaction(deps.metrics, kind, body);
+  await deps.log.append(live.address, [{ ...own, kind: 'compaction.progress', body }]);
+  countCompaction(deps.metrics, body);
 }
 
 function countCompaction(
   metrics: Metrics,
-  kind: NoteKind,
-  { reason, strategy = 'prune', tokens }: CompactionNote,
+  { phase, reason, strategy = 'prune', tokens }: CompactionProgressBody,
 ): void {
-  if (kind === 'compaction.failed') metrics.count('compactions_failed', { reason });
-  if (kind !== 'compaction.done' && kind !== 'compaction.pruned') return;
+  if (phase === 'failed') metrics.count('compactions_failed', { reason });
+  if (phase !== 'done' && phase !== 'pruned') return;
   metrics.count('compactions', { strategy, reason });
   metrics.count(
     'compaction_saved_tokens',

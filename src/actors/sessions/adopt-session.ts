@@ -19,8 +19,8 @@ export async function adoptSession(run: TurnRun): Promise<void> {
   const named = turn.session;
   if (!named || session.base?.id === named.id) return;
   const refusal = await refusalOf(run, named);
-  if (refusal) return noteSession(run, 'session.refused', named.id, refusal);
-  if (!resumed) noteSession(run, 'session.adopted', named.id, 'named');
+  if (refusal) return noteSession(run, 'refused', named.id, refusal);
+  if (!resumed) noteSession(run, 'adopted', named.id, 'named');
   session.base = {
     provider: runtime.profile.provider,
     model: runtime.profile.model,

@@ -1,5 +1,11 @@
 import { deltaOf, isAdopted, placeOf, sessionMismatch, standsAt } from '../../context/index.ts';
-import type { EventDraft, PromptRecord, Session, SessionReason } from '../../events/index.ts';
+import type {
+  EventDraft,
+  PromptRecord,
+  Session,
+  SessionChangedBody,
+  SessionReason,
+} from '../../events/index.ts';
 import { ownDraft, type TurnRun, writeMeanwhile } from '../turn/turn-run.ts';
 import { type AnswerSession, type Sending, termsFor } from '../turn/session-run.ts';
 import { leaveSession, mayBeTouched } from './settle-session.ts';
@@ -46,8 +52,6 @@ function dismissMismatch(run: TurnRun): void {
   if (reason) Object.assign(session, { base: null, reason });
 }
 
-type SessionKind = Extract<EventDraft['kind'], `session.${string}`>;
-
 /** Records what a provider reports about its session. A session that simply continues is not recorded. */
 export function hearSession(
   run: TurnRun,
@@ -56,14 +60,14 @@ export function hearSession(
   const { session } = run.meanwhile;
   if (event.type === 'compacted') {
     session.compacted = true;
-    return noteSession(run, 'session.compacted', session.base?.id ?? '');
+    return noteSession(run, 'compacted', session.base?.id ?? '');
   }
   const { change, id } = event;
   if (change === 'warm') return;
-  if (change !== 'started') return noteSession(run, `session.${change}`, id);
+  if (change !== 'started') return noteSession(run, change, id);
   writeMeanwhile(run, takeSession(run, id));
   const { reason } = session;
-  noteSession(run, reason === 'first' ? 'session.started' : 'session.rebuilt', id, reason);
+  noteSession(run, reason === 'first' ? 'started' : 'rebuilt', id, reason);
 }
 
 /** The session's part of a journalled answer. From here on the turn is open or settled in the provider. */
@@ -87,19 +91,24 @@ export function answerSession(
 export function loseSession(run: TurnRun, message: string): void {
   const { deps, live } = run;
   const { session } = run.meanwhile;
-  noteSession(run, 'session.lost', session.base?.id ?? '', 'lost');
+  noteSession(run, 'lost', session.base?.id ?? '', 'lost');
   Object.assign(session, { base: null, reason: 'lost' });
   deps.onWarning(new Error(message), `session of @${live.address.agent}`);
 }
 
-export function noteSession(run: TurnRun, kind: SessionKind, id: string, reason?: SessionReason): void {
+export function noteSession(
+  run: TurnRun,
+  change: SessionChangedBody['change'],
+  id: string,
+  reason?: SessionReason,
+): void {
   const { deps, live, lease, runtime } = run;
   const { session } = run.meanwhile;
   session.notes += 1;
   const draft: EventDraft = {
     ...ownDraft(run, `session:${lease.record.fence}.${session.notes}`),
-    kind,
-    body: { provider: runtime.profile.provider, session: id, ...(reason && { reason }) },
+    kind: 'session.changed',
+    body: { change, provider: runtime.profile.provider, session: id, ...(reason && { reason }) },
   };
   writeMeanwhile(run, deps.log.append(live.address, [draft]));
 }

@@ -1,5 +1,6 @@
 import { isAbout, isTaskEnd } from '../../events/aspects.ts';
 import { messageText } from '../../events/message-text.ts';
+import { hasEnded } from '../../machines/compaction-book.ts';
 import { awayChanges } from '../../machines/membership.ts';
 import {
   availabilityNoteOf,
@@ -111,15 +112,10 @@ function stateAtWork({ turn, state }: AgentView, event: Event): string {
   if (event.kind === 'error') return 'backoff';
   if (!isAbout(event, 'compaction')) return 'working';
   switch (event.kind) {
-    case 'compaction.started':
-    case 'compaction.summarising':
     case 'compaction':
       return 'working.compacting';
-    case 'compaction.failed':
-      // With a strategy, only this strategy has failed and the next one is tried.
-      return event.body.strategy === undefined ? 'working' : 'working.compacting';
-    case 'compaction.pruned':
-    case 'compaction.done':
+    case 'compaction.progress':
+      return hasEnded(event.body) ? 'working' : 'working.compacting';
     case 'baseline':
       return 'working';
   }

@@ -1,28 +1,18 @@
 import { isAbout } from '../../events/aspects.ts';
 import type { Event, EventOf } from '../../events/index.ts';
+import { hasEnded } from '../../machines/compaction-book.ts';
 import { type CompactionView, MAX_COMPACTIONS } from './model.ts';
 import { addTokens, agentOf, changeAgent, countsOf, type Draft, own, ownTotals } from './draft.ts';
 
-type Note = EventOf<
-  | 'compaction.started'
-  | 'compaction.pruned'
-  | 'compaction.summarising'
-  | 'compaction.done'
-  | 'compaction.failed'
->;
+type Progress = EventOf<'compaction.progress'>;
 
 /** Folds the compactions: at most one at a time for each agent. */
 export function foldCompaction(draft: Draft, event: Event): void {
   if (isAbout(event, 'turnEnd')) return breakOff(draft, event);
   if (!isAbout(event, 'compaction')) return;
   switch (event.kind) {
-    case 'compaction.started':
-      return add(draft, opened(event));
-    case 'compaction.summarising':
-    case 'compaction.pruned':
-    case 'compaction.done':
-    case 'compaction.failed':
-      return goOn(draft, event);
+    case 'compaction.progress':
+      return event.body.phase === 'started' ? add(draft, opened(event)) : goOn(draft, event);
     case 'compaction':
       return foldSummary(draft, event);
     case 'baseline':
@@ -34,7 +24,7 @@ function breakOff(draft: Draft, { author, at }: Event): void {
   change(draft, author.id, () => ({ phase: 'failed', message: 'the turn ended first', endedAt: at }));
 }
 
-function opened({ seq, at, body }: Note): CompactionView {
+function opened({ seq, at, body }: Progress): CompactionView {
   const { agent, reason, strategy = null, range = null, tokens, message = null } = body;
   const { before, after } = tokens;
   return {
@@ -54,22 +44,20 @@ function opened({ seq, at, body }: Note): CompactionView {
   };
 }
 
-/** A later note of a compaction. If the log lacks its start, this note opens it. */
-function goOn(draft: Draft, event: Note): void {
-  const { agent, strategy, range, tokens, message } = event.body;
+/** Later progress of a compaction. If the log lacks its start, this opens it. */
+function goOn(draft: Draft, event: Progress): void {
+  const { agent, phase, strategy, range, tokens, message } = event.body;
   if (openIndex(draft, agent) < 0) add(draft, opened(event));
-  const isDone = event.kind === 'compaction.done' || event.kind === 'compaction.pruned';
-  // With a strategy, only this strategy has failed and the next one is tried.
-  const isOver = isDone || (event.kind === 'compaction.failed' && strategy === undefined);
-  const reached = event.kind.slice('compaction.'.length) as CompactionView['phase'];
+  const isLast = hasEnded(event.body);
+  const isDone = isLast && phase !== 'failed';
   change(draft, agent, (known) => ({
-    phase: isOver || event.kind === 'compaction.summarising' ? reached : known.phase,
+    phase: isLast || phase === 'summarising' ? phase : known.phase,
     strategy: strategy ?? known.strategy,
     range: range ?? known.range,
     tokens: { before: known.tokens.before, after: tokens.after },
     reduced: isDone ? reduction(known.tokens.before, tokens.after) : null,
     message: message ?? (isDone ? null : known.message),
-    endedAt: isOver ? event.at : null,
+    endedAt: isLast ? event.at : null,
   }));
   if (isDone) ownTotals(draft).compactions += 1;
 }

@@ -68,14 +68,8 @@ const ACTIVITY: ByKind<Exclude<EventKind, TaskKind | KindAbout<'upkeep'>>, Event
     plain(
       `${code}: ${message}${retryUntil === undefined ? '' : `; tried again until ${timeOf(retryUntil)}`}`,
     ),
-  'session.started': describeSession,
-  'session.resumed': describeSession,
-  'session.rewound': describeSession,
-  'session.compacted': describeSession,
-  'session.lost': describeSession,
-  'session.rebuilt': describeSession,
-  'session.adopted': describeSession,
-  'session.refused': describeSession,
+  'session.changed': ({ body: { change, provider, session, reason } }) =>
+    plain(`${change} ${provider} ${session}${reason === undefined ? '' : ` (${reason})`}`),
   'guard.stopped': ({ body }) => plain(`${body.guard}: ${body.message}; to go on: ${body.goOn}`),
   'run.directive': describeDirective,
   'phase.changed': (event) => {
@@ -93,12 +87,6 @@ function describeStep(event: EventOf<'step'>): EventText {
   if (calls.length === 0) return { head: `${event.author.name}: `, text: content };
   return did(event, `calls ${calls.map(({ name, args }) => `${name} ${args}`).join(', ')}`);
 }
-
-function describeSession({ body: { provider, session, reason } }: EventOf<SessionKind>): EventText {
-  return plain(`${provider} ${session}${reason === undefined ? '' : ` (${reason})`}`);
-}
-
-type SessionKind = Extract<EventKind, `session.${string}`>;
 
 function describeDirective({ body }: EventOf<'run.directive'>): EventText {
   const { run, directive, brief, status, step, reason = '', goOn } = body;
@@ -125,11 +113,7 @@ const UPKEEP: ByKind<KindAbout<'upkeep'>, string> = {
   command: describeCommand,
   compaction: ({ body: { number, upTo, strategy, reason, tokens } }) =>
     `compaction ${number} of 1–${upTo} by ${strategy} (${reason}): ${tokens.before} tokens become ${tokens.after}`,
-  'compaction.started': describeCompactionNote,
-  'compaction.pruned': describeCompactionNote,
-  'compaction.summarising': describeCompactionNote,
-  'compaction.done': describeCompactionNote,
-  'compaction.failed': describeCompactionNote,
+  'compaction.progress': describeProgress,
   prune: ({ body: { events, reason, tokens } }) =>
     `${events.length} tool result(s) are shown as placeholders (${reason}): ${tokens.before} → ${tokens.after} tokens`,
   baseline: ({ body: { epoch, provider, model, reason } }) =>
@@ -158,11 +142,8 @@ const OTHER: Record<RerunChange['kind'], string> = {
   toolResult: 'another result of a call',
 };
 
-type CompactionNoteKind = Extract<EventKind, `compaction.${string}`>;
-
-function describeCompactionNote({ kind, body }: EventOf<CompactionNoteKind>): string {
-  const { agent, reason, strategy, tokens, message } = body;
-  const phase = kind.slice('compaction.'.length);
+function describeProgress({ body }: EventOf<'compaction.progress'>): string {
+  const { agent, phase, reason, strategy, tokens, message } = body;
   const reached = tokens.after === null ? '' : ` → ${tokens.after}`;
   const how = strategy === undefined ? '' : ` by ${strategy}`;
   const detail = message === undefined ? '' : `: ${message}`;

@@ -133,7 +133,7 @@ class Reading {
     if (event.altered) return this.#note(event);
     const read = this.#readers[event.kind] as ((event: Event) => void) | undefined;
     if (read) read(event);
-    else if (TOLD.has(event.kind)) this.#note(event);
+    else if (isTold(event)) this.#note(event);
   }
 
   #words(event: EventOf<'message' | 'notice'>): void {
@@ -276,11 +276,15 @@ const TOLD: ReadonlySet<string> = new Set<Event['kind']>([
   'archived',
   'reopened',
   'error',
-  'compaction.done',
-  'compaction.failed',
-  'session.lost',
-  'session.refused',
   'turn.failed',
   'turn.aborted',
   'command',
 ]);
+
+function isTold(event: Event): boolean {
+  if (event.kind === 'compaction.progress')
+    return event.body.phase === 'done' || event.body.phase === 'failed';
+  if (event.kind === 'session.changed')
+    return event.body.change === 'lost' || event.body.change === 'refused';
+  return TOLD.has(event.kind);
+}
