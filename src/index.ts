@@ -76,8 +76,7 @@ export {
   type ModelCall,
   type ProviderDefinition,
 } from './providers/define-provider.ts';
-export { defineEmbedder, type EmbedderDefinition } from './providers/define-embedder.ts';
-export type { Embedder } from './providers/embedder.ts';
+export { defineEmbedder, type EmbedderDefinition, type Embedder } from './providers/embedder.ts';
 export type { AiSdkEmbeddingModel, AiSdkModel, AiSdkVendor } from './providers/ai-sdk-model.ts';
 export {
   type CustomAgent,

@@ -32,10 +32,9 @@ const PORTS = [
   'queue/admission.ts',
   'providers/provider.ts',
   'providers/embedder.ts',
-  'providers/backoff.ts',
   'providers/prices.ts',
   'providers/thoughts.ts',
-  'providers/whole-calls.ts',
+  'providers/call-text.ts',
   'tools',
 ];
 
@@ -169,6 +168,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   context: ['text', 'budget', 'view', 'render', 'extract', 'summary', 'retrieve', 'cache', 'compaction', '.'],
   store: ['.', 'documents', 'mongo', 'sqlite'],
   queue: ['.', 'redis', 'bullmq'],
+  providers: ['.', 'ai-sdk', 'anthropic', 'openai'],
   tools: ['.', 'builtin', 'mcp'],
   library: [
     'access',

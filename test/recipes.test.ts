@@ -61,7 +61,7 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
         "provider: z.literal('scripted'),",
         "provider: z.literal('fixture'), ...Common }),\n  z.object({\n    $&",
       ),
-    asks: ['src/providers/registry.ts', 'src/library/runtime/providers.ts'],
+    asks: ['src/library/runtime/registry.ts', 'src/library/runtime/providers.ts'],
   },
   'src/machines/compaction.ts': {
     change: (text) => text.replace("['adopt',", "['fixture', 'adopt',"),

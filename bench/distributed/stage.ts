@@ -25,7 +25,7 @@ import { createLiveFeed } from '../../src/library/facade/live-feed.ts';
 import { createTroupeFacade } from '../../src/library/facade/facade.ts';
 import { NO_METRICS } from '../../src/events/metrics.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { createProvider } from '../../src/providers/registry.ts';
+import { createProvider } from '../../src/library/runtime/registry.ts';
 import { createBullmqRouter } from '../../src/queue/bullmq/bullmq-router.ts';
 import { connectRedis, endConnection, type RedisProfile } from '../../src/queue/redis/connect-redis.ts';
 import { createRedisAdmission } from '../../src/queue/redis/redis-admission.ts';

@@ -27,7 +27,7 @@ process.stdout.write(JSON.stringify([...found.values()]), () => process.exit());
 
 /** Calls the functions that compose an expression on each call. */
 async function composeLater(): Promise<void> {
-  const { requestParts } = await import('../../src/providers/replay.ts');
+  const { requestParts } = await import('../../src/providers/recording.ts');
   requestParts({ trace: { conversation: 'team-1.x:y' }, messages: [], tools: [] } as never);
 }
 

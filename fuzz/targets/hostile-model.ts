@@ -5,7 +5,7 @@ import { Reasoning, ToolCall, Usage } from '../../src/events/index.ts';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
+import { createOpenAiEmbedder } from '../../src/providers/openai/client.ts';
 import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
 import { sampleRequest } from '../../src/testing/provider-scene.ts';
 import { mutate, mutateText } from '../mutate.ts';

@@ -1,9 +1,14 @@
 import { below, pick, type Random } from '../../sim/random.ts';
 import { withFittedTools } from '../../src/providers/fit-tools.ts';
-import { quirksOf, toolRules } from '../../src/providers/openai/quirks.ts';
+import { quirksOf, toolRules } from '../../src/providers/quirks.ts';
 import type { ModelEvent } from '../../src/providers/provider.ts';
-import { COMMON_KEYS, isSchema, type Schema, type ToolRules } from '../../src/providers/tool-schema.ts';
-import { wholeToolSchema } from '../../src/providers/whole-schema.ts';
+import {
+  COMMON_KEYS,
+  isSchema,
+  type Schema,
+  type ToolRules,
+  wholeToolSchema,
+} from '../../src/providers/tool-schema.ts';
 import { sampleRequest } from '../../src/testing/provider-scene.ts';
 import { mutate } from '../mutate.ts';
 import { nastyText, nastyValue } from '../nasty.ts';

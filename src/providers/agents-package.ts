@@ -21,7 +21,7 @@ export interface AgentsPackage {
 }
 
 /** Who starts a program on this machine. */
-export type ProgramProvider = 'claude-code' | 'codex';
+type ProgramProvider = 'claude-code' | 'codex';
 type Env = Readonly<Record<string, string | undefined>>;
 
 interface ProgramOptions {

@@ -16,7 +16,7 @@ export const ModelPrice = z.strictObject({
 });
 
 /** US dollars per million tokens. */
-export interface TokenPrices {
+interface TokenPrices {
   /** Input that is neither read from a cache nor written to one. */
   input: number;
   /** Input that is read from a cache. */
@@ -28,7 +28,7 @@ export interface TokenPrices {
 }
 
 /** Prices of all tokens of a call with a long input. */
-export interface LongPrices extends TokenPrices {
+interface LongPrices extends TokenPrices {
   /** Tokens of input above which these prices hold. */
   above: number;
 }

@@ -1,11 +1,13 @@
-import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import * as z from 'zod';
+import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { ERROR_CODES, TroupeError } from '../base/errors.ts';
-import { PromptMessage, Reasoning, ToolCall, ToolSpec, Usage } from '../events/index.ts';
+import { PromptMessage, Reasoning, ToolCall, ToolSpec, Usage, parseTurnId } from '../events/index.ts';
 import { makePrivateFile } from '../base/private-files.ts';
-import type { ModelEvent, ModelRequest, Provider } from './provider.ts';
+import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from './provider.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Redact, redactAll } from './redact.ts';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 
 /** Destination of recorded calls. */
 interface RecordSink {
@@ -261,4 +263,236 @@ function unusable(path: string, why: string, cause?: unknown): TroupeError {
     { path },
     { cause },
   );
+}
+
+/** Answers from one or several recordings. Counts the uses of each answer, because a request may recur. */
+interface Replay {
+  /** The provider of an agent as it was recorded; `name` is used for an agent that was not. */
+  provider(agent: string, name: string): Provider;
+}
+
+interface Entry extends RecordedCall {
+  parts: readonly RequestPart[];
+  uses: number;
+}
+
+/**
+ * Answers requests from recordings. A request is matched by its agent and everything the model is shown, never by
+ * similarity: an answer to another question would make a test pass that should fail. Among several recorded answers,
+ * the one from the same place of a conversation comes first, then the order of the recording. A recorded answer that
+ * was aborted is replayed up to that point, and then waits for an abort.
+ */
+export function createReplay(
+  recordings: readonly { headers: readonly RecordingHeader[]; calls: readonly RecordedCall[] }[],
+  redact: Redact,
+): Replay {
+  const agents = new Map<string, RecordedProvider>(
+    recordings.flatMap(({ headers }) => headers.flatMap((header) => Object.entries(header.agents))),
+  );
+  const byAgent = new Map<string, Entry[]>();
+  const byKey = new Map<string, Entry[]>();
+  for (const call of recordings.flatMap(({ calls }) => calls)) {
+    const { agent } = call.request.trace;
+    const entry = { ...call, parts: requestParts(call.request), uses: 0 };
+    put(byAgent, agent, entry);
+    put(byKey, keyOf(agent, entry.parts), entry);
+  }
+
+  function find(asked: ModelRequest): Entry | string {
+    const request = redactAll(asked, redact);
+    const { agent } = request.trace;
+    const parts = requestParts(request);
+    const found = likeliest(byKey.get(keyOf(agent, parts)) ?? [], request);
+    return found ?? unknown(byAgent.get(agent) ?? [], request, parts);
+  }
+
+  return {
+    provider(agent, name) {
+      const recorded = agents.get(agent) ?? { name, capabilities: STATELESS };
+      return { ...recorded, stream: (request, { signal }) => answer(find(request), signal) };
+    },
+  };
+}
+
+async function* answer(found: Entry | string, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+  yield { type: 'start' };
+  if (typeof found !== 'string') found.uses += 1;
+  const events = typeof found === 'string' ? [refusal(found)] : found.events;
+  for (const event of events.filter(({ type }) => type !== 'start')) {
+    if (event.type === 'aborted' && !signal.aborted) await once(signal, 'abort');
+    if (signal.aborted) {
+      yield { type: 'aborted' };
+      return;
+    }
+    yield event;
+  }
+}
+
+function refusal(message: string): ModelEvent {
+  return { type: 'failed', error: { code: 'provider_invalid_request', message } };
+}
+
+function keyOf(agent: string, parts: readonly RequestPart[]): string {
+  return `${agent}/${requestKey(parts)}`;
+}
+
+function put(map: Map<string, Entry[]>, key: string, entry: Entry): void {
+  const entries = map.get(key);
+  if (entries) entries.push(entry);
+  else map.set(key, [entry]);
+}
+
+/**
+ * Ranks equal requests: the same place first, then the same conversation, then complete answers, then the least used.
+ */
+function likeliest(entries: readonly Entry[], { trace }: ModelRequest): Entry | undefined {
+  const place = placeOf(trace);
+  const rank = ({ request, events, uses }: Entry): number[] => [
+    Number(placeOf(request.trace) !== place),
+    Number(request.trace.conversation !== trace.conversation),
+    Number(events.at(-1)?.type === 'aborted'),
+    uses,
+  ];
+  const compare = (a: readonly number[], b: readonly number[]) =>
+    a.map((value, at) => value - (b[at] ?? 0)).find((difference) => difference !== 0) ?? 0;
+  return entries.toSorted((a, b) => compare(rank(a), rank(b)))[0];
+}
+
+function unknown(entries: readonly Entry[], { trace }: ModelRequest, parts: readonly RequestPart[]): string {
+  const asked = `the recording has no answer for this request of @${trace.agent} (${placeOf(trace)})`;
+  let nearest: Entry | undefined;
+  let most = -1;
+  for (const entry of entries) {
+    const here = placeOf(entry.request.trace) === placeOf(trace) ? 0.5 : 0;
+    const alike = alikeParts(entry.parts, parts) + here;
+    if (alike > most) [nearest, most] = [entry, alike];
+  }
+  if (!nearest) return `${asked}, nor for any other of this agent`;
+  const place = placeOf(nearest.request.trace);
+  return `${asked}. The nearest is that of ${place}; the first difference: ${firstDifference(nearest.parts, parts)}`;
+}
+
+/** One part of what a model is shown, with its name in reports of differences. */
+interface RequestPart {
+  name: string;
+  text: string;
+}
+
+/**
+ * Everything a model is shown, in order, without what differs between runs by itself: keys of fences, times and turn
+ * ids that Troupe writes, ids of calls. What people and tools said is kept.
+ */
+export function requestParts(request: ModelRequest): RequestPart[] {
+  const { trace, model, session, tools, replySchema, messages } = request;
+  const calls = new Map<string, number>();
+  const callName = (id: string) => {
+    const number = calls.get(id) ?? calls.size + 1;
+    calls.set(id, number);
+    return `call ${number}`;
+  };
+  const steady = steadier(trace.conversation);
+  return [
+    { name: 'purpose', text: trace.purpose ?? 'turn' },
+    { name: 'model', text: model },
+    ...(session ? [{ name: 'session', text: session.kind }] : []),
+    ...tools.map(({ name, description, parameters }, index) => ({
+      name: `tools[${index}] (${name})`,
+      text: `${description}\n${JSON.stringify(parameters)}`,
+    })),
+    ...(replySchema ? [{ name: 'replySchema', text: JSON.stringify(replySchema) }] : []),
+    ...messages.map((message, index) => ({
+      name: `messages[${index}] (${message.role})`,
+      text: steady(withoutMarks(message, messageText(message, callName))),
+    })),
+  ];
+}
+
+function messageText(message: PromptMessage, callName: (id: string) => string): string {
+  const { content } = message;
+  if (message.role === 'tool') {
+    return `[${callName(message.call)}: ${message.name}${message.failed ? ' failed' : ''}]\n${content}`;
+  }
+  if (message.role === 'user')
+    return [content, ...(message.images ?? []).map(({ hash }) => `[image ${hash}]`)].join('\n');
+  if (message.role !== 'assistant') return content;
+  const calls = (message.calls ?? []).map(({ id, name, args }) => `[${callName(id)}: ${name}] ${args}`);
+  const thought = message.reasoning ? [`[reasoning] ${message.reasoning.text}`] : [];
+  return [...thought, content, ...calls].join('\n');
+}
+
+const FENCE_KEY = /(<\/?[a-z]+)-[0-9a-f]{8}>/g;
+const MARK_KEY = /^(\[[^\]\n]{0,400} )?#\d{6}(\]?)$/gm;
+const MINUTE = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
+/** A time stands only where the minute has changed: behind a speaker, alone at the end, or in a reminder. */
+const TIME_OF_SPEAKER = /^\[([^\]\n]{0,400}? |)(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?=\]| #key\])/gm;
+const DAY_AT_END = /(?:^| )(?:(?:\d{4}-)?\d\d-\d\d)? ?$/;
+const TIME_ALONE = /\n\n\[(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?:(?: \([^()\n]*\))? #key)?\]$/;
+/** Perhaps with that of a person. */
+const TIME_OF_REMINDER =
+  /(\[reminder #key\]\n)time: (?:time|(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d)(?: \([^()\n]*\))?\n/g;
+/** A reminder may hold nothing else. */
+const EMPTY_REMINDER = /(?<!\n)\n*\[reminder #key\]\n#key/g;
+/** The date in a line of memories: `#12 Ana (2026-02-11): `. */
+const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;
+
+/** Only user messages have marks; in the words of their authors, what looks like one is escaped. */
+function withoutMarks({ role }: PromptMessage, text: string): string {
+  if (role !== 'user') return text;
+  return text
+    .replace(MARK_KEY, (_, head: string = '', end: string) => `${head}#key${end}`)
+    .replace(TIME_ALONE, '')
+    .replace(TIME_OF_SPEAKER, (_, name: string) => `[${name.replace(DAY_AT_END, '')}`)
+    .replace(/^\[->\] /gm, '-> ');
+}
+
+function steadier(conversation: string): (text: string) => string {
+  const name = conversation.replace(/[^\w]/g, (mark) => `\\${mark}`);
+  const turn = new RegExp(`(?<![\\w.@:-])${name}:([\\w-]+):(\\d+)`, 'g');
+  return (text) =>
+    text
+      .replace(FENCE_KEY, '$1-key>')
+      .replace(MINUTE, 'time')
+      .replace(TIME_OF_REMINDER, '$1')
+      .replace(EMPTY_REMINDER, '')
+      .replace(DAY_OF_LINE, '$1day): ')
+      .replace(turn, 'conversation:$1:$2');
+}
+
+function requestKey(parts: readonly RequestPart[]): string {
+  const hash = createHash('sha256');
+  for (const { name, text } of parts) hash.update(`${name}\n${text.length}\n${text}\n`);
+  return hash.digest('hex').slice(0, 32);
+}
+
+/** The place of a request in its conversation, independent of the conversation's name. */
+function placeOf({ turn, step, call }: ModelRequest['trace']): string {
+  return `turn ${parseTurnId(turn)?.number ?? turn}, step ${step}, call ${call}`;
+}
+
+/** Length of the common prefix of two requests, in parts. */
+function alikeParts(a: readonly RequestPart[], b: readonly RequestPart[]): number {
+  const index = a.findIndex(({ name, text }, at) => b[at]?.name !== name || b[at].text !== text);
+  return index < 0 ? a.length : index;
+}
+
+const BEFORE_CHARS = 30;
+const SHOWN_CHARS = 120;
+
+/** The first difference of two requests, for people: its place, and both sides from a little before it. */
+function firstDifference(recorded: readonly RequestPart[], asked: readonly RequestPart[]): string {
+  const at = alikeParts(recorded, asked);
+  const [was, is] = [recorded[at], asked[at]];
+  if (was && is && was.name !== is.name) return `it has ${was.name}, this one ${is.name} in its place`;
+  if (!is) return `this one ends before ${was?.name}: ${excerpt(was?.text ?? '', 0)}`;
+  if (!was) return `this one goes on with ${is.name}: ${excerpt(is.text, 0)}`;
+  let from = 0;
+  while (from < was.text.length && was.text[from] === is.text[from]) from += 1;
+  return `in ${is.name}: recorded ${excerpt(was.text, from)}, asked ${excerpt(is.text, from)}`;
+}
+
+function excerpt(text: string, from: number): string {
+  const start = Math.max(0, from - BEFORE_CHARS);
+  const end = start + SHOWN_CHARS;
+  const cut = `${start > 0 ? '…' : ''}${text.slice(start, end)}${end < text.length ? '…' : ''}`;
+  return JSON.stringify(cut.toWellFormed());
 }

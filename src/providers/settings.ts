@@ -10,18 +10,19 @@ import {
 } from './ai-sdk-model.ts';
 import { ModelPrice } from './prices.ts';
 import { ReplyLimitSettings } from './reply-limits.ts';
-import { ChatQuirks } from './openai/quirks.ts';
-import { type Sampling, SamplingFields } from './sampling.ts';
-import type { Embedder } from './embedder.ts';
-import { type CustomProvider, isProvider } from './provider.ts';
+import { ChatQuirks } from './quirks.ts';
 import {
+  type Sampling,
+  SamplingFields,
   EffortField,
   KeyVariable,
   RequestFields,
   requestProblems,
   type RequestInput,
+  samplingProblems,
 } from './request-settings.ts';
-import { samplingProblems } from './sampling-problems.ts';
+import type { Embedder } from './embedder.ts';
+import { type CustomProvider, isProvider } from './provider.ts';
 
 export type { AiSdkModel, ChatQuirks, ModelPrice, ReplyLimitSettings, RequestInput, Sampling };
 

@@ -3,10 +3,9 @@ import type { AgentInput } from '../library/config/agent-input.ts';
 import type { TroupeInput } from '../library/config/agents-file.ts';
 import { templateOf } from '../library/config/coordination-settings.ts';
 import type { ToolSpec } from '../events/index.ts';
-import { EXTRA_TOOLS, grantProblems, isExtra } from '../tools/mcp/grants.ts';
-import { replaceGrants } from '../tools/mcp/replace-grants.ts';
-import { toolName } from '../tools/mcp/tool-name.ts';
-import type { McpTool } from '../tools/mcp/wrap-tool.ts';
+import { EXTRA_TOOLS, grantProblems, isExtra, toolName } from '../tools/mcp/settings.ts';
+import { replaceGrants } from '../tools/mcp/open-mcp-tools.ts';
+import type { McpTool } from '../tools/mcp/tools.ts';
 import { defineTool } from '../tools/tool.ts';
 
 /** What MCP servers offered, by their names. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { TroupeError } from '../../src/base/errors.ts';
-import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
+import { createOpenAiEmbedder } from '../../src/providers/openai/client.ts';
 import { attack } from './attack.ts';
 import { ANA, only, openStage, VENDOR_KEY } from './stage.ts';
 

@@ -17,7 +17,7 @@ import { chainOf } from '../../src/context/build-prompt.ts';
 import type { AgentId, Event, EventDraft, TurnId } from '../../src/events/index.ts';
 import { openAiBody } from '../../src/providers/openai/chat-messages.ts';
 import { anthropicBody } from '../../src/providers/anthropic/messages.ts';
-import { responsesBody } from '../../src/providers/openai/responses.ts';
+import { responsesBody } from '../../src/providers/openai/openai.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { logged, own, promptOf, SECRET, viewOf } from '../support/log-player.ts';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
+import { createOpenAiEmbedder } from '../../src/providers/openai/client.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import {

@@ -3,7 +3,7 @@ import type { PromptMessage, Reasoning, ToolCall } from '../../src/events/index.
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { type ChatQuirks, quirksOf } from '../../src/providers/openai/quirks.ts';
+import { type ChatQuirks, quirksOf } from '../../src/providers/quirks.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import {

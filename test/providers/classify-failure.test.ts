@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest';
-import { parseRetryAfter } from '../../src/providers/retry-delay.ts';
-import { backoffMs } from '../../src/providers/backoff.ts';
-import { classifyFailure, type VendorError, vendorErrorOf } from '../../src/providers/classify-failure.ts';
+import {
+  parseRetryAfter,
+  classifyFailure,
+  type VendorError,
+  vendorErrorOf,
+} from '../../src/providers/classify-failure.ts';
+import { backoffMs } from '../../src/providers/provider.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const classify = (error: Partial<VendorError>, opened = false) =>

@@ -10,8 +10,7 @@ import { createOpenAiCompatible } from '../../src/providers/openai/openai-compat
 import { createScripted } from '../../src/providers/scripted.ts';
 import { ScriptRule } from '../../src/providers/settings.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { openRecording, readRecording, record } from '../../src/providers/recording.ts';
-import { createReplay } from '../../src/providers/replay.ts';
+import { openRecording, readRecording, record, createReplay } from '../../src/providers/recording.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import {

@@ -2,7 +2,7 @@ import { createGoogle } from '@ai-sdk/google';
 import { createOpenAI } from '@ai-sdk/openai';
 import { describe, expect, test } from 'vitest';
 import { boundedFetch, defineEmbedder, parseTroupe } from '../../src/index.ts';
-import { createAiSdkEmbedder } from '../../src/providers/ai-sdk/ai-sdk-embedder.ts';
+import { createAiSdkEmbedder } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import type { AiSdkEmbeddingModel } from '../../src/providers/ai-sdk-model.ts';
 import type { Embedder } from '../../src/providers/embedder.ts';
 import { embedderConformance, type MakeEmbedder } from '../../src/testing/embedder-conformance.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
+import { createOpenAiEmbedder } from '../../src/providers/openai/client.ts';
 import {
   embedderConformance,
   type MakeEmbedder,

@@ -7,7 +7,7 @@ import type { Provider } from '../../src/providers/provider.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
 import type { FakeHandler } from '../../src/testing/fake-server.ts';
-import { remindTool } from '../../src/tools/builtin/tasks.ts';
+import { remindTool } from '../../src/tools/builtin/conversation.ts';
 
 const KINDS: Record<string, z.ZodType> = {
   'an email': z.object({ x: z.email() }),

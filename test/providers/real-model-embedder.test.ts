@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
+import { createOpenAiEmbedder } from '../../src/providers/openai/client.ts';
 import { startLlamaServer } from '../services/llama-server.ts';
 import { withRealModel } from './real-model-stage.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect } from 'vitest';
 import * as z from 'zod';
 import type { Event } from '../../src/events/index.ts';
-import { createOpenAiEmbedder } from '../../src/providers/openai/openai-embedder.ts';
+import { createOpenAiEmbedder } from '../../src/providers/openai/client.ts';
 import type { Note } from '../../src/events/index.ts';
 import { type LlamaServer, startLlamaServer } from '../services/llama-server.ts';
 import { eventsOf, LLAMA, openReal, wordsIn, withRealModel } from './real-model-stage.ts';

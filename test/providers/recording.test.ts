@@ -5,9 +5,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { NO_USAGE, turnId, type ConversationId } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
-import { openRecording, readRecording, record } from '../../src/providers/recording.ts';
+import {
+  openRecording,
+  readRecording,
+  record,
+  createReplay,
+  requestParts,
+} from '../../src/providers/recording.ts';
 import { createRedact } from '../../src/providers/redact.ts';
-import { createReplay, requestParts } from '../../src/providers/replay.ts';
 import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
 import { inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
 

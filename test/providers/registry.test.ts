@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createEmbedder, createProvider } from '../../src/providers/registry.ts';
+import { createEmbedder, createProvider } from '../../src/library/runtime/registry.ts';
 import { EmbedderSettings, ProviderSettings } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseTroupe } from '../../src/library/config/agents-file.ts';
 import { TroupeError } from '../../src/base/errors.ts';
-import { createProvider } from '../../src/providers/registry.ts';
+import { createProvider } from '../../src/library/runtime/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import {

@@ -1,12 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { createTroupe, defineTool } from '../../src/index.ts';
-import type { ModelEvent } from '../../src/providers/provider.ts';
+import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { quirksOf } from '../../src/providers/openai/quirks.ts';
-import type { Provider } from '../../src/providers/provider.ts';
+import { quirksOf } from '../../src/providers/quirks.ts';
 import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import { SCHEMAS, text } from './odd-schemas.ts';

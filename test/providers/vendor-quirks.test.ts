@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
-import { createProvider } from '../../src/providers/registry.ts';
+import { createProvider } from '../../src/library/runtime/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
-import { type ChatQuirks, quirksOf, VENDOR_QUIRKS } from '../../src/providers/openai/quirks.ts';
+import { type ChatQuirks, quirksOf, VENDOR_QUIRKS } from '../../src/providers/quirks.ts';
 import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';

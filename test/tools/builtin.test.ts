@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { handoffTool } from '../../src/tools/builtin/turn.ts';
-import { readArtifactTool } from '../../src/tools/builtin/read-artifact.ts';
+import { handoffTool, readArtifactTool } from '../../src/tools/builtin/conversation.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { toolSpec, type Tool } from '../../src/tools/tool.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRedactor } from '../../src/tools/mcp/messages.ts';
-import { toolName } from '../../src/tools/mcp/tool-name.ts';
+import { createRedactor } from '../../src/tools/mcp/wire.ts';
+import { toolName } from '../../src/tools/mcp/settings.ts';
 
 test('models get tool names that all vendors accept, whatever a server calls its tools', () => {
   const server = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,31}$/);

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
-import { Form, formAnswer, questionOf } from '../../src/tools/mcp/form.ts';
-import { createAsking } from '../../src/tools/mcp/input-required.ts';
+import { Form, formAnswer, questionOf, createAsking } from '../../src/tools/mcp/input-required.ts';
 import { createToolContext } from '../../src/testing/tool-context.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { ROOM, UMA } from '../support/company.ts';

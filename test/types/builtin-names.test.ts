@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { BUILTIN_TOOLS } from '../../src/tools/builtin/index.ts';
-import type { BuiltinTool } from '../../src/tools/builtin/names.ts';
+import { BUILTIN_TOOLS, type BuiltinTool } from '../../src/tools/builtin/index.ts';
 
 test('the type of the names of built-in tools has each of them', () => {
   const names: Record<BuiltinTool, true> = {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { createCodex, type CodexOptions } from '../src/codex/codex.ts';
 import { PEERS_ENV } from '../src/programs.ts';
-import { createProvider } from '../../../src/providers/registry.ts';
+import { createProvider } from '../../../src/library/runtime/registry.ts';
 import { ProviderSettings } from '../../../src/providers/settings.ts';
 import { collectEvents, sampleRequest, textOf } from '../../../src/testing/provider-scene.ts';
 import { createFakeClock } from '../../../src/testing/fake-clock.ts';

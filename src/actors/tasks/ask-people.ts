@@ -7,14 +7,13 @@ import {
   SYSTEM_AUTHOR,
   type ToolCall,
 } from '../../events/index.ts';
-import { checkInTime } from '../../tools/check-in-time.ts';
-import type { Approval, Tool } from '../../tools/tool.ts';
+import { checkInTime } from '../../tools/run-tool.ts';
+import type { Approval, Tool, RequestOf } from '../../tools/tool.ts';
 import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
 import { type CallEffects, type CallPlace, type AppliedRequest, effectsOf, refused } from './call-effects.ts';
 import { abortTask, opening, taskIdOf } from './task-events.ts';
 import { deadlineOf } from './open-delegation.ts';
 import { openTasks, type TaskBook } from '../../machines/task-book.ts';
-import type { RequestOf } from '../../tools/tool.ts';
 
 /** Whether a call has to wait for a person. An approved call is the first of its turn, with unchanged arguments. */
 export async function mustWait(

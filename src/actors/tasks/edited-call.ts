@@ -1,6 +1,6 @@
 import { TroupeError } from '../../base/errors.ts';
 import { type AgentId, type ApprovalRequestedBody, isExactInteger, parseExact } from '../../events/index.ts';
-import { checkInTime } from '../../tools/check-in-time.ts';
+import { checkInTime } from '../../tools/run-tool.ts';
 import { firstProblems } from '../../tools/schema.ts';
 import type { Tool } from '../../tools/tool.ts';
 import type { EngineDeps } from '../engine/engine-deps.ts';

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../base/errors.ts';
 import { receiptOf } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
 import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';
-import { type FinishedCalls, wholeCalls } from '../../providers/whole-calls.ts';
+import { type FinishedCalls, wholeCalls } from '../../providers/call-text.ts';
 import { type CallEnd, countCost, spent } from './call-cost.ts';
 import type { CallEnded } from '../engine/span-facts.ts';
 import type { Sending } from './session-run.ts';

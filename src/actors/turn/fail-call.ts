@@ -1,8 +1,7 @@
 import { tellAway } from './silent-server.ts';
 import { limitIn } from '../../context/index.ts';
 import { policyOf, TroupeError } from '../../base/errors.ts';
-import { backoffMs } from '../../providers/backoff.ts';
-import type { ModelFailure } from '../../providers/provider.ts';
+import { backoffMs, type ModelFailure } from '../../providers/provider.ts';
 import { policyFor } from './model-window.ts';
 import type { Sending } from './session-run.ts';
 import { recordPrompt } from './ask-model.ts';

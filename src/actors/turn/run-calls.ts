@@ -1,7 +1,7 @@
 import { hashText } from '../../context/index.ts';
 import type { Event, EventDraft, EventDraftOf, RunTime, ToolCall, ToolOutcome } from '../../events/index.ts';
 import { preview } from '../../tools/preview.ts';
-import { toolName } from '../../tools/mcp/tool-name.ts';
+import { toolName } from '../../tools/mcp/settings.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { createToolPlace, inToolPlace } from '../calls/lent-place.ts';

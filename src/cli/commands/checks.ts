@@ -122,7 +122,7 @@ async function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']
 
 /** Packages of vendors, which do not come with Troupe. */
 async function checkPackages(found: FoundAgents | null): Promise<Check[]> {
-  const { requirePackages } = await import('../../providers/registry.ts');
+  const { requirePackages } = await import('../../library/runtime/registry.ts');
   try {
     await requirePackages(found?.definition.agents ?? []);
     return [];

@@ -20,8 +20,7 @@ import { replySchema } from './reply-schema.ts';
 import { templateOf } from './coordination-settings.ts';
 import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../../tools/builtin/index.ts';
-import { loadSkillTool } from '../../tools/builtin/load-skill.ts';
-import type { SkillSet } from '../../tools/skill.ts';
+import { loadSkillTool, type SkillSet } from '../../tools/skill.ts';
 import { type Tool, toolSpec } from '../../tools/tool.ts';
 
 /** Tokens assumed for a model whose window is not known. */

@@ -5,8 +5,8 @@ import { templateOf, coordinationProblems, workflowProblems } from './coordinati
 import { fragmentProblems } from './fragments.ts';
 import { type Problem, unknownAgent, usedTwice } from './problem.ts';
 import { unknownName } from '../../events/index.ts';
-import { grantProblems, isExtra, parseGrant } from '../../tools/mcp/grants.ts';
-import { LOAD_SKILL } from '../../tools/builtin/load-skill.ts';
+import { grantProblems, isExtra, parseGrant } from '../../tools/mcp/settings.ts';
+import { LOAD_SKILL } from '../../tools/skill.ts';
 import { BUILTIN_TOOLS } from '../../tools/builtin/index.ts';
 
 const Text = z.string().optional().catch(undefined);

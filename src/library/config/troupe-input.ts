@@ -3,7 +3,7 @@ import type { RedactText } from '../../actors/log/redaction.ts';
 import type { AgentId } from '../../events/index.ts';
 import type { AgentInput } from './agent-input.ts';
 import type { BudgetInput } from './budget-settings.ts';
-import type { BuiltinTool } from '../../tools/builtin/names.ts';
+import type { BuiltinTool } from '../../tools/builtin/index.ts';
 import type { ContextInput } from './context-settings.ts';
 import type { CoordinationInput, WorkflowInput } from './coordination-settings.ts';
 import type { CustomProvider } from '../../providers/provider.ts';

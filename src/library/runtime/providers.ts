@@ -4,12 +4,7 @@ import { TroupeError } from '../../base/errors.ts';
 import type { Embedder } from '../../providers/embedder.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { createRedact } from '../../providers/redact.ts';
-import {
-  createEmbedder,
-  createProvider,
-  type ProviderContext,
-  requirePackages,
-} from '../../providers/registry.ts';
+import { createEmbedder, createProvider, type ProviderContext, requirePackages } from './registry.ts';
 import { type ModelSettings, secretValues } from './secrets.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -45,8 +40,7 @@ export async function createModels(definition: ModelSettings, options: ModelOpti
   if (replay !== undefined) {
     if (options.record !== undefined)
       throw new TroupeError('config_invalid', 'record and replay cannot be used together');
-    const { createReplay } = await import('../../providers/replay.ts');
-    const { readRecording } = await import('../../providers/recording.ts');
+    const { createReplay, readRecording } = await import('../../providers/recording.ts');
     const replayed = createReplay([replay].flat().map(readRecording), redact);
     const providerOf: Models['providerOf'] = ({ id, provider }) => replayed.provider(id, provider);
     return { providerOf, embedder: null, close: () => Promise.resolve() };

@@ -1,16 +1,13 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { LanguageModelV4, LanguageModelV4CallOptions, EmbeddingModelV4 } from '@ai-sdk/provider';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { type ReplyLimitSettings, replyLimits } from '../reply-limits.ts';
-import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
-import { givenOf, type Sampling } from '../sampling.ts';
+import { NO_EXTRAS, type RequestExtras, givenOf, type Sampling } from '../request-settings.ts';
 import { toolProblem } from '../fit-tools.ts';
-import { vendorFailure } from './errors.ts';
-import type { AiSdkModel } from '../ai-sdk-model.ts';
-import { callOptions } from './prompt.ts';
-import { readParts } from './read-parts.ts';
-import type { PartMetadata } from './signature.ts';
-import { traitsOf } from './vendors.ts';
+import { vendorFailure, readParts } from './read-parts.ts';
+import type { AiSdkModel, AiSdkEmbeddingModel } from '../ai-sdk-model.ts';
+import { callOptions, type PartMetadata, traitsOf } from './prompt.ts';
+import { type Embedder, guardedEmbedder } from '../embedder.ts';
 
 interface AiSdkOptions {
   replyLimits?: ReplyLimitSettings | undefined;
@@ -75,4 +72,21 @@ function withOptions(known: PartMetadata, own: PartMetadata): PartMetadata {
     ([vendor, options]) => [vendor, { ...known[vendor], ...options }] as const,
   );
   return { ...known, ...Object.fromEntries(merged) };
+}
+
+/** An embedding model of the AI SDK. Its vendor package makes the requests. */
+export function createAiSdkEmbedder(given: AiSdkEmbeddingModel): Embedder {
+  const model = given as unknown as EmbeddingModelV4;
+  return guardedEmbedder({
+    name: `ai-sdk.${model.provider}`,
+    model: model.modelId,
+    maxInputs: async () => model.maxEmbeddingsPerCall,
+    async read(values, abortSignal) {
+      try {
+        return (await model.doEmbed({ values, abortSignal })).embeddings;
+      } catch (thrown) {
+        throw vendorFailure(thrown);
+      }
+    },
+  });
 }

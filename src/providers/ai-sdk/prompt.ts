@@ -4,13 +4,15 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
   LanguageModelV4TextPart,
+  JSONObject,
 } from '@ai-sdk/provider';
-import type { PromptMessage } from '../../events/index.ts';
+import type { PromptMessage, Reasoning } from '../../events/index.ts';
 import { fitCallId, fitToolName, parseArgs, shownImages } from '../call-text.ts';
-import { appendSchema, shownSchema } from '../plain-schema.ts';
+import { appendSchema, shownSchema, type SchemaForm } from '../plain-schema.ts';
 import type { ModelRequest } from '../provider.ts';
-import { type SignedParts, signedParts } from './signature.ts';
-import type { VendorTraits } from './vendors.ts';
+import type { MarkFamily } from '../template-marks.ts';
+import type { AiSdkModel } from '../ai-sdk-model.ts';
+import { COMMON_KEYS, PLAIN_TOOLS, type ToolRules, wholeToolSchema } from '../tool-schema.ts';
 
 type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>;
 type AssistantPart = Assistant['content'][number];
@@ -146,4 +148,93 @@ function assistantParts(
 
 function kept(metadata: SignedParts['text']): { providerOptions?: NonNullable<SignedParts['text']> } {
   return metadata ? { providerOptions: metadata } : {};
+}
+
+/** Differences of vendors that the AI SDK leaves to its callers. */
+interface VendorTraits {
+  /** Options of a message after which the prompt is cached. */
+  cacheMark?: PartMetadata;
+  /** Options of every call, unless the agent sets others. */
+  options: PartMetadata;
+  /** The vendor refuses a schema of the reply beside tools. */
+  replyOrTools: boolean;
+  /** Form of the schemas of replies. */
+  schemas: SchemaForm;
+  tools: ToolRules;
+  templateMarks: readonly MarkFamily[];
+  /** Ids of calls that the vendor takes. Those of its own model go back unchanged. */
+  callIds: RegExp;
+}
+
+const EPHEMERAL = { cacheControl: { type: 'ephemeral' } };
+const CACHE_MARK = { anthropic: EPHEMERAL, bedrock: { cachePoint: { type: 'default' } } };
+/** Vendors whose packages or servers take any schema. Others may be servers of one's own, such as llama.cpp. */
+const WHOLE_SCHEMAS = /^(?:openai|azure|anthropic|google|vertex|amazon-bedrock|bedrock|gateway)\b/;
+/** The log is the memory, and schemas of replies may be open. */
+const OPENAI = { store: false, strictJsonSchema: false };
+
+/** The strictest of these vendors, which may be behind any of their packages: Anthropic. */
+const WHOLE_TOOLS: ToolRules = { shape: wholeToolSchema, keys: COMMON_KEYS };
+const CLAUDE_IDS = /^[A-Za-z0-9_-]{1,64}$/;
+const OPENAI_IDS = /^[\s\S]{1,40}$/;
+const ANY_ID = /^/;
+
+export function traitsOf({ provider, modelId }: Pick<AiSdkModel, 'provider' | 'modelId'>): VendorTraits {
+  const isClaude = /anthropic|claude/.test(`${provider} ${modelId}`);
+  const isOpenAi = /^(?:openai|azure)\b/.test(provider);
+  return {
+    ...((isClaude || /bedrock/.test(provider)) && { cacheMark: CACHE_MARK }),
+    options: isOpenAi ? { openai: OPENAI, azure: OPENAI } : {},
+    schemas: WHOLE_SCHEMAS.test(provider) ? 'whole' : 'plain',
+    tools: isClaude || WHOLE_SCHEMAS.test(provider) ? WHOLE_TOOLS : PLAIN_TOOLS,
+    replyOrTools: provider.startsWith('google') && /gemini-(?:1|2)/.test(modelId),
+    callIds: isClaude || /bedrock/.test(provider) ? CLAUDE_IDS : isOpenAi ? OPENAI_IDS : ANY_ID,
+    templateMarks: isClaude ? ['speakers', 'clients'] : isOpenAi ? ['tokens'] : ['tokens', 'templates'],
+  };
+}
+
+/** What a vendor wants back with a part of its answer: signatures, encrypted reasoning, ids. By vendor. */
+export type PartMetadata = Record<string, JSONObject>;
+
+/** A part of reasoning. `at`: the number of visible parts (text, calls) before it. */
+export interface Thought {
+  text: string;
+  at?: number;
+  metadata?: PartMetadata;
+}
+
+/** All that a vendor wants back with an answer, which the log keeps as the signature of its reasoning. */
+interface SignedParts {
+  thoughts: readonly Thought[];
+  text?: PartMetadata;
+  /** By the ids of the calls. */
+  calls: Readonly<Record<string, PartMetadata>>;
+}
+
+const PREFIX = 'ai-sdk:';
+
+/** Null: there is nothing to keep. */
+export function signedReasoning(
+  parts: SignedParts,
+  { provider, model }: Pick<Reasoning, 'provider' | 'model'>,
+): Reasoning | null {
+  const { thoughts, text, calls } = parts;
+  const isSigned = [text ?? {}, ...Object.values(calls)].some(hasMore);
+  if (thoughts.length === 0 && !isSigned) return null;
+  const said = thoughts.map((thought) => thought.text).filter((each) => each !== '');
+  const signature = PREFIX + JSON.stringify(parts);
+  return { text: said.join('\n\n'), signature, provider, model };
+}
+
+/** The id of an item alone says nothing to a vendor that stores none. */
+function hasMore(metadata: PartMetadata): boolean {
+  return Object.values(metadata).some((fields) => Object.keys(fields).some((field) => field !== 'itemId'));
+}
+
+/** Reasoning without signatures if its own is not ours: a log may come from elsewhere. */
+function signedParts({ text, signature = '' }: Reasoning): SignedParts {
+  const written = signature.startsWith(PREFIX) ? signature.slice(PREFIX.length) : '';
+  const { thoughts, calls, ...more } = (parseArgs(written) ?? {}) as Partial<SignedParts>;
+  if (Array.isArray(thoughts) && calls) return { thoughts: thoughts as Thought[], calls, ...more };
+  return { thoughts: text === '' ? [] : [{ text }], calls: {} };
 }

@@ -1,19 +1,15 @@
 import type Anthropic from '@anthropic-ai/sdk';
-import { readMessageEvents } from './events.ts';
-import { anthropicBody } from './messages.ts';
-import { COMMON_KEYS, PLAIN_TOOLS, type ToolRules } from '../tool-schema.ts';
+import { readMessageEvents, anthropicBody } from './messages.ts';
+import { COMMON_KEYS, PLAIN_TOOLS, type ToolRules, wholeToolSchema } from '../tool-schema.ts';
 import { toolProblem } from '../fit-tools.ts';
-import { wholeToolSchema } from '../whole-schema.ts';
-import { readEventStream } from '../event-stream.ts';
-import { loadAnthropicSdk } from './sdk.ts';
-import { foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
+import { readEventStream, foreignHeaders, serverOf, vendorFetch } from '../vendor-fetch.ts';
 import { type SchemaForm, shownSchema } from '../plain-schema.ts';
 import { guardedStream, type StreamWatch } from '../guard-stream.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings } from '../reply-limits.ts';
-import { NO_EXTRAS, type RequestExtras } from '../request-settings.ts';
-import { givenOf, type Sampling } from '../sampling.ts';
+import { NO_EXTRAS, type RequestExtras, givenOf, type Sampling } from '../request-settings.ts';
 import type { AnthropicFields } from '../settings.ts';
+import { ANTHROPIC, isFound, loadWith } from '../../base/optional-packages.ts';
 
 interface AnthropicOptions extends AnthropicFields {
   /** Default https://api.anthropic.com. A trailing /v1 is dropped, because the SDK adds it. */
@@ -196,4 +192,20 @@ function editsOf({ clearThinking, clearToolUses }: NonNullable<AnthropicFields['
     });
   }
   return edits;
+}
+
+/** Anthropic's SDK. Throws `package_missing`. */
+async function loadAnthropicSdk() {
+  return await loadWith(ANTHROPIC, async () => {
+    const [{ Anthropic }, { transformJSONSchema }] = await Promise.all([
+      import('@anthropic-ai/sdk'),
+      import('@anthropic-ai/sdk/lib/transform-json-schema'),
+    ]);
+    return { Anthropic, transformJSONSchema };
+  });
+}
+
+/** Checks that the SDK is there, usually without loading it. Throws `package_missing`. */
+export async function requireAnthropicSdk(): Promise<void> {
+  if (!isFound('@anthropic-ai/sdk')) await loadAnthropicSdk();
 }

@@ -1,9 +1,9 @@
 import type OpenAI from 'openai';
 import { isFound, loadWith, OPENAI } from '../../base/optional-packages.ts';
-import { readEventStream } from '../event-stream.ts';
-import type { ReplyLimits } from '../reply-limits.ts';
-import { foreignHeaders, vendorFetch } from '../vendor-fetch.ts';
-import { isOpenAi } from './quirks.ts';
+import { readEventStream, foreignHeaders, vendorFetch } from '../vendor-fetch.ts';
+import { type ReplyLimits, replyLimits } from '../reply-limits.ts';
+import { isOpenAi } from '../quirks.ts';
+import { type Embedder, guardedEmbedder, MAX_INPUTS } from '../embedder.ts';
 
 interface ClientOptions {
   apiKey: string;
@@ -18,7 +18,7 @@ interface ClientOptions {
 /**
  * OpenAI's API, through its SDK: authentication, the account of the environment, and errors with `status`, `headers` and
  * `error`. Retries and time limits are ours, and so is the reading of streams: the SDK's own reader fails on events that
- * servers only resembling OpenAI's send (see `../event-stream.ts`). Answers are not validated.
+ * servers only resembling OpenAI's send (see `../vendor-fetch.ts`). Answers are not validated.
  */
 export interface OpenAiClient {
   /** Resolves to the JSON of the answer. */
@@ -74,4 +74,39 @@ async function loadOpenAiSdk() {
 /** Checks that the SDK is there, usually without loading it. Throws `package_missing`. */
 export async function requireOpenAiSdk(): Promise<void> {
   if (!isFound('openai')) await loadOpenAiSdk();
+}
+
+interface OpenAiEmbedderOptions {
+  name?: string;
+  baseUrl: string;
+  apiKey: string;
+  model: string;
+  /** Time for one request, up to the last byte of its response. Default 30,000 ms. */
+  timeoutMs?: number;
+}
+
+/** Response size per input: vectors have thousands of numbers, of some twenty characters each. */
+const MAX_VECTOR_BYTES = 262_144;
+
+/** Any server with OpenAI's `/v1/embeddings`. */
+export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
+  const { name = 'openai-embedder', baseUrl, apiKey, model, timeoutMs } = options;
+  const limits = replyLimits({ receivedBytes: MAX_INPUTS * MAX_VECTOR_BYTES });
+  const client = openAiClient({ apiKey, baseUrl, limits, streams: false });
+  return guardedEmbedder({
+    name,
+    model,
+    timeoutMs,
+    secrets: [apiKey],
+    async read(input, signal) {
+      // Named, because some servers would otherwise answer in base64.
+      const body = { model, input, encoding_format: 'float' };
+      const answer = (await client.request('/embeddings', body, signal)) as OpenAI.CreateEmbeddingResponse;
+      // Servers that only resemble OpenAI's may answer with anything.
+      const data = Array.isArray(answer?.data) ? answer.data : [];
+      return data
+        .toSorted((one, other) => (one.index ?? 0) - (other.index ?? 0))
+        .map(({ embedding }) => embedding);
+    },
+  });
 }

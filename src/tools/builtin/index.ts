@@ -1,9 +1,19 @@
 import type { FetchSettings } from '../../base/net/settings.ts';
 import type { Tool } from '../tool.ts';
-import { askTool, cancelTaskTool, delegateTool, followUpTool, remindTool } from './tasks.ts';
-import { completeStepTool, type HandoffPolicy, handoffTool, noResponseTool, todoTool } from './turn.ts';
+import {
+  askTool,
+  cancelTaskTool,
+  delegateTool,
+  followUpTool,
+  remindTool,
+  completeStepTool,
+  type HandoffPolicy,
+  handoffTool,
+  noResponseTool,
+  todoTool,
+  readArtifactTool,
+} from './conversation.ts';
 import { fetchTool } from './fetch.ts';
-import { readArtifactTool } from './read-artifact.ts';
 
 /** The built-in tools. An agent has those that its definition names. */
 export function builtinTools(handoffs: HandoffPolicy, fetch?: FetchSettings): Tool[] {
@@ -23,3 +33,17 @@ export function builtinTools(handoffs: HandoffPolicy, fetch?: FetchSettings): To
 }
 
 export const BUILTIN_TOOLS: readonly string[] = builtinTools('agent').map(({ name }) => name);
+
+/** Names of the built-in tools. */
+export type BuiltinTool =
+  | 'handoff'
+  | 'read_artifact'
+  | 'delegate'
+  | 'ask'
+  | 'follow_up'
+  | 'cancel_task'
+  | 'remind'
+  | 'todo'
+  | 'no_response'
+  | 'complete_step'
+  | 'fetch';

@@ -2,11 +2,9 @@ import type { ServerCapabilities } from '@modelcontextprotocol/client';
 import type { Clock } from '../../base/clock.ts';
 import type { ToolContext } from '../tool.ts';
 import type { Link } from './link.ts';
-import { messageOf, RefusedProbe } from './messages.ts';
-import { resultText } from './block-text.ts';
+import { messageOf, RefusedProbe } from './wire.ts';
+import { resultText, AnyResult, isRecord, isTooDeep, withoutNulls, textOf } from './results.ts';
 import { type Answered, InputRequired } from './input-required.ts';
-import { createOfferedTools } from './offered-tools.ts';
-import { AnyResult, isRecord, isTooDeep, withoutNulls } from './results.ts';
 import { type ListedTools, listTools, openSession, type Session } from './session.ts';
 
 /**
@@ -303,4 +301,47 @@ function parseInputRequired(result: unknown): InputRequired {
   const parsed = InputRequired.safeParse(withoutNulls(result as Record<string, unknown>));
   if (parsed.success) return parsed.data;
   throw new Error(`its question is not valid: ${parsed.error.issues[0]?.message}`);
+}
+
+/** Which tools a server offers, as last listed. */
+interface OfferedTools {
+  /** True until a list without the tool has been read. */
+  has(tool: string): boolean;
+  /** The list has changed: reads it again. One that cannot be read changes nothing. */
+  changed(): void;
+}
+
+/** Minimum time between two listings: a server may announce changes without end. */
+const PAUSE_MS = 1_000;
+
+function createOfferedTools(
+  list: () => Promise<readonly unknown[]>,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): OfferedTools {
+  let names: ReadonlySet<string> | null = null;
+  let isReading = false;
+  let isStale = false;
+
+  async function read(): Promise<void> {
+    isReading = true;
+    try {
+      while (isStale && !signal.aborted) {
+        isStale = false;
+        names = new Set((await list()).map((tool) => textOf(Object(tool)['name']) ?? ''));
+        await clock.sleep(PAUSE_MS, signal);
+      }
+    } catch {
+      // The connection reports why a server does not answer. The next announcement reads the list again.
+    } finally {
+      isReading = false;
+    }
+  }
+
+  return {
+    has: (tool) => names?.has(tool) ?? true,
+    changed() {
+      isStale = true;
+      if (!isReading) void read();
+    },
+  };
 }

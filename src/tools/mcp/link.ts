@@ -1,12 +1,9 @@
 import type { OAuthClientProvider, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../base/clock.ts';
-import { isOfProbe, messageOf } from './messages.ts';
-import { readAnswers } from './read-answers.ts';
+import { isOfProbe, messageOf, createWire, type Wire } from './wire.ts';
+import { readAnswers, openServerFetch, createSignIn, signInProblem } from './http-transport.ts';
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';
-import { openServerFetch } from './server-fetch.ts';
-import { createSignIn, signInProblem } from './sign-in.ts';
 import { createStdioTransport } from './stdio-transport.ts';
-import { createWire, type Wire } from './wire.ts';
 
 /** One transport to a server. It serves a single connection and then ends. */
 export interface Link {

@@ -1,9 +1,8 @@
 import type { Client, ClientOptions, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../base/clock.ts';
 import type { Link } from './link.ts';
-import { messageOf, RefusedProbe } from './messages.ts';
+import { messageOf, RefusedProbe, type Wire } from './wire.ts';
 import { AnyResult, cursorOf, isRecord, isTooDeep } from './results.ts';
-import type { Wire } from './wire.ts';
 
 /** An open connection. It is not used again once it is lost. */
 export interface Session {

@@ -4,8 +4,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../../base/clock.ts';
 import { Cutter } from '../../base/net/cutter.ts';
 import { signalGroup } from '../../base/process-group.ts';
-import { messageOf } from './messages.ts';
-import { ForeignAnswer, type Wire } from './wire.ts';
+import { messageOf, ForeignAnswer, type Wire } from './wire.ts';
 
 export const MAX_MESSAGE_BYTES = 10 * 1_024 * 1_024;
 const MAX_UNREAD_BYTES = 32 * 1_024 * 1_024;

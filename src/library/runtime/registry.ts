@@ -1,14 +1,30 @@
 import { join, resolve } from 'node:path';
-import type { Clock } from '../base/clock.ts';
-import { TroupeError } from '../base/errors.ts';
-import { type AiSdkModel, isAiSdkModel, isAiSdkVendor, modelOf, versionProblem } from './ai-sdk-model.ts';
-import { isInPackage, loadAgents } from './agents-package.ts';
-import type { Embedder } from './embedder.ts';
-import { type CustomAgent, type CustomProvider, isProvider, type Provider } from './provider.ts';
-import type { ReplyLimitSettings } from './reply-limits.ts';
-import { type RequestExtras, requestExtras, type RequestSettings } from './request-settings.ts';
-import { type Sampling, samplingOf } from './sampling.ts';
-import type { EmbedderSettings, ProviderSettings, Script } from './settings.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
+import {
+  type AiSdkModel,
+  isAiSdkModel,
+  isAiSdkVendor,
+  modelOf,
+  versionProblem,
+} from '../../providers/ai-sdk-model.ts';
+import { isInPackage, loadAgents } from '../../providers/agents-package.ts';
+import type { Embedder } from '../../providers/embedder.ts';
+import {
+  type CustomAgent,
+  type CustomProvider,
+  isProvider,
+  type Provider,
+} from '../../providers/provider.ts';
+import type { ReplyLimitSettings } from '../../providers/reply-limits.ts';
+import {
+  type RequestExtras,
+  requestExtras,
+  type RequestSettings,
+  type Sampling,
+  samplingOf,
+} from '../../providers/request-settings.ts';
+import type { EmbedderSettings, ProviderSettings, Script } from '../../providers/settings.ts';
 
 export interface ProviderContext {
   env: Record<string, string | undefined>;
@@ -35,7 +51,7 @@ export async function createProvider(
   switch (settings.provider) {
     case 'scripted': {
       const { script } = settings;
-      const { createScripted } = await import('./scripted.ts');
+      const { createScripted } = await import('../../providers/scripted.ts');
       // createScripted validates its script.
       return createScripted({
         script: (typeof script === 'string' ? readScript(script) : script) as Script,
@@ -48,7 +64,7 @@ export async function createProvider(
       return await aiSdkOf(settings.languageModel as AiSdkModel, common);
     case 'openai-compatible': {
       const { baseUrl, quirks } = settings;
-      const { createOpenAiCompatible } = await import('./openai/openai-compatible.ts');
+      const { createOpenAiCompatible } = await import('../../providers/openai/openai-compatible.ts');
       return createOpenAiCompatible({
         baseUrl,
         apiKey: keyOf(settings, env),
@@ -69,7 +85,7 @@ export async function createProvider(
     case 'anthropic':
       return await anthropicOf(settings, env, common);
     case 'openai': {
-      const { createOpenAi } = await import('./openai/openai.ts');
+      const { createOpenAi } = await import('../../providers/openai/openai.ts');
       return createOpenAi({ baseUrl: settings.baseUrl, apiKey: requiredKey(settings, env), ...common });
     }
     case 'claude-code': {
@@ -104,11 +120,11 @@ export async function createProvider(
 export async function requirePackages(agents: readonly Pick<ProviderSettings, 'provider'>[]): Promise<void> {
   const used = new Set(agents.map(({ provider }) => provider));
   if (used.has('anthropic')) {
-    const { requireAnthropicSdk } = await import('./anthropic/sdk.ts');
+    const { requireAnthropicSdk } = await import('../../providers/anthropic/anthropic.ts');
     await requireAnthropicSdk();
   }
   if (used.has('openai') || used.has('openai-compatible')) {
-    const { requireOpenAiSdk } = await import('./openai/client.ts');
+    const { requireOpenAiSdk } = await import('../../providers/openai/client.ts');
     await requireOpenAiSdk();
   }
   const elsewhere = [...used].find(isInPackage);
@@ -122,7 +138,7 @@ interface Common {
 }
 
 async function aiSdkOf(model: AiSdkModel, common: Common): Promise<Provider> {
-  const { createAiSdk } = await import('./ai-sdk/ai-sdk.ts');
+  const { createAiSdk } = await import('../../providers/ai-sdk/ai-sdk.ts');
   return createAiSdk(model, common);
 }
 
@@ -198,7 +214,7 @@ async function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: 
       `thinking.budgetTokens is ${thinking.budgetTokens} and must be less than maxOutputTokens (${maxOutputTokens}), which includes it`,
     );
   }
-  const { createAnthropic } = await import('./anthropic/anthropic.ts');
+  const { createAnthropic } = await import('../../providers/anthropic/anthropic.ts');
   return createAnthropic({
     apiKey,
     ...common,
@@ -230,12 +246,12 @@ export async function createEmbedder(
   switch (settings.provider) {
     case 'openai-compatible': {
       const { baseUrl, model } = settings;
-      const { createOpenAiEmbedder } = await import('./openai/openai-embedder.ts');
+      const { createOpenAiEmbedder } = await import('../../providers/openai/client.ts');
       await requirePackages([settings]);
       return createOpenAiEmbedder({ baseUrl, model, apiKey: keyOf(settings, env) });
     }
     case 'ai-sdk': {
-      const { createAiSdkEmbedder } = await import('./ai-sdk/ai-sdk-embedder.ts');
+      const { createAiSdkEmbedder } = await import('../../providers/ai-sdk/ai-sdk.ts');
       return createAiSdkEmbedder(settings.model);
     }
     case 'custom':

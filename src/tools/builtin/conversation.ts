@@ -1,0 +1,285 @@
+import * as z from 'zod';
+import { Join, AgentId, HandoffDraft, HandoffSummary, TodoItem } from '../../events/index.ts';
+import { defineTool, type Tool } from '../tool.ts';
+
+const WAITING = {
+  wait: z
+    .boolean()
+    .default(true)
+    .describe('Whether your turn ends here; the result wakes you either way. Default true.'),
+  until: Join.default('all').describe(
+    'Where you give several tasks at once: you are woken when all have ended, when the first has ended, or when any has a result. The others are then called off.',
+  ),
+  deadlineMinutes: z.number().positive().max(525_600).optional().describe('Called off after this long.'),
+};
+
+function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject<typeof WAITING>>) {
+  return {
+    wait,
+    join: until,
+    ...(deadlineMinutes !== undefined && { deadlineMs: deadlineMinutes * 60_000 }),
+  };
+}
+
+/** The engine decides whether the agent exists and may be given the task. */
+export const delegateTool = defineTool({
+  name: 'delegate',
+  description:
+    'Gives a task to another agent, who sees the task alone and not this conversation. You are woken with its result. Several calls at once run side by side.',
+  schema: z.object({
+    to: z.string().min(1).describe('Id of the agent.'),
+    task: z.string().min(1).describe('What to do, with everything that one must know for it.'),
+    force: z.boolean().default(false).describe('Also if that agent waits for your work.'),
+    ...WAITING,
+  }),
+  idempotent: true,
+  run: ({ to, task, force, ...waiting }) => ({
+    text: '',
+    request: { kind: 'delegate', how: 'delegate', to, task, force, ...waitingOf(waiting) },
+  }),
+});
+
+/** Addresses all people of the conversation. */
+const PEOPLE = 'people';
+
+export const askTool = defineTool({
+  name: 'ask',
+  description:
+    'Asks another agent, or the people of this conversation, a question. You are woken with the answer. An agent sees the question alone.',
+  schema: z.object({
+    to: z.string().min(1).default(PEOPLE).describe(`Id of an agent, or "${PEOPLE}". Default "${PEOPLE}".`),
+    question: z.string().min(1),
+    by: z
+      .array(z.string().min(1))
+      .max(50)
+      .default([])
+      .describe('Ids of the people who may answer. Default: all.'),
+    choices: z.array(z.string().min(1)).min(2).max(20).optional().describe('Answers to choose from.'),
+    ...WAITING,
+  }),
+  idempotent: true,
+  run({ to, question, by, choices, ...waiting }) {
+    const rest = waitingOf(waiting);
+    if (to.trim().replace(/^@/, '') !== PEOPLE) {
+      return {
+        text: '',
+        request: { kind: 'delegate', how: 'ask', to, task: question, force: false, ...rest },
+      };
+    }
+    return {
+      text: '',
+      request: { kind: 'question', text: question, by, ...(choices && { choices }), ...rest },
+    };
+  },
+});
+
+export const followUpTool = defineTool({
+  name: 'follow_up',
+  description:
+    'Says more to an agent about a task that you gave it: it goes on where it stopped, with its earlier work before its eyes. You are woken with the new result.',
+  schema: z.object({
+    task: z.string().min(1).describe('Id of the task, as d-1a2b3c4d5e6f, or its beginning.'),
+    text: z.string().min(1),
+    ...WAITING,
+  }),
+  idempotent: true,
+  run: ({ task, text, ...waiting }) => ({
+    text: '',
+    request: { kind: 'followUp', task, text, ...waitingOf(waiting) },
+  }),
+});
+
+export const cancelTaskTool = defineTool({
+  name: 'cancel_task',
+  description: 'Calls off a task that you gave to another agent, and all that it has given to others for it.',
+  schema: z.object({
+    task: z.string().min(1).describe('Id of the task, or its beginning.'),
+    reason: z.string().default(''),
+  }),
+  idempotent: true,
+  run: ({ task, reason }) => ({ text: '', request: { kind: 'cancelTask', task, reason } }),
+});
+
+export const remindTool = defineTool({
+  name: 'remind',
+  description: 'Wakes you later with a note of yours, also if this conversation is quiet until then.',
+  schema: z
+    .object({
+      text: z.string().min(1).describe('What you will want to know then.'),
+      at: z.iso.datetime({ offset: true }).optional().describe('When, as 2026-11-21T22:05:00Z.'),
+      inMinutes: z.number().positive().max(525_600).optional().describe('Or in how many minutes.'),
+    })
+    .refine(({ at, inMinutes }) => (at === undefined) !== (inMinutes === undefined), {
+      message: 'say either when (at) or in how many minutes (inMinutes)',
+    }),
+  idempotent: true,
+  run: ({ text, at, inMinutes = 0 }) => ({
+    text: '',
+    request:
+      at === undefined
+        ? { kind: 'remind', text, inMs: Math.ceil(inMinutes * 60_000) }
+        : { kind: 'remind', text, at: Date.parse(at) },
+  }),
+});
+
+export const todoTool = defineTool({
+  name: 'todo',
+  description:
+    'Keeps your list of what is to be done: give the whole list each time. You are held to it: a turn does not end while something is pending, unless you wait for others or say `later`.',
+  schema: z.object({
+    items: z.array(TodoItem).max(100),
+    later: z.boolean().default(false).describe('The list is only set up; it is worked on another time.'),
+  }),
+  idempotent: true,
+  run({ items, later }) {
+    const left = items.filter(({ status }) => status === 'pending' || status === 'active').length;
+    return {
+      text: `${items.length} items, ${left} to be done`,
+      request: { kind: 'todos', items, later },
+    };
+  },
+});
+
+/** For workflow steps that the agent itself completes. */
+export const completeStepTool = defineTool({
+  name: 'complete_step',
+  description:
+    'Says that the step of the workflow that you were given is complete. The next step begins when your turn ends and you wait for nothing.',
+  schema: z.object({}),
+  idempotent: true,
+  run: () => 'noted: the step is complete when your turn ends',
+});
+
+export const noResponseTool = defineTool({
+  name: 'no_response',
+  description: 'Ends your turn without a word, where nothing needs to be said.',
+  schema: z.object({ reason: z.string().default('') }),
+  idempotent: true,
+  run: ({ reason }) => ({ text: 'nothing is said', request: { kind: 'noResponse', reason } }),
+});
+
+const HandoffArguments = z.object({
+  to: z.string().min(1).describe('Id of the agent who takes over.'),
+  goal: HandoffSummary.shape.goal.describe('What is to be reached, in a sentence or two.'),
+  done: HandoffSummary.shape.done.describe('What has been done.'),
+  state: HandoffSummary.shape.state.describe('Where things stand: decisions, files, numbers.'),
+  next: HandoffSummary.shape.next.describe('What the receiver should do first.'),
+  openQuestions: HandoffSummary.shape.openQuestions.describe('What is undecided.'),
+  artifacts: HandoffSummary.shape.artifacts.describe('Ids of the artifacts that matter.'),
+  why: HandoffSummary.shape.why.describe('Why this agent.'),
+});
+
+const GoalLeftOut = HandoffArguments.extend({
+  goal: HandoffDraft.shape.goal.describe(
+    'What is to be reached, in a sentence or two. Without it the summary is made from the conversation.',
+  ),
+});
+
+/**
+ * Completion of a summary without a goal. `agent`: none, the agent must name the goal. `extract`: the goal is taken
+ * from the log. `summarise`: a model writes it.
+ */
+export type HandoffPolicy = 'agent' | 'extract' | 'summarise';
+
+/** Hands the conversation to another agent. The engine decides whether that agent exists and may receive it. */
+export function handoffTool(policy: HandoffPolicy): Tool {
+  return defineTool({
+    name: 'handoff',
+    description:
+      'Hands the conversation over to another agent, with a summary that opens its next prompt. Your turn ends.',
+    schema: policy === 'agent' ? HandoffArguments : GoalLeftOut,
+    idempotent: true,
+    run({ to, ...summary }) {
+      const agent = AgentId.safeParse(to.trim().replace(/^@/, ''));
+      if (!agent.success) throw new Error(`${JSON.stringify(to)} is not an agent id`);
+      const request = { kind: 'handoff' as const, to: agent.data, summary };
+      return {
+        text: `Handed over to ${agent.data}.`,
+        request: policy === 'agent' ? request : { ...request, fill: policy },
+      };
+    },
+  });
+}
+
+/** Limit of one read; longer ranges take several reads. */
+const MAX_BYTES = 12_288;
+const DEFAULT_LINES = 200;
+
+const ArtifactArguments = z.object({
+  id: z.string().min(1).describe('The artifact, as in @artifact/<id>.'),
+  unit: z.enum(['lines', 'bytes']).default('lines').describe('What offset and limit count.'),
+  offset: z.int().nonnegative().default(0).describe('Where to start, from 0.'),
+  limit: z.int().positive().optional().describe(`How much; at most ${MAX_BYTES} bytes are returned at once.`),
+});
+
+/** Reads a range of a tool output that prompts show only as a preview. */
+export const readArtifactTool = defineTool({
+  name: 'read_artifact',
+  description:
+    'Reads a range of a stored tool output, by lines or bytes. Use it where a preview ends in [...].',
+  schema: ArtifactArguments,
+  idempotent: true,
+  bounded: true,
+  async run({ id, unit, offset, limit }, { artifacts }) {
+    const name = id.trim().replace(/^@artifact\//, '');
+    const text = await artifacts.read(name);
+    if (text === null) throw new Error(`there is no artifact ${JSON.stringify(name)}`);
+    return unit === 'lines'
+      ? readLines(text, offset, limit ?? DEFAULT_LINES)
+      : readBytes(Buffer.from(text), offset, limit ?? MAX_BYTES);
+  },
+});
+
+function readLines(text: string, offset: number, limit: number): string {
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  if (offset >= lines.length) return beyond('line', offset, lines.length);
+  const taken: string[] = [];
+  let bytes = 0;
+  for (const line of lines.slice(offset, offset + limit)) {
+    bytes += Buffer.byteLength(line) + 1;
+    if (bytes > MAX_BYTES && taken.length > 0) break;
+    taken.push(line);
+  }
+  const [first = ''] = taken;
+  if (Buffer.byteLength(first) > MAX_BYTES) {
+    const start = Buffer.byteLength(lines.slice(0, offset).join('\n')) + (offset > 0 ? 1 : 0);
+    const { part, end } = sliceBytes(Buffer.from(first), 0, MAX_BYTES);
+    return `${part}\n[line ${offset} is longer than ${MAX_BYTES} bytes; continue with unit bytes, offset ${start + end}]`;
+  }
+  const end = offset + taken.length;
+  const note = `lines ${offset} to ${end - 1} of ${lines.length}`;
+  return `${taken.join('\n')}\n[${note}${end < lines.length ? `; continue with offset ${end}` : ''}]`;
+}
+
+function readBytes(bytes: Buffer, offset: number, limit: number): string {
+  if (offset >= bytes.length) return beyond('byte', offset, bytes.length);
+  const { part, start, end } = sliceBytes(bytes, offset, Math.min(limit, MAX_BYTES));
+  const note = `bytes ${start} to ${end - 1} of ${bytes.length}`;
+  return `${part}\n[${note}${end < bytes.length ? `; continue with offset ${end}` : ''}]`;
+}
+
+/** A failure, so that reading further and further beyond the end is recognised as a repetition. */
+function beyond(unit: string, offset: number, size: number): string {
+  const message = `nothing at ${unit} ${offset}: the artifact has ${size} ${unit}s`;
+  if (offset > 0) throw new Error(message);
+  return `[${message}]`;
+}
+
+/** Moves both ends to character boundaries, so that consecutive reads join without loss. */
+function sliceBytes(
+  bytes: Buffer,
+  offset: number,
+  limit: number,
+): { part: string; start: number; end: number } {
+  const start = characterStart(bytes, offset);
+  let end = characterStart(bytes, Math.min(bytes.length, offset + limit));
+  if (end <= start) end = characterStart(bytes, Math.min(bytes.length, start + 4));
+  return { part: bytes.toString('utf8', start, end), start, end };
+}
+
+function characterStart(bytes: Buffer, at: number): number {
+  let start = at;
+  while (start > 0 && start < bytes.length && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1;
+  return start;
+}
