@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTroupe } from '../src/index.ts';
-import { type AppOptions, createApp } from '../src/http/index.ts';
+import { type AppOptions, createApp } from '../src/http/api/index.ts';
 import { ROUTE_SCOPES } from '../src/http/routes/index.ts';
 import { openSqliteDriver } from '../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../src/library/troupe.ts';

@@ -13,7 +13,7 @@ const [{ runCli }] = await Promise.all([
   import('../src/library/runtime/create-troupe.ts'),
   import('../src/library/runtime/distributed.ts'),
   import('../src/context/budget/tokens.ts'),
-  import('../src/http/index.ts'),
+  import('../src/http/api/index.ts'),
   import('../src/http/metrics.ts'),
   import('../src/cli/process/require-token.ts'),
   import('./agents.ts'),

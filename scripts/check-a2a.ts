@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { NO_USAGE } from '../src/events/turn.ts';
-import { createApp, serveHttp } from '../src/http/index.ts';
+import { createApp, serveHttp } from '../src/http/api/index.ts';
 import { defineProvider } from '../src/providers/define-provider.ts';
 import type { ModelEvent, ModelRequest } from '../src/providers/provider.ts';
 import { createTroupe } from '../src/library/runtime/create-troupe.ts';

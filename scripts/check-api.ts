@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { createMetrics } from '../src/http/metrics.ts';
-import { createApp, serveHttp } from '../src/http/index.ts';
+import { createApp, serveHttp } from '../src/http/api/index.ts';
 import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 
 /**

@@ -15,7 +15,7 @@ import {
 } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import { systemClock } from '../src/base/clock.ts';
-import { createApp, serveHttp } from '../src/http/index.ts';
+import { createApp, serveHttp } from '../src/http/api/index.ts';
 import { createServer, type McpHost } from '../src/mcp-server/index.ts';
 import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../src/library/troupe.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openApiDocument } from '../src/http/index.ts';
+import { openApiDocument } from '../src/http/api/index.ts';
 import { ENV } from './packed.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
 import './base/require-node.ts';
 import { createRequire } from 'node:module';
-import type * as http from './http/index.ts';
+import type * as http from './http/api/index.ts';
 
 export { defineTroupe, parseTroupe, type TroupeInput } from './library/config/agents-file.ts';
 export type { AboutInstructions } from './actors/engine/agent-runtime.ts';
@@ -40,7 +40,7 @@ export type {
   IntegrationTroupe,
 } from './library/integrations/integration.ts';
 export type { KeyValue } from './base/key-value.ts';
-export type { AppOptions } from './http/app.ts';
+export type { AppOptions } from './http/api/app.ts';
 export {
   createOrchestrator,
   type Orchestrator,

@@ -92,7 +92,7 @@ describe('the layer check', () => {
     [
       'a value of the runtime in the gateway',
       { 'http/app.ts': `import { Troupe } from '../library/troupe.ts';` },
-      ['src/http/app.ts imports src/library/troupe.ts: http may import only types of it (import type)'],
+      ['src/http/api/app.ts imports src/library/troupe.ts: http may import only types of it (import type)'],
     ],
     [
       'the command line',
@@ -175,7 +175,7 @@ describe('the layer check', () => {
       ]),
     ).toEqual([
       'packages/a/src/b.ts imports src/base/clock.ts: a package imports src/library/integrations/index.ts, src/index.ts only, in packages/a/src/troupe.ts',
-      'packages/client/src/troupe.ts imports src/library/integrations/index.ts: a package imports src/http/client.ts only, in packages/client/src/troupe.ts',
+      'packages/client/src/troupe.ts imports src/library/integrations/index.ts: a package imports src/http/api/client.ts only, in packages/client/src/troupe.ts',
     ]);
   });
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { createApp, serveHttp } from '../src/http/index.ts';
+import { createApp, serveHttp } from '../src/http/api/index.ts';
 import { createTroupe, loadAgentsFile } from '../src/index.ts';
 import type { People } from '../examples/play/story.ts';
 

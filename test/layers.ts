@@ -170,6 +170,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   queue: ['.', 'redis', 'bullmq'],
   providers: ['.', 'ai-sdk', 'anthropic', 'openai'],
   tools: ['.', 'builtin', 'mcp'],
+  http: ['.', 'page', 'a2a', 'routes', 'api'],
   library: [
     'access',
     'import',
@@ -224,7 +225,7 @@ const PACKAGE_LOADERS: Readonly<Record<string, string>> = {
 const SEAM = { file: 'src/troupe.ts', cores: ['src/library/integrations/index.ts', 'src/index.ts'] };
 /** Packages that stand on another part of the public API. */
 const OTHER_CORES: Readonly<Record<string, readonly string[]>> = {
-  'packages/client/': ['src/http/client.ts'],
+  'packages/client/': ['src/http/api/client.ts'],
   // It is made for tests: it checks logs, and opens troupes whose prompts are the same in each run.
   'packages/evals/': [...SEAM.cores, 'src/testing/index.ts'],
 };

@@ -48,7 +48,7 @@ const { createApp, createTroupe } = await import('./src/index.ts');
 const troupe = await createTroupe({ agents: [{ id: 'ada', provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } }] }, { data: ':memory:' });
 const app = createApp(troupe);
 const { status } = await app.fetch(new Request('http://127.0.0.1/api/conversations/none/events'));
-const http = await import('./src/http/index.ts');
+const http = await import('./src/http/api/index.ts');
 console.log(JSON.stringify({ status, isOne: app.constructor === http.createApp(troupe).constructor }));
 await troupe.close();
 `;

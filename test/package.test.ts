@@ -40,6 +40,6 @@ test('the sources that source maps and declaration maps point to are packed', ()
   };
   expect(compilerOptions).toMatchObject({ rootDir: 'src', declarationMap: true, sourceMap: true });
   expect(packedFiles()).toEqual(
-    expect.arrayContaining(['src/index.ts', 'src/library/troupe.ts', 'src/http/client.ts']),
+    expect.arrayContaining(['src/index.ts', 'src/library/troupe.ts', 'src/http/api/client.ts']),
   );
 });

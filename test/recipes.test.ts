@@ -73,7 +73,7 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
   },
   'src/library/troupe.ts': {
     change: (text) => text.replace('export interface Troupe {', '$&\n  fixture(): void;'),
-    asks: ['src/http/access/limit-troupe.ts'],
+    asks: ['src/http/limit-troupe.ts'],
   },
   'src/http/routes/status.ts': {
     change: (text) => text.replace("    scopes: ['read'],\n", ''),

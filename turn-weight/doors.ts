@@ -1,6 +1,6 @@
 import { client, methods, ndJsonStream, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import { serveAcp } from '../src/acp/serve-acp.ts';
-import { createApp } from '../src/http/index.ts';
+import { createApp } from '../src/http/api/index.ts';
 import { agentWith, ANA, type Door, type Room, type Scene, type Stage } from './scene.ts';
 
 const COMPANY = { agents: [agentWith('agent', { chunk: 4 })] };

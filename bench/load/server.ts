@@ -1,4 +1,4 @@
-import { createApp, serveHttp } from '../../src/http/index.ts';
+import { createApp, serveHttp } from '../../src/http/api/index.ts';
 import { createTroupe } from '../../src/index.ts';
 import { defineTroupe } from '../../src/index.ts';
 import { stop } from '../support.ts';

@@ -1,4 +1,4 @@
-import { createApp, serveHttp } from '../../src/http/index.ts';
+import { createApp, serveHttp } from '../../src/http/api/index.ts';
 import { createTroupe, type TroupeOptions } from '../../src/index.ts';
 import { neighbours } from './company.ts';
 import { tellUsage } from './usage.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { BUILT_PAGE } from '../../src/http/page/web-folder.ts';
+import { BUILT_PAGE } from '../../src/http/page/page.ts';
 
 /** Bytes in Brotli of the scripts that the document itself names: those that the first view waits for. */
 export function firstScripts(folder = BUILT_PAGE): number {

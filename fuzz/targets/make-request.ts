@@ -1,6 +1,6 @@
 import { below, pick, type Random } from '../../sim/random.ts';
 import { Command } from '../../src/events/index.ts';
-import { openApiDocument } from '../../src/http/index.ts';
+import { openApiDocument } from '../../src/http/api/index.ts';
 import { NewEventBody } from '../../src/http/schemas.ts';
 import { mutate, mutateText } from '../mutate.ts';
 import { nastyText } from '../nasty.ts';

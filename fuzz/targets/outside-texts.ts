@@ -11,7 +11,7 @@ import { wordsOf } from '../../src/context/retrieve/words.ts';
 import { parseHandoff } from '../../src/context/summary/requests.ts';
 import { toolSyntaxShare, verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { parseTurnId } from '../../src/events/index.ts';
-import { exceeded } from '../../src/http/json-bounds.ts';
+import { exceeded } from '../../src/http/read-json.ts';
 import { conversationName } from '../../src/library/import/import-transcript.ts';
 import { escapeHtml } from '../../src/library/projection/render-html.ts';
 import { readReferences } from '../../packages/nostr/src/references.ts';

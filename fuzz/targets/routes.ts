@@ -1,7 +1,7 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import type { Hono } from 'hono';
 import { Event } from '../../src/events/index.ts';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { checkLog } from '../../src/testing/check-log.ts';
 import type { Troupe } from '../../src/library/troupe.ts';

@@ -25,7 +25,7 @@ interface Pending {
 const MOST_PENDING = 64;
 
 /** What a log says of its exchanges. Owns what is not answered. */
-export class ExchangeLog {
+class ExchangeLog {
   readonly book: ExchangeBook;
   #pending: Pending[] = [];
   /** Seq of the last event. */

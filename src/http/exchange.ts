@@ -4,9 +4,8 @@ import { addressed, nobodyAnswers } from '../library/asking/asked.ts';
 import type { ChatChange } from '../library/asking/chat-change.ts';
 import { openChat } from '../library/asking/chat.ts';
 import type { Author, Event } from '../events/index.ts';
-import { admitMessage } from './access/admit-message.ts';
-import type { Caller } from './access/caller.ts';
-import { checkScope } from './access/check-scope.ts';
+import { admitMessage, checkScope } from './permissions.ts';
+import type { Caller } from './caller.ts';
 import { checkWords } from './read-json.ts';
 
 /** What a client of another protocol says, and where. */

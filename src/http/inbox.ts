@@ -1,9 +1,10 @@
+import * as z from 'zod';
 import { setImmediate } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
 import { TroupeError } from '../base/errors.ts';
-import { type ConversationId, DEFAULT_TENANT, type TenantId } from '../events/index.ts';
+import { ConversationId, DEFAULT_TENANT, type TenantId, AgentId, type Event } from '../events/index.ts';
 import {
   dollarsFor,
   type PriceOf,
@@ -13,12 +14,10 @@ import {
   type StandingState,
   standingOf,
 } from '../library/projection/standing.ts';
-import type { ListedStanding, NewStanding, StandingOrder, Troupe } from '../library/troupe.ts';
-import { callerOf } from './access/caller.ts';
-import { beginningsOf, wordsOf } from '../library/projection/search-words.ts';
-import { StandingRecord } from './inbox-answer.ts';
-import { indexWords } from './index-words.ts';
-import { createProjectionBook } from './access/projection-books.ts';
+import type { ListedStanding, NewStanding, StandingOrder, Troupe, Passage } from '../library/troupe.ts';
+import { callerOf } from './caller.ts';
+import { beginningsOf, wordsOf, addTerms, conversationTerm } from '../library/projection/search-words.ts';
+import { createProjectionBook } from './projection-books.ts';
 
 /** A conversation in the inbox. */
 export interface InboxLine extends Standing {
@@ -246,4 +245,98 @@ function definedOf<T extends object>(values: T): { [K in keyof T]: Exclude<T[K],
 
 function isUnknown(error: unknown): boolean {
   return error instanceof TroupeError && error.code === 'conversation_unknown';
+}
+
+const Count = z.int().nonnegative();
+const Time = z.number();
+const Saying = z.strictObject({ name: z.string(), text: z.string() });
+
+export const StateName = z.enum(STANDING_STATES);
+
+const STANDING = {
+  state: StateName,
+  since: Time,
+  began: Time,
+  agents: z.array(
+    z.strictObject({
+      id: AgentId,
+      condition: z.enum(['failed', 'waiting', 'running', 'held', 'paused', 'idle', 'retired', 'left']),
+    }),
+  ),
+  agentCount: Count,
+  people: z.array(z.strictObject({ id: z.string(), name: z.string() })),
+  about: Saying.nullable(),
+  last: Saying.nullable(),
+  tokens: Count,
+  dollars: z.number().nonnegative().nullable(),
+  turns: Count,
+  failedTurns: Count,
+  failure: z.strictObject({ agent: AgentId, code: z.string(), message: z.string() }).nullable(),
+  asks: z
+    .strictObject({
+      count: Count,
+      task: z.string(),
+      at: Time,
+      agent: AgentId,
+      kind: z.enum(['question', 'approval']),
+      text: z.string(),
+      decide: z.strictObject({ request: z.string(), argsHash: z.string() }).nullable(),
+    })
+    .nullable(),
+};
+
+/** The stored form of a standing. One of another form is computed anew. */
+const StandingRecord: z.ZodType<Standing> = z.strictObject(STANDING);
+
+export const InboxAnswer = z.strictObject({
+  counts: z.record(StateName, Count),
+  unread: Count,
+  costs: z.enum(['dollars', 'tokens']),
+  lines: z.array(z.strictObject({ ...STANDING, id: ConversationId, head: Count, at: Time })),
+  next: z.string().nullable(),
+});
+
+/** Events of one passage: the seqs from a multiple of it, plus 1. */
+const PASSAGE_EVENTS = 32;
+const PAGE = 10 * PASSAGE_EVENTS;
+
+/**
+ * Stores the passages of a log from the one that its standing ends in, up to `head`. A passage depends on the log alone, so
+ * that it may be stored twice, and by any process.
+ */
+async function indexWords(
+  { standings, passages, events }: Pick<Troupe, 'standings' | 'passages' | 'events'>,
+  conversation: string,
+  head: number,
+): Promise<void> {
+  const known = await standings.seqOf(conversation);
+  if (known >= head) return;
+  let after = known - (known % PASSAGE_EVENTS);
+  let open: OpenPassage | null = null;
+  while (after < head) {
+    const page = await events(conversation, { after, limit: Math.min(PAGE, head - after) });
+    const done: Passage[] = [];
+    for (const event of page.events) {
+      open ??= { first: event.seq, terms: new Set([conversationTerm(conversation)]) };
+      addTerms(event, open.terms);
+      after = event.seq;
+      if (event.seq % PASSAGE_EVENTS === 0 || event.seq >= head) {
+        done.push(passageOf(open, event));
+        open = null;
+      }
+    }
+    if (done.length > 0) await passages.save(conversation, done);
+    if (page.events.length === 0) return;
+    // An embedded store answers at once, so others need a turn of the event loop.
+    await setImmediate();
+  }
+}
+
+interface OpenPassage {
+  first: number;
+  terms: Set<string>;
+}
+
+function passageOf({ first, terms }: OpenPassage, { seq, at }: Event): Passage {
+  return { first, last: seq, at, terms: [...terms] };
 }

@@ -10,7 +10,7 @@ import { createSpeech } from '../doors/speech.ts';
 import type { Clock } from '../base/clock.ts';
 import { toTroupeError, TroupeError } from '../base/errors.ts';
 import type { AskedReply, ConversationId } from '../events/index.ts';
-import type { Caller } from './access/caller.ts';
+import type { Caller } from './caller.ts';
 import { beginExchange, type Exchange, wholeAnswer } from './exchange.ts';
 import { callersKey, newConversation } from './new-conversation.ts';
 import { type HeldPlace, openStream, withHeartbeats, withPlace } from './open-stream.ts';

@@ -12,7 +12,7 @@ import {
 import { invalid } from '../doors/openai/said.ts';
 import { TroupeError } from '../base/errors.ts';
 import type { EventOf } from '../events/index.ts';
-import type { Caller } from './access/caller.ts';
+import type { Caller } from './caller.ts';
 import { filesIn } from './event-files.ts';
 import { changesSince } from './exchange.ts';
 import { answerWords, ROUTED, streamAnswer } from './openai-exchange.ts';

@@ -3,12 +3,11 @@ import type * as z from 'zod';
 import type { Principal, Scope } from '../library/access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Troupe } from '../library/troupe.ts';
-import { type Caller, callerOf } from './access/caller.ts';
-import type { BookOf } from './access/projection-books.ts';
+import { type Caller, callerOf } from './caller.ts';
+import type { BookOf } from './projection-books.ts';
 import type { KeeperOf } from './inbox.ts';
-import type { ProcessMetrics } from './metrics.ts';
+import type { ProcessMetrics, Readiness } from './metrics.ts';
 import { readJson } from './read-json.ts';
-import type { Readiness } from './readiness.ts';
 import { parseInput, type PathNoun } from './schemas.ts';
 
 type Method = 'GET' | 'POST' | 'DELETE';

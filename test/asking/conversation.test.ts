@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { limitTroupe } from '../../src/http/access/limit-troupe.ts';
+import { limitTroupe } from '../../src/http/limit-troupe.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const BO = { id: 'bo', provider: 'scripted' as const, script: { rules: [{ reply: 'ok' }] } };

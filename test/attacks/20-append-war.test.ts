@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { createApp, serveHttp } from '../../src/http/index.ts';
+import { createApp, serveHttp } from '../../src/http/api/index.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { requireToken } from '../../src/cli/process/require-token.ts';
-import { serveHttp } from '../../src/http/index.ts';
+import { serveHttp } from '../../src/http/api/index.ts';
 import { Hono } from 'hono';
 import { attack } from './attack.ts';
 import { ANA, type Answer, openStage, unchanged } from './stage.ts';

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { ROUTE_SCOPES } from '../../src/http/routes/index.ts';
-import { ANSWER_BYTES } from '../../src/http/answer-page.ts';
-import { createApp } from '../../src/http/index.ts';
+import { ANSWER_BYTES } from '../../src/http/routes/conversations.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { createTroupe } from '../../src/index.ts';

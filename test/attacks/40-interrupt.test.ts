@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { type Scope, SCOPES } from '../../src/library/access/index.ts';
-import { limitTroupe } from '../../src/http/access/limit-troupe.ts';
+import { limitTroupe } from '../../src/http/limit-troupe.ts';
 import { attack } from './attack.ts';
 import { ACME, ANA, EVE, only, openStage, statusOf, withKey } from './stage.ts';
 

@@ -3,7 +3,7 @@ import { type NewKey, SCOPES } from '../../src/library/access/index.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
-import { type AppOptions, createApp, serveHttp } from '../../src/http/index.ts';
+import { type AppOptions, createApp, serveHttp } from '../../src/http/api/index.ts';
 import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
 import type { FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';

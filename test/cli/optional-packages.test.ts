@@ -47,7 +47,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Prints what `/api/mcp` and another route answer. */
 const ASK_MCP = `
-import { createApp } from './src/http/index.ts';
+import { createApp } from './src/http/api/index.ts';
 import { createTroupe } from './src/library/runtime/create-troupe.ts';
 const agents = [{ id: 'ada', provider: 'scripted', model: 'm', script: { rules: [{ reply: 'Hi' }] } }];
 await using troupe = await createTroupe({ agents }, { data: ':memory:', onWarning: () => {} });

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { ANA, readStream, type StreamFrame } from '../http/harness.ts';

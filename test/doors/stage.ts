@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type AppOptions, createApp, nodeListener } from '../../src/http/index.ts';
+import { type AppOptions, createApp, nodeListener } from '../../src/http/api/index.ts';
 import { checkAnswers } from '../support/check-answers.ts';
 import { company, type Company, type CompanyOptions } from '../support/company.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import {
   askedAndStopped,
   BEN,

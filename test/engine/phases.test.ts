@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { asks, bytes, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';

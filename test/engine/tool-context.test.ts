@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
 import type { Author } from '../../src/events/index.ts';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { defineTool, type ToolContext } from '../../src/tools/tool.ts';
 import { BEN, decide, requestIn } from '../support/approvals.ts';
 import { tapDriver } from '../support/engine-driver.ts';

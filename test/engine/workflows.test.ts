@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Command, Event } from '../../src/events/index.ts';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { asks, breaks, inOrder, says, shown, times, type TestModel } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, type StageAgent } from '../support/engine-stage.ts';
 import { only } from '../support/steer-stage.ts';

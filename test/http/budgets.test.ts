@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;

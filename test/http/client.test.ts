@@ -1,6 +1,6 @@
 import { expect, expectTypeOf, onTestFinished, test } from 'vitest';
-import { createClient } from '../../src/http/client.ts';
-import { serveHttp } from '../../src/http/index.ts';
+import { createClient } from '../../src/http/api/client.ts';
+import { serveHttp } from '../../src/http/api/index.ts';
 import { ANA, startApi } from './harness.ts';
 
 test('the client sends requests, collects parts, follows streams, and throws what the server refuses', async () => {

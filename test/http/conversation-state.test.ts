@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { EventDraft } from '../../src/events/index.ts';
 import { inOrder, says } from '../support/engine-models.ts';
 import { logOf, openStage } from '../support/engine-stage.ts';

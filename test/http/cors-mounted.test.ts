@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
-import { createApp, nodeListener } from '../../src/http/index.ts';
+import { createApp, nodeListener } from '../../src/http/api/index.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { startApi } from './harness.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { serveHttp } from '../../src/http/index.ts';
+import { serveHttp } from '../../src/http/api/index.ts';
 import { GrowingBuffer } from '../../src/http/read-json.ts';
 import { ANA, startApi } from './harness.ts';
 

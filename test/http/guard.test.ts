@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { serveHttp } from '../../src/http/index.ts';
+import { serveHttp } from '../../src/http/api/index.ts';
 import { ANA, startApi } from './harness.ts';
 
 const PATH = '/api/conversations/c1/events';

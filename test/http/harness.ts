@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
-import { createApp, type AppOptions } from '../../src/http/index.ts';
+import { createApp, type AppOptions } from '../../src/http/api/index.ts';
 import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { checkAnswers } from '../support/check-answers.ts';

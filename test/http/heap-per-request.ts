@@ -1,5 +1,5 @@
 import { createTroupe } from '../../src/index.ts';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 
 /** Prints the bytes per request that small garbage collections leave, round by round. Wants `node --expose-gc --single-threaded`. */
 const REQUESTS = 2_000;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type * as z from 'zod';
-import { InboxAnswer } from '../../src/http/inbox-answer.ts';
+import { InboxAnswer } from '../../src/http/inbox.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { ANA, type Harness, scripted, startApi } from './harness.ts';
 

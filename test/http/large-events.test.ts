@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createProjectionBook } from '../../src/http/access/projection-books.ts';
-import { MAX_SCANNED, scanRows } from '../../src/http/scan-rows.ts';
+import { createProjectionBook } from '../../src/http/projection-books.ts';
+import { MAX_SCANNED, scanRows } from '../../src/http/scan.ts';
 import type { Event } from '../../src/events/index.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { ANA, type Harness, readStream, startApi } from './harness.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createMetrics } from '../../src/http/metrics.ts';
-import { createStatusApp } from '../../src/http/index.ts';
+import { createStatusApp } from '../../src/http/api/index.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { ANA, ECHO, scripted, startApi } from './harness.ts';
 

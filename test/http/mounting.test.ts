@@ -6,7 +6,7 @@ import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
-import { createApp, nodeListener } from '../../src/http/index.ts';
+import { createApp, nodeListener } from '../../src/http/api/index.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { ANA, startApi } from './harness.ts';
 

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { createApp, serveHttp } from '../../src/http/index.ts';
+import { createApp, serveHttp } from '../../src/http/api/index.ts';
 import { startGuarded, withKey } from './access.ts';
 
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { openApiDocument } from '../../src/http/index.ts';
+import { openApiDocument } from '../../src/http/api/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { startGuarded } from './access.ts';
 import { ANA, type Harness, scripted, startApi } from './harness.ts';

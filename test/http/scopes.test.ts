@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import type { NewKey, Scope } from '../../src/library/access/index.ts';
-import { openApiDocument } from '../../src/http/index.ts';
+import { openApiDocument } from '../../src/http/api/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { describedPath } from '../../src/http/route.ts';
 import { PUBLIC_ROUTES, ROUTE_SCOPES } from '../../src/http/routes/index.ts';

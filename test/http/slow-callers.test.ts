@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { serveHttp } from '../../src/http/index.ts';
+import { serveHttp } from '../../src/http/api/index.ts';
 import { startApi } from './harness.ts';
 
 test('a caller that sends its headers too slowly is disconnected, and others are answered meanwhile', async () => {

@@ -7,10 +7,10 @@ import { LOCAL, type Principal, Traffic } from '../../src/library/access/index.t
 import { createHttpClient } from '../../src/cli/client/http-client.ts';
 import { addWebhookCommands } from '../../src/cli/program-access.ts';
 import type { TenantId } from '../../src/events/index.ts';
-import { setCaller } from '../../src/http/access/caller.ts';
+import { setCaller } from '../../src/http/caller.ts';
 import { errorResponse } from '../../src/http/refusal.ts';
 import { addRoutes, type RouteServer } from '../../src/http/route.ts';
-import { webhookRoutes } from '../../src/http/routes/webhooks.ts';
+import { webhookRoutes } from '../../src/http/routes/tenant.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { startReceiver } from './receiver.ts';
 import { openStage, type Stage } from './stage.ts';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { build, preview } from 'vite';
-import { type AppOptions, createApp, nodeListener } from '../../src/http/index.ts';
+import { type AppOptions, createApp, nodeListener } from '../../src/http/api/index.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 
 export const EXAMPLES = path.join(import.meta.dirname, '../../examples');

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Hono } from 'hono';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import { createApp, serveHttp, type AppOptions, type HttpServer } from '../../src/http/index.ts';
+import { createApp, serveHttp, type AppOptions, type HttpServer } from '../../src/http/api/index.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { NewMessage, Troupe } from '../../src/library/troupe.ts';
 import { createStoryClock, type StoryClock } from './story-clock.ts';

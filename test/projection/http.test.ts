@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createProjectionBook } from '../../src/http/access/projection-books.ts';
+import { createProjectionBook } from '../../src/http/projection-books.ts';
 import { RowsAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
 import { foldEvents, newProjection } from '../../src/library/projection/projection.ts';
 import type { Troupe } from '../../src/library/troupe.ts';

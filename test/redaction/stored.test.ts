@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, EventId, EventKind } from '../../src/events/index.ts';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';

@@ -7,7 +7,7 @@ import { type } from 'arktype';
 import * as v from 'valibot';
 import * as z from 'zod';
 import { loadAgentsFile } from '../../src/library/config/load-agents-file.ts';
-import { createApp } from '../../src/http/index.ts';
+import { createApp } from '../../src/http/api/index.ts';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
 import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';
 import { FAKE_USAGE, type FakeReply } from '../../src/testing/fake-server.ts';

@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
-import { openApiDocument } from '../../src/http/index.ts';
+import { openApiDocument } from '../../src/http/api/index.ts';
 
 const Answer = z.object({
   $ref: z.string().optional(),

@@ -2,7 +2,7 @@ import { getPublicKey } from 'nostr-tools/pure';
 import { noteEncode, npubEncode, nprofileEncode } from 'nostr-tools/nip19';
 import { expect, onTestFinished, test } from 'vitest';
 import type { AgentInput } from '../../../src/library/config/agent-input.ts';
-import { createApp } from '../../../src/http/index.ts';
+import { createApp } from '../../../src/http/api/index.ts';
 import { createTroupe } from '../../../src/library/runtime/create-troupe.ts';
 import { nostr } from '../src/index.ts';
 import { agent, KEYS } from './outbound-stage.ts';

@@ -1,7 +1,7 @@
 import type { Inbox } from '../../http/inbox.ts';
 import type { NostrStatus } from '../../library/integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../library/access/index.ts';
-import type { RemoteNote } from '../../http/client.ts';
+import type { RemoteNote } from '../../http/api/client.ts';
 import type { Author, Command, Event } from '../../events/index.ts';
 import type { ImportReport } from '../../library/import/index.ts';
 import type { NewWebhook } from '../../library/integrations/webhook.ts';

@@ -1,6 +1,6 @@
 import type { Author } from '../../events/index.ts';
 import { TroupeError } from '../../base/errors.ts';
-import { createClient, type StreamFrame } from '../../http/client.ts';
+import { createClient, type StreamFrame } from '../../http/api/client.ts';
 import { authorNamed } from './author-named.ts';
 import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
 import { headOf } from '../../library/asking/head-of.ts';

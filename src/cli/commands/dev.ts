@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { relative, resolve } from 'node:path';
 import { toTroupeError } from '../../base/errors.ts';
-import type { HttpServer } from '../../http/index.ts';
+import type { HttpServer } from '../../http/api/index.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import { demoAgents, findAgents, type FoundAgents } from '../client/find-agents.ts';
 import { changesText } from '../process/definition-changes.ts';
@@ -35,7 +35,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     return agents;
   }
   const found = (await load()) ?? (await demoAgents());
-  const { serveHttp } = await import('../../http/index.ts');
+  const { serveHttp } = await import('../../http/api/index.ts');
   using opener = await createDevOpener(options);
   const stop = new AbortController();
   const stopped = once(stop.signal, 'abort');

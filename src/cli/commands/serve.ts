@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { systemClock } from '../../base/clock.ts';
-import type { HttpServer } from '../../http/index.ts';
+import type { HttpServer } from '../../http/api/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
 import { agentNames, type ProcessParts, runProcess } from '../process/run-process.ts';
 import { serviceRows, type UrlOptions } from '../process/service-urls.ts';
@@ -20,7 +20,7 @@ const DRAIN_MS = 2_000;
 export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
   const { host, port, readOnly, json } = options;
   const [{ createApp, serveHttp }, { callerOptions, readToken, requireCredentials }] = await Promise.all([
-    import('../../http/index.ts'),
+    import('../../http/api/index.ts'),
     import('../process/require-token.ts'),
   ]);
   const token = readToken(process.env);

@@ -3,7 +3,7 @@ import { TroupeError } from '../../base/errors.ts';
 import { type ConversationId, EVENT_KINDS, type Event, nearestName } from '../../events/index.ts';
 import { matchesRow, type RowFilter } from '../../library/projection/match-event.ts';
 import { rowOf } from '../../library/projection/row.ts';
-import type { RemoteNote } from '../../http/client.ts';
+import type { RemoteNote } from '../../http/api/client.ts';
 import type { Client, WatchFrame } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { createActivityWords, type TurnFrame } from '../render/activity-words.ts';

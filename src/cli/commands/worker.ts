@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { DEFAULT_LIMITS } from '../../actors/engine/engine-deps.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
-import type { HttpServer } from '../../http/index.ts';
+import type { HttpServer } from '../../http/api/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
 import { agentNames, AT_FAULT, type ProcessParts, runProcess } from '../process/run-process.ts';
 import { serviceRows, type UrlOptions } from '../process/service-urls.ts';
@@ -46,7 +46,7 @@ async function serveStatus(
   token: string | undefined,
 ): Promise<HttpServer> {
   const [{ createStatusApp, serveHttp }, { callerOptions }] = await Promise.all([
-    import('../../http/index.ts'),
+    import('../../http/api/index.ts'),
     import('../process/require-token.ts'),
   ]);
   const { limits } = found.definition.access ?? {};

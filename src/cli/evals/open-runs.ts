@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Hono } from 'hono';
 import type { AgentInput } from '../../library/config/agent-input.ts';
 import { toTroupeError, TroupeError } from '../../base/errors.ts';
-import { createApp } from '../../http/index.ts';
+import { createApp } from '../../http/api/index.ts';
 import { ResourceStack } from '../../base/resource-stack.ts';
 import { openTroupe, type TroupeOptions } from '../../library/runtime/create-troupe.ts';
 import type { Troupe } from '../../library/troupe.ts';

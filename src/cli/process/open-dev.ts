@@ -50,7 +50,7 @@ export async function createDevOpener(options: OpenDevOptions): Promise<DevOpene
     { writeServerInfo },
   ] = await Promise.all([
     import('../../library/runtime/create-troupe.ts'),
-    import('../../http/index.ts'),
+    import('../../http/api/index.ts'),
     import('../../http/metrics.ts'),
     import('./require-token.ts'),
     import('../../store/sqlite/data-lock.ts'),

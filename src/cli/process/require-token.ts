@@ -1,6 +1,6 @@
 import type { AccessInput } from '../../library/access/index.ts';
 import { TroupeError } from '../../base/errors.ts';
-import { isLoopback } from '../../http/index.ts';
+import { isLoopback } from '../../http/api/index.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import { readWord } from './read-word.ts';
 

@@ -1,4 +1,4 @@
-import type { RemoteNote } from '../../http/client.ts';
+import type { RemoteNote } from '../../http/api/client.ts';
 import { progressInWords } from '../../library/projection/words.ts';
 
 /** What happens in a turn. */

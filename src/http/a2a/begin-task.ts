@@ -4,7 +4,7 @@ import type { GivenMessage } from '../../doors/a2a/requests.ts';
 import { commandIn, saidIn } from '../../doors/a2a/said.ts';
 import { taskId } from '../../doors/a2a/task-id.ts';
 import type { Event } from '../../events/index.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../caller.ts';
 import { beginExchange, giveCommand } from '../exchange.ts';
 import { newConversation } from '../new-conversation.ts';
 import { findTask, readTask } from '../../doors/a2a/read-task.ts';

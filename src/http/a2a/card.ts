@@ -4,7 +4,7 @@ import { agentCard } from '../../doors/a2a/agent-card.ts';
 import { canonicalJson } from '../../events/canonical-json.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { AgentInfo, Troupe } from '../../library/troupe.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../caller.ts';
 import type { RouteServer } from '../route.ts';
 
 /** Throws `agent_unknown`. */

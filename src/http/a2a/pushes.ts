@@ -5,7 +5,7 @@ import type { PushConfig, PushRequest } from '../../doors/a2a/requests.ts';
 import { taskId } from '../../doors/a2a/task-id.ts';
 import type { Event } from '../../events/index.ts';
 import type { PushedTask } from '../../library/integrations/task-push.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../caller.ts';
 
 type Given = Omit<PushConfig, 'taskId'>;
 

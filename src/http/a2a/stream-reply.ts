@@ -2,7 +2,7 @@ import type { Context } from 'hono';
 import { type Problem, problemOf } from '../../doors/a2a/problem.ts';
 import type { Clock } from '../../base/clock.ts';
 import { toTroupeError } from '../../base/errors.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../caller.ts';
 import { openStream, withHeartbeats } from '../open-stream.ts';
 import type { Reply } from './operations.ts';
 

@@ -2,7 +2,7 @@ import type { Event } from '../../events/index.ts';
 import type { Projection } from '../../library/projection/model.ts';
 import { renderHtml } from '../../library/projection/render-html.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import { createProjectionBook, type ProjectionBook } from '../access/projection-books.ts';
+import { createProjectionBook, type ProjectionBook } from '../projection-books.ts';
 
 const PAGE = 500;
 

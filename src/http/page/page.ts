@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Context, Hono } from 'hono';
 import { codingsFor } from '../codings.ts';
-import { isKeyless } from '../access/gate.ts';
-import { checkHost, type GuardOptions, READS } from '../guard.ts';
-import { mountPath, placeInHono } from './mount-path.ts';
-import { type PageManifest, viewHints } from './view-hints.ts';
-import { BUILT_PAGE, readWebFile } from './web-folder.ts';
+import { isKeyless, checkHost, type GuardOptions, READS } from '../guard.ts';
+import { readFile, stat } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { basePath } from 'hono/route';
 
 export interface PageOptions {
   /** The folder of the built page, or false for an API without one. Default: the page that comes with Troupe. */
@@ -152,4 +152,172 @@ const ENTITIES: Record<string, string> = {
 
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (mark) => ENTITIES[mark] ?? mark);
+}
+
+/** The manifest of the built page, as Vite writes it: chunks by the path of their source. */
+type PageManifest = Readonly<Record<string, Chunk>>;
+
+interface Chunk {
+  file: string;
+  isEntry?: boolean;
+  imports?: readonly string[];
+  css?: readonly string[];
+}
+
+/** Newest events that come with the snapshot. `NEWEST_EVENTS` of the page asks for as many, else the answer is not used. */
+const NEWEST_EVENTS = 40;
+
+/**
+ * Elements for the head of the document that name what the asked view needs, so that the browser asks for all of it at
+ * once: without them it learns of each file from the one before. `path` and `query` are those of the request, below the
+ * mount. The answers of the API are named only if the page may read without a credential.
+ */
+function viewHints(
+  manifest: PageManifest,
+  { path, query, isReadable }: { path: string; query: string; isReadable: boolean },
+): string {
+  const [first = '', id] = path.split('/');
+  const conversation = first === 'c' && id !== undefined ? decoded(id) : null;
+  if (conversation === null) {
+    const answer = isReadable && path === '' && query === '' ? [preload('api/inbox?limit=50')] : [];
+    return path === '' ? [...answer, ...filesOf(manifest, HOME)].join('') : '';
+  }
+  const snapshot = `api/conversations/${encodeURIComponent(conversation)}/snapshot?events=${NEWEST_EVENTS}`;
+  return [...(isReadable ? [preload(snapshot)] : []), ...filesOf(manifest, CONVERSATION)].join('');
+}
+
+const HOME = ['src/parts/home.tsx'];
+const CONVERSATION = [
+  'src/parts/conversation.tsx',
+  'src/parts/detail/detail.tsx',
+  'src/parts/timeline/timeline.tsx',
+];
+
+/** The scripts and styles of parts with all that they import. What the document itself names is left out. */
+function filesOf(manifest: PageManifest, parts: readonly string[]): string[] {
+  const files = new Set<string>();
+  const seen = new Set<string>();
+  const waiting = [...parts];
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+    const chunk = manifest[name];
+    if (seen.has(name) || !chunk || chunk.isEntry) continue;
+    seen.add(name);
+    for (const style of chunk.css ?? []) files.add(`<link rel="stylesheet" crossorigin href="./${style}">`);
+    files.add(`<link rel="modulepreload" crossorigin href="./${chunk.file}">`);
+    waiting.push(...(chunk.imports ?? []));
+  }
+  return [...files];
+}
+
+/** As the page's `fetch` asks: same mode, same credentials. An ampersand does not occur. */
+function preload(href: string): string {
+  return `<link rel="preload" as="fetch" crossorigin href="${href}">`;
+}
+
+function decoded(segment: string): string | null {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return null;
+  }
+}
+
+/** A file of the built page, as it is sent. */
+interface WebFile {
+  bytes: Uint8Array<ArrayBuffer>;
+  type: string;
+  /** Set for files that were compressed when the page was built. */
+  encoding: 'br' | 'gzip' | null;
+}
+
+/** The same path from `src/http/page` in a checkout and from `dist/http/page` in the package. */
+export const BUILT_PAGE = fileURLToPath(new URL('../../../dist/web/', import.meta.url));
+
+const TYPES: Record<string, string> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/x-icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.map': 'application/json; charset=utf-8',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.webmanifest': 'application/manifest+json',
+  '.woff2': 'font/woff2',
+};
+/** A file name, optionally in `assets`: never outside the folder, hidden or too long. */
+const WEB_PATH = /^(?:assets\/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
+/** The smaller first. */
+const COMPRESSED = [
+  { encoding: 'br', suffix: '.br' },
+  { encoding: 'gzip', suffix: '.gz' },
+] as const;
+
+/** Null for a missing file, or one that does not belong to a page. */
+export async function readWebFile(
+  folder: string,
+  path: string,
+  accepted: ReadonlySet<string> = new Set(),
+): Promise<WebFile | null> {
+  const type = TYPES[extname(path)];
+  if (type === undefined || !WEB_PATH.test(path)) return null;
+  const file = join(folder, path);
+  for (const { encoding, suffix } of COMPRESSED) {
+    const bytes = accepted.has(encoding) ? await readIfThere(file + suffix) : null;
+    if (bytes) return { bytes, type, encoding };
+  }
+  const bytes = await readIfThere(file);
+  return bytes && { bytes, type, encoding: null };
+}
+
+async function readIfThere(file: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  try {
+    return (await stat(file)).isFile() ? new Uint8Array(await readFile(file)) : null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    throw error;
+  }
+}
+
+/** Prefix reported by proxies that strip it from the path. */
+const PLAIN_PATH = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
+const MAX_PREFIX_CHARS = 1_000;
+
+/** Where browsers find the app, without a slash at the end. */
+export function mountPath(context: Context): string {
+  return `${prefixBefore(context)}${placeInHono(context)}`;
+}
+
+/** What a proxy and another framework took off the path before Hono saw it. */
+export function prefixBefore(context: Context): string {
+  return `${plainPath(context.req.header('x-forwarded-prefix'))}${strippedPath(context)}`;
+}
+
+/** The path of the mount in the request as Hono sees it. */
+export function placeInHono(context: Context): string {
+  return basePath(context).replace(/(?<!\/)\/+$/, '');
+}
+
+/** Express and others that mount like it take the mount's path off `url`, and keep the whole in `originalUrl`. */
+function strippedPath({ env }: Context): string {
+  const { incoming } = (env ?? {}) as { incoming?: { url?: string; originalUrl?: string } };
+  const whole = pathOf(incoming?.originalUrl);
+  const rest = pathOf(incoming?.url);
+  if (whole === null || rest === null) return '';
+  if (whole.endsWith(rest)) return plainPath(whole.slice(0, whole.length - rest.length));
+  // `/inspector` itself is `/` below the mount.
+  return rest === '/' ? plainPath(whole) : '';
+}
+
+function pathOf(url: string | undefined): string | null {
+  return url?.split('?', 1)[0] ?? null;
+}
+
+/** Without its last slash; the empty string for a value that does not look like a path. */
+function plainPath(text = ''): string {
+  // Matched from the front only: a search for the end would take quadratic time.
+  if (text.length > MAX_PREFIX_CHARS || !PLAIN_PATH.test(text)) return '';
+  return text.endsWith('/') ? text.slice(0, -1) : text;
 }

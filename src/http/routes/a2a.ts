@@ -5,7 +5,7 @@ import { RpcRequest } from '../../doors/a2a/requests.ts';
 import type { PublicSigningKey } from '../../library/access/index.ts';
 import { canonicalJson } from '../../events/canonical-json.ts';
 import { AgentId } from '../../events/index.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../caller.ts';
 import { agentIn, cardOf } from '../a2a/card.ts';
 import { typed } from '../answers.ts';
 import { answerRpc } from '../a2a/json-rpc.ts';

@@ -1,12 +1,28 @@
 import * as z from 'zod';
 import { isGranted } from '../../library/access/index.ts';
 import { Author, Command } from '../../events/index.ts';
-import type { ActorStatus, ConversationList, CostReport, NewMessage, Troupe } from '../../library/troupe.ts';
-import { admitMessage } from '../access/admit-message.ts';
-import { withAuthor } from '../access/author-rule.ts';
-import { checkScope } from '../access/check-scope.ts';
-import { answerPage } from '../answer-page.ts';
-import { EventAnswer, NextPromptAnswer, partOf, TasksAnswer, typed, VerificationAnswer } from '../answers.ts';
+import type {
+  ActorStatus,
+  ConversationList,
+  CostReport,
+  NewMessage,
+  Troupe,
+  PromptDiff,
+  TurnComparison,
+  TurnTrace,
+  Answer,
+} from '../../library/troupe.ts';
+import { admitMessage, withAuthor, checkScope } from '../permissions.ts';
+import {
+  EventAnswer,
+  NextPromptAnswer,
+  partOf,
+  TasksAnswer,
+  typed,
+  VerificationAnswer,
+  type Part,
+  SentPromptAnswer,
+} from '../answers.ts';
 import { readJson, readMessage } from '../read-json.ts';
 import { defineRoute } from '../route.ts';
 import {
@@ -18,9 +34,15 @@ import {
   PageQuery,
   parseInput,
   Seq,
+  Step,
+  StoredSeq,
 } from '../schemas.ts';
+import type { Context } from 'hono';
+import { callerOf } from '../caller.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { holdPlace } from '../open-stream.ts';
 
-export const IN_PARTS =
+const IN_PARTS =
   'A list of more than 4 MiB comes in parts: `next` is the `skip` of the following part, or null at the end';
 
 /** Every command in full, for the document. The handler checks `CommandRequest` first, for better messages. */
@@ -197,3 +219,138 @@ export const conversationRoutes = [
   }),
   sendCommand,
 ] as const;
+
+/** Largest answer; longer lists continue in the next one. */
+export const ANSWER_BYTES = 4 * 1024 * 1024;
+
+/** Characters serialized in one go, which takes some milliseconds. */
+const SLICE_BYTES = 256 * 1024;
+/** Largest text of an item in code units, and the largest number of source events. */
+const TEXT_LENGTH = 1024 * 1024;
+const MOST_SEQS = 10_000;
+
+/**
+ * An answer with part of a long list: the items after `skip` up to `ANSWER_BYTES`, and `next` for the following part, null
+ * at the end. An item with a very long text has its beginning, and `truncated` is its full length. The bytes written are
+ * charged to the caller, as reads are.
+ */
+async function answerPage<K extends string, T extends Record<K, readonly unknown[]>>(
+  context: Context,
+  answer: T,
+  name: K,
+  skip: number,
+): Promise<Response> {
+  const { reading, traffic } = callerOf(context);
+  const { [name]: list, ...rest } = answer;
+  const items: string[] = [];
+  let bytes = 0;
+  let slice = 0;
+  for (let index = skip; index < list.length && bytes < ANSWER_BYTES; index += 1) {
+    const item = JSON.stringify(shortened(list[index]));
+    items.push(item);
+    const size = Buffer.byteLength(item);
+    bytes += size;
+    slice += size;
+    if (slice < SLICE_BYTES) continue;
+    slice = 0;
+    await traffic.slices.next();
+  }
+  const end = skip + items.length;
+  const next = end < list.length ? end : null;
+  // The head has at least `next`, so the list can follow after a comma.
+  const head = JSON.stringify({ ...rest, next }).slice(0, -1);
+  await reading?.charge(bytes / 1_024);
+  const text = `${head},${JSON.stringify(name)}:[${items.join(',')}]}`;
+  return context.body(text, 200, { 'content-type': 'application/json' });
+}
+
+/** Shortens an item: consecutive messages of many people form one prompt message of any length. */
+function shortened(item: unknown): unknown {
+  if (typeof item !== 'object' || item === null || !('content' in item)) return item;
+  const { content } = item;
+  if (typeof content !== 'string' || content.length <= TEXT_LENGTH) return item;
+  const seqs = 'seqs' in item && Array.isArray(item.seqs) ? { seqs: item.seqs.slice(0, MOST_SEQS) } : {};
+  return { ...item, ...seqs, content: content.slice(0, TEXT_LENGTH), truncated: content.length };
+}
+
+export const turnRoutes = [
+  defineRoute({
+    method: 'GET',
+    path: '/api/turns/{turn}',
+    scopes: ['read'],
+    id: 'getTurn',
+    summary: `Events and model calls of a turn. ${IN_PARTS}`,
+    query: PageQuery,
+    answer: typed<Part<TurnTrace>>(),
+    handle: async ({ context, troupe, params, query: { skip } }) =>
+      answerPage(context, { ...(await troupe.trace(params.turn)) }, 'events', skip),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/turns/{turn}/prompt',
+    scopes: ['read'],
+    id: 'getSentPrompt',
+    summary: `A prompt as it was sent; by default of the last step. ${IN_PARTS}`,
+    query: PageQuery.extend({ step: Step }),
+    answer: SentPromptAnswer,
+    handle: async ({ context, troupe, params, query: { step, skip } }) =>
+      answerPage(context, await troupe.promptOf(params.turn, step), 'messages', skip),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/turns/{turn}/diff/{other}',
+    scopes: ['read'],
+    id: 'comparePrompts',
+    summary:
+      "Changes between two prompts of an agent: layers, message lines, and why the cache broke. The other may be 'next'. Beyond 1,000 messages or a million characters, `omitted` counts the rest",
+    query: z.object({ stepA: Step, stepB: Step }),
+    answer: typed<PromptDiff>(),
+    handle: ({ troupe, params, query }) => troupe.diff(params.turn, params.other, query),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/turns/{turn}/compare/{other}',
+    scopes: ['read'],
+    id: 'compareTurns',
+    summary:
+      'Two turns side by side, for a turn that was run again: words, calls with their results, tokens, cost, time. Beyond 200 calls, `omitted` counts the rest',
+    answer: typed<TurnComparison>(),
+    handle: ({ troupe, params }) => troupe.compare(params.turn, params.other),
+  }),
+] as const;
+
+/** A request waits this long, ms, so that proxies do not end it; then the client asks again. */
+const WAIT_MS = 20_000;
+
+/** What came of a message. Its events are in the log. */
+type ToldAnswer = Omit<Answer, 'events'>;
+
+export const answerRoute = defineRoute({
+  method: 'GET',
+  path: '/api/conversations/{conversation}/answer',
+  scopes: ['read'],
+  id: 'getAnswer',
+  summary:
+    'What came of a stored message, by its `seq`: words, replies, waits and failures. Waits up to 20 s for it; `answer` is null if agents are still at work: ask again',
+  query: z.object({ seq: StoredSeq }),
+  answer: z.object({ answer: typed<ToldAnswer | null>({ type: ['object', 'null'] }) }),
+  async handle({ context, params, query, caller }, { clock, signal }) {
+    const place = holdPlace({ caller, clock, signal });
+    try {
+      const ends = AbortSignal.any([place.ends, context.req.raw.signal]);
+      const parts = caller.troupe.rejoin(params.conversation, query.seq, {
+        signal: ends,
+        timeoutMs: WAIT_MS,
+      });
+      let next = await parts.next();
+      while (!next.done) next = await parts.next();
+      const { events: _, ...answer } = next.value;
+      return { answer };
+    } catch (error) {
+      if (error instanceof TroupeError && error.code === 'aborted') return { answer: null };
+      throw error;
+    } finally {
+      place.end();
+    }
+  },
+});

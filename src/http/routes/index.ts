@@ -2,19 +2,14 @@ import type { Scope } from '../../library/access/index.ts';
 import { type Route, routeName } from '../route.ts';
 import { a2aRoutes } from './a2a.ts';
 import { agUiRoutes } from './ag-ui.ts';
-import { answerRoute } from './answer.ts';
+import { answerRoute, conversationRoutes, turnRoutes } from './conversations.ts';
 import { chatRoutes } from './chat.ts';
-import { conversationRoutes } from './conversations.ts';
 import { inspectorRoutes } from './inspector.ts';
-import { keyRoutes } from './keys.ts';
+import { keyRoutes, peopleRoutes, webhookRoutes } from './tenant.ts';
 import { mcpRoute } from './mcp.ts';
 import { openAiRoutes } from './openai.ts';
-import { peopleRoutes } from './people.ts';
 import { metricsRoute, probeRoutes, statusRoutes } from './status.ts';
-import { streamRoute } from './stream.ts';
-import { transferRoutes } from './transfer.ts';
-import { turnRoutes } from './turns.ts';
-import { webhookRoutes } from './webhooks.ts';
+import { streamRoute, transferRoutes } from './log.ts';
 
 /** All routes, in the order of the document. */
 const DECLARED = [

@@ -18,7 +18,7 @@ import {
 import { responseWriter } from '../../doors/openai/response.ts';
 import { invalid } from '../../doors/openai/said.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../caller.ts';
 import { answerAs, type AnswerPlace, type AnswerWriter, ROUTED } from '../openai-exchange.ts';
 import { inputItems, toldResponse } from '../openai-response.ts';
 import { defineRoute, type RouteServer } from '../route.ts';

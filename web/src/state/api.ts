@@ -95,7 +95,7 @@ export type Queues = QueueReport;
 
 /** Lines of stuck work that are marked in the list of conversations. */
 const MOST_STUCK = 200;
-/** More than a screen shows. The document asks for the same address in advance: see `src/http/page/view-hints.ts`. */
+/** More than a screen shows. The document asks for the same address in advance: see `src/http/page/page.ts`. */
 const NEWEST_EVENTS = 40;
 const segment = encodeURIComponent;
 

@@ -1,11 +1,11 @@
 import type { Context } from 'hono';
 import { LRUCache } from 'lru-cache';
-import { DEFAULT_TENANT, type Event, type TenantId } from '../../events/index.ts';
-import type { Troupe } from '../../library/troupe.ts';
+import { DEFAULT_TENANT, type Event, type TenantId } from '../events/index.ts';
+import type { Troupe } from '../library/troupe.ts';
 import { callerOf } from './caller.ts';
-import { TroupeError } from '../../base/errors.ts';
-import type { Projection } from '../../library/projection/model.ts';
-import { foldEvents, newProjection } from '../../library/projection/projection.ts';
+import { TroupeError } from '../base/errors.ts';
+import type { Projection } from '../library/projection/model.ts';
+import { foldEvents, newProjection } from '../library/projection/projection.ts';
 
 /** Number of tenants whose projections are cached. */
 const MAX_TENANTS = 32;

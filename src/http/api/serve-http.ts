@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import type { Server, IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import { createAdaptorServer, getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
-import { TroupeError } from '../base/errors.ts';
+import { TroupeError } from '../../base/errors.ts';
 
 /** A server that listens. */
 export interface HttpServer {
@@ -93,5 +93,14 @@ function httpServer(server: Server, host: string): HttpServer {
       await closed;
       clearTimeout(timer);
     },
+  };
+}
+
+/** The app for servers of `node:http`: a middleware of Express, a handler of Fastify's raw requests. */
+export function nodeListener(app: Hono): (request: IncomingMessage, response: ServerResponse) => void {
+  // The globals belong to the program around us.
+  const listen = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  return function answerRequest(request, response) {
+    void listen(request, response);
   };
 }

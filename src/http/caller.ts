@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
-import type { Principal, Reading, Traffic } from '../../library/access/index.ts';
-import type { Troupe } from '../../library/troupe.ts';
+import type { Principal, Reading, Traffic } from '../library/access/index.ts';
+import type { Troupe } from '../library/troupe.ts';
 
 /** The caller of a request, and the troupe of their tenant, narrowed to what they were granted. */
 export interface Caller {

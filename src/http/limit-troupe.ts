@@ -1,11 +1,10 @@
-import { covers, isGranted, type Principal } from '../../library/access/index.ts';
-import { conversationHandle } from '../../library/conversation-handle.ts';
-import { TroupeError } from '../../base/errors.ts';
-import { type Note, parseTurnId } from '../../events/index.ts';
-import { messageFrom } from '../../library/asking/asked.ts';
-import type { Asked, CommandInput, NewMessage, StuckLine, Troupe } from '../../library/troupe.ts';
-import { checkAllAuthors, checkAuthor } from './author-rule.ts';
-import { checkScope } from './check-scope.ts';
+import { covers, isGranted, type Principal } from '../library/access/index.ts';
+import { conversationHandle } from '../library/conversation-handle.ts';
+import { TroupeError } from '../base/errors.ts';
+import { type Note, parseTurnId } from '../events/index.ts';
+import { messageFrom } from '../library/asking/asked.ts';
+import type { Asked, CommandInput, NewMessage, StuckLine, Troupe } from '../library/troupe.ts';
+import { checkAllAuthors, checkAuthor, unknownConversation, checkScope } from './permissions.ts';
 
 /** Length of the prefix of the source's id that every fork's id keeps, for any seq. */
 const FORK_STEM = 90;
@@ -292,12 +291,6 @@ function checkCommand(
   // The beginning of the fork's id; the rest is not known yet.
   const name = source.length <= FORK_STEM ? `${source}-fork-` : source.slice(0, FORK_STEM);
   if (!covers(principal, `${name}*`)) throw unknownConversation(name);
-}
-
-/** The error for ids that do not exist. */
-export function unknownConversation(conversation: string): TroupeError {
-  const message = `there is no conversation "${conversation}"`;
-  return new TroupeError('conversation_unknown', message, { conversation });
 }
 
 function noPrompt(turn: string, step: number | undefined): string {

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { Event } from '../events/index.ts';
-import { Prompt } from './answers.ts';
-import type { ErrorStatus, Route } from './route.ts';
-import { PATH_PARAMETERS, type PathNoun } from './schemas.ts';
+import { Event } from '../../events/index.ts';
+import { Prompt } from '../answers.ts';
+import type { ErrorStatus, Route } from '../route.ts';
+import { PATH_PARAMETERS, type PathNoun } from '../schemas.ts';
 
 /**
  * Writes the OpenAPI 3.1 document from the routes' declarations. The OpenAPI libraries for Hono and zod

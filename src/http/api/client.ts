@@ -1,14 +1,14 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type * as z from 'zod';
-import { ERROR_CODES, type ErrorCode, TroupeError } from '../base/errors.ts';
-import type { Event, LiveNote } from '../events/index.ts';
-import { fetchWithinOrigin } from '../base/net/redirects.ts';
-import type { ParamName } from './route.ts';
-import type { Routes } from './routes/index.ts';
+import { ERROR_CODES, type ErrorCode, TroupeError } from '../../base/errors.ts';
+import type { Event, LiveNote } from '../../events/index.ts';
+import { fetchWithinOrigin } from '../../base/net/redirects.ts';
+import type { ParamName } from '../route.ts';
+import type { Routes } from '../routes/index.ts';
 
-export { TroupeError } from '../base/errors.ts';
-export type { ErrorCode, ErrorPolicy } from '../base/errors.ts';
-export type { Author, Event } from '../events/index.ts';
+export { TroupeError } from '../../base/errors.ts';
+export type { ErrorCode, ErrorPolicy } from '../../base/errors.ts';
+export type { Author, Event } from '../../events/index.ts';
 
 /** Options of `createClient`. */
 export interface ApiClientOptions {
@@ -53,7 +53,7 @@ export type StreamFrame =
 export type RemoteNote = LiveNote extends infer N ? (N extends LiveNote ? Omit<N, 'tenant'> : never) : never;
 
 /** Name of a route of the HTTP API. */
-export type RouteName = keyof Routes;
+type RouteName = keyof Routes;
 type Schema<K extends RouteName, Part extends 'query' | 'body' | 'answer'> = NonNullable<Routes[K][Part]>;
 /** What a route answers. */
 export type Answer<K extends RouteName> = z.output<Schema<K, 'answer'>>;

@@ -1,0 +1,257 @@
+import * as z from 'zod';
+import { randomBytes } from 'node:crypto';
+import { type Context, Hono, type MiddlewareHandler, type Next } from 'hono';
+import { Traffic, CorsSettings, PublicUrl } from '../../library/access/index.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import type { Troupe } from '../../library/troupe.ts';
+import {
+  createGate,
+  isKeyless,
+  guard,
+  type GuardOptions,
+  trustedCaller,
+  hostNameOf,
+  isKnownHost,
+} from '../guard.ts';
+import { createProjectionBooks } from '../projection-books.ts';
+import { createInboxKeepers } from '../inbox.ts';
+import { type ProcessMetrics, createReadiness } from '../metrics.ts';
+import { type DocumentOptions, writeDocument } from './openapi.ts';
+import { placeInHono, mountPath, addPageRoutes, type PageOptions } from '../page/page.ts';
+import { countedRefusal, errorResponse, methodRefused, Refusal } from '../refusal.ts';
+import { addRoutes, type Route, type RouteServer } from '../route.ts';
+import { methodsOf, ROUTE_SCOPES, ROUTES } from '../routes/index.ts';
+import { metricsRoute, probeRoutes } from '../routes/status.ts';
+import { cors as honoCors } from 'hono/cors';
+import { parseGiven } from '../../events/index.ts';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import { codingsFor } from '../codings.ts';
+
+/** Options of `createApp`. */
+export interface AppOptions extends GuardOptions, PageOptions {
+  /** Path below which the app answers, for servers that pass the whole path on: `/inspector`. Default: the root. */
+  basePath?: string | undefined;
+  /** Source of time. Default: the clock of the system. */
+  clock?: Clock | undefined;
+  /** Aborted when the process is about to end: it is no longer ready, and open event streams end. */
+  signal?: AbortSignal | undefined;
+  /** Shown at /metrics. */
+  metrics?: ProcessMetrics | undefined;
+  /** Receives errors that are answered with 500. Default: console.error. */
+  onError?: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. `guard` decides who
+ * is admitted, and what they may see and do. Without `token` and `authenticate` everybody may do everything.
+ */
+export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
+  const { basePath, clock = systemClock, signal, metrics, onError = reportError, ...rest } = options;
+  const { web, version, cors, ...given } = rest;
+  const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
+  if (cors) trust.cors = readCors(cors);
+  if (given.publicUrl !== undefined) trust.publicUrl = readPublicUrl(given.publicUrl);
+  const app = new Hono();
+  if (trust.cors) app.use('/api/*', allowOrigins(trust.cors));
+  app.use('/api/*', compressJson);
+  addPageRoutes(app, { web, version, trust });
+  const routes = ROUTES.filter(({ scopes }) => scopes !== 'public');
+  addGuarded(app, troupe, routes, { clock, signal, metrics, trust, onError, version: version ?? '0' });
+  const notFound = (context: Context) => errorResponse(context, unknownRoute(context), onError);
+  // An app that this one is mounted in answers unknown paths itself, except those below /api.
+  app.all('/api/*', notFound);
+  app.notFound(notFound);
+  app.onError((error, context) => {
+    const code = countedRefusal(error);
+    if (code !== null) metrics?.count('requests_refused', { code });
+    return errorResponse(context, error, onError);
+  });
+  return basePath === undefined ? app : new Hono().route(basePath, app).notFound(notFound);
+}
+
+interface StatusAppOptions extends GuardOptions {
+  /** What `/metrics` shows. */
+  metrics: ProcessMetrics;
+  /** Aborted when the process is about to end. */
+  signal: AbortSignal;
+  /** Source of time. Default: that of the system. */
+  clock?: Clock | undefined;
+  /** Receives errors that clients are not told. */
+  onError: (error: unknown) => void;
+}
+
+/** Health, readiness and metrics of a process without an API. */
+export function createStatusApp(troupe: Troupe, options: StatusAppOptions): Hono {
+  const { metrics, signal, clock = systemClock, onError, ...trust } = options;
+  const app = new Hono();
+  addGuarded(app, troupe, [metricsRoute], { clock, signal, metrics, trust, onError, version: '0' });
+  app.notFound((context) => {
+    const text =
+      'this is a worker: it serves only /healthz, /readyz and /metrics; start "troupe serve" for the API';
+    return errorResponse(context, new Refusal(404, 'route_unknown', text), onError);
+  });
+  app.onError((error, context) => errorResponse(context, error, onError));
+  return app;
+}
+
+/** The API in OpenAPI 3.1. */
+export function openApiDocument(options?: DocumentOptions): object {
+  return writeDocument(ROUTES, options);
+}
+
+interface ServerParts extends Pick<RouteServer, 'clock' | 'signal' | 'metrics' | 'version' | 'onError'> {
+  trust: GuardOptions;
+}
+
+/** Adds the probes, which need no credential, and `routes` behind the guard. */
+function addGuarded(
+  app: Hono,
+  root: Troupe,
+  routes: readonly Route[],
+  { trust, ...parts }: ServerParts,
+): void {
+  const gate = createGate(trust, parts.clock);
+  const server: RouteServer = {
+    ...parts,
+    root,
+    bookOf: createProjectionBooks(root),
+    keeperOf: createInboxKeepers(root, parts),
+    readiness: createReadiness(root, parts),
+    trustedCaller: (context) => trustedCaller(context, gate, trust),
+    addressOf: (context) => publicAddress(context, trust),
+    describe: (base) => openApiDocument({ keyless: isKeyless(trust), base }),
+  };
+  addRoutes(app, probeRoutes, server);
+  const traffic = new Traffic(trust.traffic ?? {}, parts.clock);
+  app.use(guard({ troupe: root, gate, options: trust, traffic, scopes: ROUTE_SCOPES }));
+  addRoutes(app, routes, server);
+}
+
+function unknownRoute(context: Context): Refusal {
+  const { method, path } = context.req;
+  const methods = methodsOf(path.slice(placeInHono(context).length));
+  // Paths such as `//api/agents` look like one of ours and are not.
+  if (methods.length === 0 || methods.includes(method)) {
+    const message = `there is no ${method} ${path}; see /api/openapi.json`;
+    return new Refusal(404, 'route_unknown', message);
+  }
+  return methodRefused(context, methods);
+}
+
+/** A new token for every start, so that a page from before it must be loaded again. */
+function newWriteToken(): string {
+  return randomBytes(24).toString('base64url');
+}
+
+function reportError(error: unknown): void {
+  console.error('troupe: a request failed:', error);
+}
+
+/** For one hour browsers ask only once. */
+const MAX_AGE_S = 3_600;
+
+/** Throws `config_invalid`. */
+function readCors(given: CorsSettings): CorsSettings {
+  return parseGiven(z.object({ cors: CorsSettings }), { cors: given }, 'cors').cors;
+}
+
+/** Answers preflight requests, which carry no credential, and lets pages of the listed origins read answers. */
+function allowOrigins({ origins, credentials = false }: CorsSettings): MiddlewareHandler {
+  const allow = honoCors({
+    origin: (origin) => (origins.includes(origin) ? origin : null),
+    credentials,
+    allowMethods: ['GET', 'HEAD', 'POST', 'DELETE'],
+    allowHeaders: ['authorization', 'content-type', 'if-none-match', 'last-event-id', 'x-troupe-token'],
+    exposeHeaders: ['allow', 'content-disposition', 'etag', 'retry-after', 'www-authenticate'],
+    maxAge: MAX_AGE_S,
+  });
+  return async function allowListed(context, next) {
+    if (origins.includes(context.req.header('origin') ?? '')) return allow(context, next);
+    await next();
+    context.res.headers.append('vary', 'origin');
+  };
+}
+
+/** Without its slash at the end. Throws `config_invalid`. */
+function readPublicUrl(text: string): string {
+  const { publicUrl } = parseGiven(z.object({ publicUrl: PublicUrl }), { publicUrl: text }, 'the options');
+  return publicUrl.replace(/\/$/, '');
+}
+
+/**
+ * Where clients reach the app, without a slash at the end. `Host` is whatever a client says, so that what is signed names the setting,
+ * or a host that was allowed. Throws `host_refused`.
+ */
+function publicAddress(context: Context, options: GuardOptions): string {
+  const { req } = context;
+  if (options.publicUrl !== undefined) return options.publicUrl;
+  const host = hostNameOf(req);
+  if (isKnownHost(host, options)) return `${originOf(req)}${mountPath(context)}`;
+  const message = `cards are not signed for the host ${host}: set access.publicUrl to the address that clients use`;
+  throw new Refusal(403, 'host_refused', message, { host });
+}
+
+/** What a proxy that ends TLS says of the scheme. */
+function originOf(req: Context['req']): string {
+  const { origin, protocol, host } = new URL(req.url);
+  const given = req.header('x-forwarded-proto');
+  return given === 'https' && protocol === 'http:' ? `https://${host}` : origin;
+}
+
+/** A smaller answer fits into one packet anyway. */
+const MIN_BYTES = 1_024;
+/** The cheapest levels: higher ones take several times the CPU for a tenth of the bytes. */
+const BROTLI_QUALITY = 1;
+const GZIP_LEVEL = 1;
+
+type Compress = (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>;
+
+const brotli = promisify(brotliCompress);
+const gzipped = promisify(gzip);
+
+/** The smaller first. */
+const COMPRESSIONS: readonly [encoding: string, compress: Compress][] = [
+  [
+    'br',
+    (bytes) =>
+      brotli(bytes, {
+        params: {
+          [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+          [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
+          [constants.BROTLI_PARAM_SIZE_HINT]: bytes.byteLength,
+        },
+      }),
+  ],
+  ['gzip', (bytes) => gzipped(bytes, { level: GZIP_LEVEL })],
+];
+
+/**
+ * Compresses JSON answers for clients that accept it. Streams and downloads pass through as they come. So does an answer with
+ * `no-store`, which holds a secret: the length of a compressed answer tells whether words beside the secret resemble it.
+ */
+async function compressJson(context: Context, next: Next): Promise<void> {
+  await next();
+  const answer = context.res;
+  const { status, headers } = answer;
+  if (status !== 304 && !isCompressible(headers)) return;
+  headers.append('vary', 'accept-encoding');
+  const accepted = codingsFor(context);
+  const [encoding, compress] = COMPRESSIONS.find(([name]) => accepted.has(name)) ?? [];
+  if (!encoding || !compress || !answer.body || context.req.method === 'HEAD') return;
+  const plain = new Uint8Array(await answer.arrayBuffer());
+  const isSmall = plain.byteLength < MIN_BYTES;
+  const bytes = isSmall ? plain : await compress(plain);
+  context.res = new Response(bytes, { status, headers });
+  if (isSmall) return;
+  context.res.headers.set('content-encoding', encoding);
+  context.res.headers.delete('content-length');
+}
+
+function isCompressible(headers: Headers): boolean {
+  return (
+    headers.get('content-type')?.startsWith('application/json') === true &&
+    headers.get('cache-control')?.includes('no-store') !== true &&
+    !headers.has('content-encoding')
+  );
+}
