@@ -92,7 +92,7 @@ describe('the layer check', () => {
     [
       'a value of the runtime in the gateway',
       { 'http/app.ts': `import { Troupe } from '../library/troupe.ts';` },
-      ['src/http/api/app.ts imports src/library/troupe.ts: http may import only types of it (import type)'],
+      ['src/http/app.ts imports src/library/troupe.ts: http may import only types of it (import type)'],
     ],
     [
       'the command line',
