@@ -123,7 +123,7 @@ export { loadAgentsFile } from './library/config/load-agents-file.ts';
 /** Loads the API when it is first used: it takes some 30 MB, which a program without it is spared. */
 function api(): typeof http {
   const isSource = import.meta.url.endsWith('.ts');
-  return createRequire(import.meta.url)(`./http/index.${isSource ? 'ts' : 'js'}`) as typeof http;
+  return createRequire(import.meta.url)(`./http/api/index.${isSource ? 'ts' : 'js'}`) as typeof http;
 }
 
 /** As `createApp` of `troupe/http`. */
