@@ -39,7 +39,7 @@ export * from './session-conformance.ts';
 export { openTestTroupe } from './open-test-troupe.ts';
 export { recordedServers, type RecordedServers, withRecordedServers } from './recorded-servers.ts';
 export { summariseEvent } from '../library/projection/summarise-event.ts';
-export { withoutStaleNote } from '../actors/turn/repeated-calls.ts';
+export { withoutStaleNote } from '../actors/attempt/repeated-calls.ts';
 export { createToolContext } from './tool-context.ts';
 export { inboxConformance } from './inbox-conformance.ts';
 export { storeConformance } from './store-conformance.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
+import { createMemorySearch } from '../../src/actors/features/memory/memory-search.ts';
 import type { ActorAddress, AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
 import { createFakeClock } from '../../src/testing/fake-clock.ts';
 import { createFakeEmbedder } from '../../src/testing/embedder-conformance.ts';
