@@ -1,5 +1,5 @@
 import type { ActorRecord, Event, EventOf } from '../src/events/index.ts';
-import { checkLog } from '../src/testing/check-log.ts';
+import { checkLog } from '../packages/testing/src/check-log.ts';
 import type { Post } from './clients.ts';
 import { type Execution, turnOfEffect } from './fake-tools.ts';
 

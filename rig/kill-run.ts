@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { startFakeOpenAi } from '../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../packages/testing/src/fake-vendors.ts';
 import type { Store } from '../src/store/store.ts';
 import { type Random, randomOf } from '../test/support/engine-random.ts';
 import { bundleProcess } from './bundle-process.ts';

@@ -7,11 +7,11 @@ import { ROOT, run } from './packed.ts';
 
 type Manifest = Record<string, unknown> & { name: string; exports?: Record<string, string> };
 
-/** Entry points of `troupe` that a package may import in `src/troupe.ts`, by their sources. */
+/** What a package may import in `src/troupe.ts`, by its sources. */
 const ENTRY_POINTS: Readonly<Record<string, string>> = {
   'src/index': 'troupe',
   'src/library/integrations/index': 'troupe/integrations',
-  'src/testing/index': 'troupe/testing',
+  'testing/src/index': '@troupe/testing',
 };
 
 /** Folders of the workspaces, from the root. */
@@ -58,7 +58,7 @@ function bindSeam(compiled: string): boolean {
   for (const name of ['troupe.js', 'troupe.d.ts']) {
     const file = path.join(compiled, name);
     const text = readFileSync(file, 'utf8').replaceAll(
-      /(['"])(?:\.\.\/)+(src\/[\w./-]+)\.[jt]s\1/g,
+      /(['"])(?:\.\.\/)+((?:testing\/)?src\/[\w./-]+)\.[jt]s\1/g,
       (found, quote: string, source: string) => {
         const entry = ENTRY_POINTS[source];
         return entry ? `${quote}${entry}${quote}` : found;

@@ -6,15 +6,15 @@ import { testingFiles } from './testing-files.ts';
 
 /**
  * Runs and type-checks the blocks of docs/testing.md in `app`, which has Troupe installed. Without `@troupe/evals` the command
- * names what installs it; with its tarball it compares scores. Returns what was done.
+ * names what installs it; with the tarballs of the package and of what it needs it compares scores. Returns what was done.
  */
-export function checkTesting(app: string, tarball: string): string {
+export function checkTesting(app: string, ...tarballs: string[]): string {
   const compare = ['--no-install', 'troupe', 'eval', 'compare', 'scores.json', 'scores.json'];
   const missing = run(app, 'sh', ['-c', `npx ${compare.join(' ')} 2>&1 || true`]);
   if (!missing.includes('npm install @troupe/evals'))
     throw new Error(`without @troupe/evals it said ${JSON.stringify(missing)}`);
   const { vitest } = manifestOf('packages/evals')['peerDependencies'] as Record<string, string>;
-  installTarball(app, tarball, `vitest@${vitest}`);
+  installTarball(app, ...tarballs, `vitest@${vitest}`);
   writeFileSync(path.join(app, 'scores.json'), JSON.stringify(SCORES));
   run(app, 'npx', compare);
 

@@ -1,10 +1,10 @@
 import { sentPrompt } from '../src/library/inspect/prompts.ts';
-import { createRegistry } from '../src/actors/actor/registry.ts';
+import { createRegistry } from '../src/actors/engine/registry.ts';
 import { DEFAULT_TENANT, type PromptReceipt } from '../src/events/index.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';
 import { createMemoryDocuments } from './memory-documents.ts';
-import { newSessionMemory } from '../src/testing/fake-sessions.ts';
+import { newSessionMemory } from '../packages/testing/src/fake-sessions.ts';
 import { companyOf } from './company.ts';
 import { SECRET } from './process.ts';
 import type { World } from './world.ts';

@@ -1,4 +1,4 @@
-import { CANCELLED } from '../src/actors/tasks/task-ends.ts';
+import { CANCELLED } from '../src/actors/tasks/cancellation.ts';
 import {
   type ActorRecord,
   type Event,
@@ -11,7 +11,7 @@ import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow } from '../src/store/driver.ts';
 import { withoutEvents } from '../src/store/documents/actor-steps.ts';
 import { chainValue } from '../src/store/integrity.ts';
-import { checkLog, checkSessions } from '../src/testing/check-log.ts';
+import { checkLog, checkSessions } from '../packages/testing/src/check-log.ts';
 import type { Clients } from './clients.ts';
 import { checkCancelledTasks } from './check-cancelled-tasks.ts';
 import { CROWDED_AGENT, REMEMBERING_AGENT } from './company.ts';

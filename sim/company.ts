@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import type { AgentRegistry } from '../src/actors/actor/agent-runtime.ts';
+import type { AgentRegistry } from '../src/actors/engine/agent-runtime.ts';
 import { parseTroupe } from '../src/library/config/agents-file.ts';
 import { buildAgentRegistry } from '../src/library/config/build-agent-registry.ts';
 import { type AgentId, NO_USAGE } from '../src/events/index.ts';
 import { type ModelEvent, type ModelRequest, type Provider, STATELESS } from '../src/providers/provider.ts';
-import { createFakeSessions, type SessionMemory } from '../src/testing/fake-sessions.ts';
+import { createFakeSessions, type SessionMemory } from '../packages/testing/src/fake-sessions.ts';
 import { defineTool, type Tool } from '../src/tools/tool.ts';
 import { below, between, pick, type Random } from './random.ts';
 

@@ -1,4 +1,5 @@
-import { answerQuestion, decideApproval, cancelTaskBy } from '../src/actors/tasks/task-commands.ts';
+import { answerQuestion, decideApproval } from '../src/actors/tasks/execute-task-command.ts';
+import { cancelTaskBy } from '../src/actors/tasks/cancel-task.ts';
 import { TroupeError } from '../src/base/errors.ts';
 import { type Author, type ConversationId, DEFAULT_TENANT } from '../src/events/index.ts';
 import type { AgentRuntime } from './process.ts';

@@ -1,9 +1,9 @@
-import type { EngineLimits } from '../src/actors/actor/engine-deps.ts';
+import type { EngineLimits } from '../src/actors/engine/engine-deps.ts';
 import { TroupeError } from '../src/base/errors.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { Notice } from '../src/queue/broadcast.ts';
 import { newMemoryData, type MemoryData } from './memory-documents.ts';
-import { newSessionMemory, type SessionMemory } from '../src/testing/fake-sessions.ts';
+import { newSessionMemory, type SessionMemory } from '../packages/testing/src/fake-sessions.ts';
 import type { ToolLedger } from './company.ts';
 import { damageCheckpoint } from './damage-checkpoint.ts';
 import { createFaultPlan, type Fault, type FaultKind, type FaultPlan, JUMPING, type Mode } from './faults.ts';

@@ -1,10 +1,10 @@
-/** Troupe's public API. Fakes and conformance suites for adapters are under `troupe/testing`. */
+/** Troupe's public API. Fakes and conformance suites for adapters are in `@troupe/testing`. */
 import './base/require-node.ts';
 import { createRequire } from 'node:module';
 import type * as http from './http/api/index.ts';
 
 export { defineTroupe, parseTroupe, type TroupeInput } from './library/config/agents-file.ts';
-export type { AboutInstructions } from './actors/actor/agent-runtime.ts';
+export type { AboutInstructions } from './actors/engine/agent-runtime.ts';
 export type {
   AgentBase,
   AgentInput,
@@ -69,7 +69,7 @@ export type {
 } from './events/live-notes.ts';
 export type { ChatBlock, ChatCall, ChatChange } from './library/asking/chat-change.ts';
 export { chatChanges } from './library/asking/chat-changes.ts';
-export { createTroupe, type TroupeOptions } from './library/runtime/create-troupe.ts';
+export { createTroupe, openTestTroupe, type TroupeOptions } from './library/runtime/create-troupe.ts';
 export {
   boundedFetch,
   defineProvider,

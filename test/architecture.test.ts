@@ -73,9 +73,9 @@ describe('the layer check', () => {
     ],
     [
       'a lazy import of an adapter',
-      { 'actors/turn/a.ts': `const load = () => import('../../providers/openai/openai.ts');` },
+      { 'actors/a.ts': `const load = () => import('../providers/openai/openai.ts');` },
       [
-        'src/actors/turn/a.ts imports src/providers/openai/openai.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/actors/a.ts imports src/providers/openai/openai.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli may import an adapter',
       ],
     ],
     [
@@ -85,8 +85,8 @@ describe('the layer check', () => {
         'other.ts': `import './queue/in-process.ts';`,
       },
       [
-        'src/index.ts imports src/store/sqlite/driver.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
-        'src/other.ts imports src/queue/in-process.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli, testing may import an adapter',
+        'src/index.ts imports src/store/sqlite/driver.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli may import an adapter',
+        'src/other.ts imports src/queue/in-process.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli may import an adapter',
       ],
     ],
     [
@@ -96,8 +96,8 @@ describe('the layer check', () => {
     ],
     [
       'the command line',
-      { 'testing/a.ts': `import '../cli.ts';` },
-      ['src/testing/a.ts imports src/cli.ts: no file may import the command line'],
+      { 'library/runtime/a.ts': `import '../../cli.ts';` },
+      ['src/library/runtime/a.ts imports src/cli.ts: no file may import the command line'],
     ],
     [
       'a package that a pure layer must not have',
@@ -189,12 +189,12 @@ describe('the layer check', () => {
         `const told = 'never call Date.now() or import("../cli.ts")';`,
         `export const processed = new Date(told).toISOString();`,
       ].join('\n'),
-      'actors/turn/a.ts': `import type { Store } from '../../store/store.ts';\nimport { toolSpec } from '../../tools/tool.ts';`,
+      'actors/a.ts': `import type { Store } from '../store/store.ts';\nimport { toolSpec } from '../tools/tool.ts';`,
       'http/app.ts': `import type { Troupe } from '../library/troupe.ts';`,
       'library/runtime/create-troupe.ts': `import { open } from '../../store/sqlite/driver.ts';`,
       'troupe.ts': `import { app } from './gateway/app.ts';`,
       'index.ts': `export { createTroupe } from './runtime.ts';\nexport type { Store } from './store/store.ts';`,
-      'testing/a.ts': `import { open } from '../store/sqlite/driver.ts';`,
+      'library/runtime/a.ts': `import { open } from '../../store/sqlite/driver.ts';`,
     };
     const told = `const told = 'never call Date.now() or import("../cli.ts")';`;
     expect(files['context/a.ts']).toContain(told);

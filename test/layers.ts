@@ -71,7 +71,12 @@ const LAYERS: Record<string, Layer> = {
       'library/access',
       'library/import',
       'library/integrations/database.ts',
+      'library/integrations/testing.ts',
     ],
+  },
+  /** What suites, fakes and tests of conversations outside `src` stand on. */
+  'library/integrations/testing.ts': {
+    may: ['events', 'machines', 'context', 'tools', 'actors', 'library/projection'],
   },
   /** What a database outside `src` stands on. */
   'library/integrations/database.ts': { may: ['base', 'events', 'store', 'queue'] },
@@ -172,6 +177,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   tools: ['.', 'builtin', 'mcp'],
   http: ['.', 'page', 'a2a', 'routes', 'api'],
   library: [
+    'projection',
     'access',
     'import',
     'integrations',
@@ -180,43 +186,16 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'asking',
     'routing',
     'config',
-    'projection',
     'facade',
     'runtime',
-  ],
-  actors: [
-    'log',
-    'actor',
-    'conversations',
-    'attempt',
-    'tasks',
-    'turn',
-    'features/schedules',
-    'features/checkpoints',
-    'features/memory',
-    'features/reruns',
-    'features/sessions',
-    'features/steering',
-    'features/compaction',
-    'features/budget',
-    'features/supervision',
-    'features/workflows',
-    'features',
-    'engine',
   ],
 };
 
 /** Layers that may import everything but the command line. */
-const FREE_FOLDERS: readonly string[] = ['testing', 'cli', 'library/runtime', 'library/troupe.ts'];
+const FREE_FOLDERS: readonly string[] = ['cli', 'library/runtime', 'library/troupe.ts'];
 const ENTRY_POINT = 'cli.ts';
 /** Only these import concrete adapters. */
-const COMPOSERS: readonly string[] = [
-  'library/integrations/database.ts',
-  'library/runtime',
-  'cli.ts',
-  'cli',
-  'testing',
-];
+const COMPOSERS: readonly string[] = ['library/integrations/database.ts', 'library/runtime', 'cli.ts', 'cli'];
 const ADAPTER =
   /^(?:store\/(?:[^/]+\/|sqlite|mongo)|queue\/(?!(?:router|broadcast|admission)\.ts$)|providers\/(?:[^/]+\/|scripted))/;
 
@@ -246,8 +225,8 @@ const SEAM = { file: 'src/troupe.ts', cores: ['src/library/integrations/index.ts
 /** Packages that stand on another part of the public API. */
 const OTHER_CORES: Readonly<Record<string, readonly string[]>> = {
   'packages/client/': ['src/http/api/client.ts'],
-  // It is made for tests: it checks logs, and opens troupes whose prompts are the same in each run.
-  'packages/evals/': [...SEAM.cores, 'src/testing/index.ts'],
+  // It checks the logs of what it plays.
+  'packages/evals/': [...SEAM.cores, 'packages/testing/src/index.ts'],
 };
 
 export function checkLayers(files: readonly SourceFile[]): string[] {

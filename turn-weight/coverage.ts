@@ -28,8 +28,6 @@ export interface Coverage {
 
 const ROOT = path.dirname(import.meta.dirname);
 const SRC = `${path.join(ROOT, 'src')}${path.sep}`;
-/** The clock of a measurement is no part of a turn. */
-const NOT_MEASURED = `testing${path.sep}`;
 
 /**
  * Counts calls of functions with precise coverage of V8. Must begin before what it counts is loaded, because V8 keeps
@@ -80,6 +78,5 @@ function fileOf(url: string): { path: string } | 'node' | 'packages' | null {
   const file = fileURLToPath(url);
   if (file.includes(`${path.sep}node_modules${path.sep}`)) return 'packages';
   if (!file.startsWith(SRC)) return null;
-  const inside = file.slice(SRC.length);
-  return inside.startsWith(NOT_MEASURED) ? null : { path: inside.replaceAll(path.sep, '/') };
+  return { path: file.slice(SRC.length).replaceAll(path.sep, '/') };
 }

@@ -1,5 +1,5 @@
 import { createTroupe } from '../src/index.ts';
-import { createFakeClock } from '../src/testing/fake-clock.ts';
+import { createFakeClock } from '../packages/testing/src/fake-clock.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

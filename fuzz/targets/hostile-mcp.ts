@@ -7,7 +7,7 @@ import { readAnswers } from '../../src/tools/mcp/http-transport.ts';
 import { readTool } from '../../src/tools/mcp/results.ts';
 import { createWire, type Wire } from '../../src/tools/mcp/wire.ts';
 import { wrapTool } from '../../src/tools/mcp/tools.ts';
-import { createToolContext } from '../../src/testing/tool-context.ts';
+import { createToolContext } from '../../packages/testing/src/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { toolSpec } from '../../src/tools/tool.ts';
 import { mutate } from '../mutate.ts';

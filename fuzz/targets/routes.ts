@@ -3,7 +3,7 @@ import type { Hono } from 'hono';
 import { Event } from '../../src/events/index.ts';
 import { createApp } from '../../src/http/api/index.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
-import { checkLog } from '../../src/testing/check-log.ts';
+import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { Broken, type Target } from '../target.ts';
 import { makeRequest, type RequestInput } from './make-request.ts';

@@ -1,11 +1,11 @@
 import { below, type Random } from '../../sim/random.ts';
-import { startFakeAnthropic, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
+import { startFakeAnthropic, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
 import {
   FAKE_USAGE,
   type FakeReply,
   type FakeRequest,
   type FakeServer,
-} from '../../src/testing/fake-server.ts';
+} from '../../packages/testing/src/fake-server.ts';
 import { markerOf } from './markers.ts';
 
 export type Cli = 'claude-code' | 'codex';

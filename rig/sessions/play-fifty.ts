@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
-import { startFakeAnthropic, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
+import { startFakeAnthropic, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
 import type { Cli } from './fake-vendor.ts';
 
 export interface Economy {

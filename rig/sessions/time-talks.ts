@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
-import { startFakeAnthropic, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
+import { startFakeAnthropic, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
 import { percentile } from '../recovery.ts';
 import { talkToBareClaude } from './bare-claude.ts';
 import { talkToBareCodex } from './bare-codex.ts';

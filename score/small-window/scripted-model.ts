@@ -1,4 +1,4 @@
-import { startFakeOpenAi } from '../../src/testing/index.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/index.ts';
 import type { ChatBody, ChatRecorder } from './recorder.ts';
 import { PERSONA } from './scene.ts';
 

@@ -105,6 +105,7 @@ export const ActorRecord = ActorAddress.extend({
 });
 export type ActorRecord = z.infer<typeof ActorRecord>;
 
+/** The record of an agent that has done nothing yet. */
 export function newActorRecord(address: ActorAddress): ActorRecord {
   return {
     ...address,

@@ -95,6 +95,7 @@ export function isAbout<E extends { kind: EventKind }, A extends Aspect>(
   return KINDS.get(aspect)?.has(event.kind) ?? false;
 }
 
+/** Whether an event ends a task. */
 export function isTaskEnd(event: Pick<Event, 'kind'>): boolean {
   return isAbout(event, 'taskEnd');
 }

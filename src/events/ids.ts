@@ -28,6 +28,14 @@ export const AgentId = z
   .regex(AGENT_SLUG, 'an agent id is 1 to 64 of A-Z a-z 0-9 _ - and starts with a letter or digit')
   .brand<'AgentId'>();
 export type AgentId = z.infer<typeof AgentId>;
+/** `coder-1` of the template `coder`. At most three digits bound the number of agents per template. */
+const SPAWNED = /^(.+)-[1-9]\d{0,2}$/;
+
+/** The template that an agent was made from. Null: its id is not of that form. */
+export function templateOf(id: string): AgentId | null {
+  return (SPAWNED.exec(id)?.[1] ?? null) as AgentId | null;
+}
+
 /** Id of an event, unique in its conversation. */
 export const EventId = z
   .string()
@@ -63,6 +71,7 @@ export function conversationKey({ tenant, conversation }: Omit<ActorAddress, 'ag
   return `${tenant}/${conversation}`;
 }
 
+/** Id of the agent's turn of this number; the first is 1. */
 export function turnId(address: ActorAddress, number: number): TurnId {
   return `${address.conversation}:${address.agent}:${number}` as TurnId;
 }
@@ -108,6 +117,7 @@ export function runtimeId(...parts: readonly [Part, Part, ...Part[]]): EventId {
 
 type Part = string | number;
 
+/** Whether only the runtime gives such an id to an event. */
 export function isRuntimeId(id: string): boolean {
   return id.includes(':');
 }

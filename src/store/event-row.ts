@@ -43,9 +43,13 @@ export function appendedEvent(log: ConversationKey, { draft, at, tokens }: NewEv
 
 /** What is wrong with a stored row. `altered`: its content does not match its hash. `unreadable`: it is no event. */
 export interface Damage {
+  /** As a `LogProblem`. */
   kind: 'altered' | 'unreadable';
+  /** Seq of the event. */
   seq: number;
+  /** Id of the event. */
   id: string;
+  /** What is wrong with it. */
   reason: string;
 }
 

@@ -30,6 +30,7 @@ export interface TermCondition {
   whole: boolean;
 }
 
+/** A search in the index of words. */
 export interface PassagesQuery {
   /** Id of the tenant. */
   tenant: string;

@@ -71,6 +71,7 @@ export interface StandingFilter {
   ranges?: readonly IdRange[];
 }
 
+/** What a list of standings is sorted by. */
 export type StandingOrder = 'urgent' | 'newest' | 'oldest' | 'costliest' | 'mostSpent';
 
 /** A position in an order: the values of its keys, then the id. */

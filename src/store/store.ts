@@ -18,11 +18,14 @@ import type { InboxDriver } from './inbox-driver.ts';
  * `StoreDriver`; only the drivers know rows.
  */
 export interface ConversationKey {
+  /** Id of the tenant. */
   tenant: TenantId;
+  /** Id of the conversation. */
   conversation: ConversationId;
 }
 
 export interface ConversationLine {
+  /** Id of the conversation. */
   id: ConversationId;
   /** Last seq. */
   head: number;
@@ -33,10 +36,13 @@ export interface ConversationLine {
 /** `appended`: the event as stored. `exists`: an event with the same id and payload was already stored. */
 export type Appended = { kind: 'appended' | 'exists'; event: Event };
 
-/** A draft with its time, ms, and its token count. */
+/** An event to be appended. */
 export interface NewEvent {
+  /** What is said. */
   draft: EventDraft;
+  /** Time, ms since the epoch. */
   at: number;
+  /** Its token count. */
   tokens: number;
 }
 
@@ -45,11 +51,17 @@ export type Acquired = { kind: 'acquired'; record: ActorRecord } | { kind: 'busy
 /** An actor whose record cannot be read, with the reason: it is damaged, or a newer version wrote it. */
 export type UnreadableActor = { address: ActorAddress } & ({ corrupt: string } | { newer: string });
 
+/** A change of an actor's record: what is given is written. */
 export interface ActorPatch {
+  /** Holder of the lease. */
   owner?: string;
+  /** End of the lease, ms since the epoch. */
   until?: number;
+  /** Seq up to which the actor has handled what addresses it. */
   processed?: number;
+  /** Withdraws the cancel of a turn. */
   cancel?: null;
+  /** Why the actor rests. Null: it works again. */
   parked?: Unavailability | null;
   /** Replaced as a whole, if the fence still holds. */
   state?: Partial<
@@ -68,14 +80,17 @@ export interface ActorPatch {
   >;
 }
 
-/** An event of a step, for any log of the tenant. `ifTaken`: an event that is not this one has its id. */
+/** An event of a step, for any log of the tenant. */
 export interface RecordEvent extends NewEvent {
+  /** Id of its log. */
   conversation: ConversationId;
+  /** `spare`: it gets another id. `drop`: it is left out. */
   ifTaken: 'spare' | 'drop';
 }
 
 /** A change of an actor's record with what counts only together with it. */
 export interface RecordStep {
+  /** The change of the record. */
   patch: ActorPatch;
   /**
    * `freeAt`: the lease is taken with this write, if nobody has had it since, it is free at this time (ms since the epoch) and the
@@ -84,6 +99,7 @@ export interface RecordStep {
   expect?: { notCancelled?: true; freeAt?: number };
   /** In order per log. */
   events: readonly RecordEvent[];
+  /** What was sent to models. */
   receipts?: readonly { receipt: PromptReceipt; at: number }[];
   /** Whoever takes up the turn appends the events again. */
   isRepeated?: true;
@@ -95,6 +111,7 @@ export interface RecordStep {
 
 /** The events of a step as stored. */
 export interface StepEvents {
+  /** Those that the step has appended. */
   appended: readonly Event[];
   /** Those that were stored before. */
   there: readonly Event[];
@@ -102,7 +119,9 @@ export interface StepEvents {
   taken: readonly EventKind[];
 }
 
+/** What a step has left. */
 export interface Stepped {
+  /** The record as written. */
   record: ActorRecord;
   /** With `rests`: something addressed to the agent came that it has not handled. */
   isAddressed: boolean;
@@ -156,6 +175,7 @@ export interface LogVerification {
   next: number | null;
 }
 
+/** The store as the engine uses it. */
 export interface Store {
   /** Appends in order. Throws `event_conflict` if an id is stored with another payload; the other events are stored. */
   append(log: ConversationKey, events: readonly NewEvent[]): Promise<Appended[]>;
@@ -173,6 +193,7 @@ export interface Store {
    * event loop, so that other work runs in between; see `slices.ts`.
    */
   readPage(log: ConversationKey, range: { after: number; upTo?: number }): Promise<LogPage>;
+  /** The event with this id. */
   readById(log: ConversationKey, id: string): Promise<Event | null>;
   /**
    * Identifies the log up to this event: the chain value, without one the event alone. Data derived from a log is good
@@ -181,7 +202,9 @@ export interface Store {
   markOf(log: ConversationKey, seq: number): Promise<string | null>;
   /** Verifies the events after `after` (default 0): gaps, hashes, chain. */
   verify(log: ConversationKey, range?: { after?: number }): Promise<LogVerification>;
+  /** Seq of the last event; 0 without events. */
   head(log: ConversationKey): Promise<number>;
+  /** Seqs of the events that address an agent, ascending. */
   addressed(address: ActorAddress, range: { after: number; upTo: number }): Promise<number[]>;
   /** The newest conversations. */
   conversations(tenant: TenantId, limit: number): Promise<ConversationLine[]>;
@@ -204,6 +227,7 @@ export interface Store {
   update(base: ActorRecord, patch: ActorPatch, expect?: { notCancelled?: true }): Promise<ActorRecord | null>;
   /** `update` with what counts only together with it; see `ActorStep` of the driver. Null as for `update`. */
   step(base: ActorRecord, step: RecordStep): Promise<Stepped | null>;
+  /** Marks the pinned turn as cancelled. False: it is not pinned. */
   requestCancel(address: ActorAddress, turn: TurnId): Promise<boolean>;
   /** False if `expected` is given and differs from the stored value; see the driver. */
   park(
@@ -213,6 +237,7 @@ export interface Store {
   ): Promise<boolean>;
   /** Throws `actor_corrupt` for a record that cannot be read. */
   readActor(address: ActorAddress): Promise<ActorRecord | null>;
+  /** All actors of a conversation, also those whose records cannot be read. */
   listActors(log: ConversationKey): Promise<(ActorRecord | UnreadableActor)[]>;
   /**
    * Reserves a task for this process until `until`; false if another process has it. A claim is never released early:
@@ -226,6 +251,7 @@ export interface Store {
   journal(tenant: TenantId, key: string, data: string, at: number): Promise<string>;
   /** Removes entries written before `before`, ms; returns their number. */
   expire(namespace: 'journal' | 'effect', before: number): Promise<number>;
+  /** The answer in the journal. */
   readJournal(tenant: TenantId, key: string): Promise<string | null>;
   /** `mine`: this caller inserted the effect and may execute it. `stored` is the argument for `settleEffect`. */
   startEffect(
@@ -241,7 +267,9 @@ export interface Store {
     end: { outcome: 'done' | 'failed' | 'lost'; data: string },
   ): Promise<EffectRecord>;
 
+  /** Keeps the whole output of a tool, which prompts cut. Written once. */
   putArtifact(log: ConversationKey, id: string, content: string, at: number): Promise<void>;
+  /** The whole output of a tool. */
   readArtifact(log: ConversationKey, id: string): Promise<string | null>;
   /**
    * Data that can be computed again from the log, and so may be missing at any time. Written once; a new version gets
@@ -252,11 +280,15 @@ export interface Store {
   readDerived(log: ConversationKey, keys: readonly string[]): Promise<(string | null)[]>;
   /** Keys that begin with `prefix`, ascending. */
   derivedKeys(log: ConversationKey, prefix: string): Promise<string[]>;
+  /** Removes entries of derived data. */
   removeDerived(log: ConversationKey, keys: readonly string[]): Promise<void>;
+  /** Keeps what was sent to a model at a step of a turn. Written once. */
   putReceipt(tenant: TenantId, receipt: PromptReceipt, at: number): Promise<void>;
+  /** What was sent to a model at this step. */
   readReceipt(tenant: TenantId, turn: TurnId, step: number): Promise<PromptReceipt | null>;
   /** Content-addressed text, stored once. */
   putBody(tenant: TenantId, hash: string, text: string, at: number): Promise<void>;
+  /** The text with this hash. */
   readBody(tenant: TenantId, hash: string): Promise<string | null>;
   /** A value of the tenant's key-value namespace, for small, changing facts that nothing depends on. */
   get(tenant: TenantId, key: string): Promise<string | null>;
@@ -286,5 +318,6 @@ export interface Store {
   /** Throws the error that keeps the store from working, if there is one. */
   check(): Promise<void>;
 
+  /** Waits for what has begun, and lets go of the database. */
   close(): Promise<void>;
 }

@@ -10,7 +10,7 @@ import {
 } from '../../src/library/access/index.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { memoryKeyValue, type KeyValue } from '../../src/base/key-value.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 function stage() {
   const clock = createFakeClock();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { MOST_WAITING } from '../../src/library/access/index.ts';
 import { Turnstile } from '../../src/library/access/turnstile.ts';
 import type { TenantId } from '../../src/events/index.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 const [ACME, ZETA] = ['acme', 'zeta'] as TenantId[] as [TenantId, TenantId];
 

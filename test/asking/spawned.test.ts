@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { readFrame } from '../../packages/nostr/src/read-frame.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 import { attack } from './attack.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { createMemorySearch } from '../../src/actors/features/memory/memory-search.ts';
+import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
 import type { ActorAddress, AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { createFakeEmbedder } from '../../src/testing/embedder-conformance.ts';
-import { createFakeSessions, newSessionMemory } from '../../src/testing/fake-sessions.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
+import { createFakeEmbedder } from '../../packages/testing/src/embedder-conformance.ts';
+import { createFakeSessions, newSessionMemory } from '../../packages/testing/src/fake-sessions.ts';
 import { said } from '../retrieve/said.ts';
 import { modelOf, says } from '../support/engine-models.ts';
 import { openStage as openEngine } from '../support/engine-stage.ts';

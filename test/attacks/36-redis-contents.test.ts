@@ -3,7 +3,7 @@ import type { RedisClient } from '../../src/queue/redis/connect-redis.ts';
 import { expect } from 'vitest';
 import { NO_METRICS } from '../../src/events/metrics.ts';
 import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
-import { checkLog } from '../../src/testing/check-log.ts';
+import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { FIXED, type KeyType, NONSENSE, plant, TYPES } from '../queue/queue-damage.ts';
 import { HAS_SERVICES } from '../support/mode.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { checkLog } from '../../src/testing/check-log.ts';
+import { checkLog } from '../../packages/testing/src/check-log.ts';
 import { ask, postgresAloneTest, postgresSiteTest, type Site } from './distributed.ts';
 import { readEvents } from './read-events.ts';
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createCalibrationBook } from '../../src/actors/actor/calibration-book.ts';
+import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { estimate, NO_TOKENS, type UsageAnchor } from '../../src/context/budget/tokens.ts';
 import { type ModelFacts, NOTHING_KNOWN } from '../../src/context/index.ts';
@@ -10,7 +10,7 @@ import { createDocumentDriver } from '../../src/store/documents/document-driver.
 import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 const ACME = 'acme' as TenantId;
 const SONNET = { provider: 'anthropic', model: 'claude-sonnet-4-5' };

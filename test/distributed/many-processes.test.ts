@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { Author, Event } from '../../src/events/index.ts';
 import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
-import { checkLog } from '../../src/testing/check-log.ts';
+import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { Troupe, Watcher } from '../../src/library/troupe.ts';
 import { costlyText } from '../support/costly-texts.ts';
 import { mongoUrl, redisUrl } from '../support/mode.ts';

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { TroupeError } from '../../src/base/errors.ts';
 import type { Author } from '../../src/events/index.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
-import { checkLog } from '../../src/testing/check-log.ts';
+import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { replicaSetWay, type ReplicaSet, startReplicaSet } from '../services/replica-set.ts';
 import { dropDatabases, HAS_SERVICES, redisUrl } from '../support/mode.ts';

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Author } from '../../src/events/index.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
-import { checkLog } from '../../src/testing/check-log.ts';
+import { checkLog } from '../../packages/testing/src/check-log.ts';
 import { dropDatabases, HAS_SERVICES, mongoUrl } from '../support/mode.ts';
 import { openTopology, TOPOLOGY } from '../support/topology.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startFakeOpenAi } from '../../src/testing/index.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/index.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;

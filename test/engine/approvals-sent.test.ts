@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/index.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/index.ts';
 import { decide, mailer, requestIn } from '../support/approvals.ts';
 import { ANA } from '../support/engine-stage.ts';
 import { openTroupe } from '../support/mode.ts';

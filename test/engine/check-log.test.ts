@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ActorRecord, Event, TurnId } from '../../src/events/index.ts';
-import { checkLog, type CheckOptions, type Invariant } from '../../src/testing/check-log.ts';
+import { checkLog, type CheckOptions, type Invariant } from '../../packages/testing/src/check-log.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, byStep, inOrder, says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { showWaiting } from '../../src/context/index.ts';
 import type { Author, ConversationId, Event, PromptMessage, TurnId } from '../../src/events/index.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { invalidities } from '../support/check-prompt.ts';
 import { asks, breaks, gated, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';

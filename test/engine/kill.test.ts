@@ -9,7 +9,7 @@ import type { ActorRecord, ConversationId, Event } from '../../src/events/index.
 import { createStore } from '../../src/store/create-store.ts';
 import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { checkLog } from '../../src/testing/check-log.ts';
+import { checkLog } from '../../packages/testing/src/check-log.ts';
 import { type Random, randomOf, suiteSeed } from '../support/engine-random.ts';
 
 const CHILD = path.join(import.meta.dirname, '../support/engine-child.ts');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { openTroupe } from '../support/mode.ts';
 
 /** What the vendor counts, as characters per token. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { TurnNote } from '../../src/events/index.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import type { AgentInput } from '../../src/library/config/agent-definition.ts';

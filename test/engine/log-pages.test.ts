@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { createLogPages, createRecentEvents } from '../../src/actors/log/recent-events.ts';
+import { createLogPages } from '../../src/actors/log/log-pages.ts';
+import { createRecentEvents } from '../../src/actors/log/recent-events.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { entryOf, logOf } from '../../src/testing/store-stage.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
+import { entryOf, logOf } from '../../packages/testing/src/store-stage.ts';
 
 test('pages that were just read are not those of a conversation that another process has deleted and begun again', async () => {
   const driver = await openSqliteDriver({ path: ':memory:' });

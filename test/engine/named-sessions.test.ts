@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
 import type { NewMessage } from '../../src/library/troupe.ts';
-import { createFakeSessions, newSessionMemory, type SessionMemory } from '../../src/testing/fake-sessions.ts';
+import {
+  createFakeSessions,
+  newSessionMemory,
+  type SessionMemory,
+} from '../../packages/testing/src/fake-sessions.ts';
 import { breaks, inOrder, modelOf, says } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
 

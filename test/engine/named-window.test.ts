@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EventOf } from '../../src/events/index.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { LLAMA_CPP } from '../support/llama-cpp.ts';
 import { openTroupe } from '../support/mode.ts';
 

@@ -1,8 +1,13 @@
 import { expect, test } from 'vitest';
 import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
-import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
+import type {
+  FakeHandler,
+  FakeReply,
+  FakeRequest,
+  FakeServer,
+} from '../../packages/testing/src/fake-server.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { bytes, says, type TestModel } from '../support/engine-models.ts';

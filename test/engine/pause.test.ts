@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
 import { mortal, storeAway, tapDriver, writtenBy } from '../support/engine-driver.ts';
 import { gated, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';

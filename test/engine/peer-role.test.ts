@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createTroupe } from '../../src/index.ts';
-import { startFakeOpenAi } from '../../src/testing/index.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/index.ts';
 
 const UMA = { kind: 'user', id: 'u1', name: 'Uma' } as const;
 

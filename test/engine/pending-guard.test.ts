@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { EventDraft, TenantId } from '../../src/events/index.ts';
-import { createPendingCount } from '../../src/actors/actor/engine-deps.ts';
+import { createPendingCount } from '../../src/actors/engine/pending-count.ts';
 import { createPendingGuard } from '../../src/library/facade/send-message.ts';
 import type { ConversationKey } from '../../src/store/store.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 /** A guard that allows three waiting messages, over a queue with the given number. */
 function stage(waits: (tenant: TenantId) => Promise<number>) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { CommandOf, ConversationId, TurnId } from '../../src/events/index.ts';
-import { createFakeSessions, newSessionMemory } from '../../src/testing/fake-sessions.ts';
+import { createFakeSessions, newSessionMemory } from '../../packages/testing/src/fake-sessions.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, modelOf, says } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';

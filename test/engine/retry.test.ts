@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentId, Author, ConversationId, Event, TurnId } from '../../src/events/index.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { invalidities, misplaced, visibleSeqs } from '../support/check-prompt.ts';
 import { breaks, gated, inOrder, modelOf, says, shown, times } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage, until } from '../support/engine-stage.ts';

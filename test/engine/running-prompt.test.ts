@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { SentPrompt } from '../../src/library/troupe.ts';
 import { ROOM, UMA } from '../support/company.ts';

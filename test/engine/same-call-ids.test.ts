@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/index.ts';
-import { startFakeOpenAi } from '../../src/testing/index.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/index.ts';
 import { openTroupe } from '../support/mode.ts';
 
 interface ChatBody {

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { createFakeSessions, newSessionMemory, type SeenCall } from '../../src/testing/fake-sessions.ts';
+import {
+  createFakeSessions,
+  newSessionMemory,
+  type SeenCall,
+} from '../../packages/testing/src/fake-sessions.ts';
 import { defineTool, type Tool } from '../../src/tools/tool.ts';
 import { modelOf, says } from '../support/engine-models.ts';
 import { openStage, type Stage } from '../support/engine-stage.ts';

@@ -5,7 +5,7 @@ import {
   type FakeSessionsOptions,
   newSessionMemory,
   type SeenCall,
-} from '../../src/testing/fake-sessions.ts';
+} from '../../packages/testing/src/fake-sessions.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';
 import { asks, breaks, modelOf, says } from '../support/engine-models.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Author } from '../../src/events/index.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { openTroupe } from '../support/mode.ts';
 
 const UMA: Author = { kind: 'user', id: 'u1', name: 'Uma' };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeSessions, newSessionMemory } from '../../src/testing/fake-sessions.ts';
+import { createFakeSessions, newSessionMemory } from '../../packages/testing/src/fake-sessions.ts';
 import { asks, modelOf, says } from '../support/engine-models.ts';
 import { openStage, type Stage } from '../support/engine-stage.ts';
 import { answered, meanwhile, post, sound } from '../support/steer-stage.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
-import { startFakeAnthropic } from '../../src/testing/fake-vendors.ts';
+import { startFakeAnthropic } from '../../packages/testing/src/fake-vendors.ts';
 import { company, ROOM, UMA, VIK } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 import { calls, lists, noteIn, only, room, verified } from '../support/supervision-stage.ts';

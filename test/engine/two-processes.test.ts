@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { tapDriver } from '../support/engine-driver.ts';
 import { gated, inOrder, modelOf, says } from '../support/engine-models.ts';
 import { openStage, turns } from '../support/engine-stage.ts';

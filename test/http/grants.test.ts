@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/base/errors.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { InboxAnswer } from '../../src/http/inbox.ts';
 import { type Asker, startGuarded, withKey } from './access.ts';
 import { ANA, readStream, scripted } from './harness.ts';

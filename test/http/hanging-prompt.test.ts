@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { ANA, startApi } from './harness.ts';
 
 test('the prompt of a turn can be read while its model has not said a word', async () => {

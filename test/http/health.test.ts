@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/index.ts';
+import { createFakeClock } from '../../packages/testing/src/index.ts';
 import type { Health, Troupe } from '../../src/library/troupe.ts';
 import { startApi } from './harness.ts';
 

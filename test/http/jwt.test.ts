@@ -13,7 +13,7 @@ import {
 } from 'jose';
 import { expect, test } from 'vitest';
 import { AccessSettings } from '../../src/library/access/index.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { asker, startGuarded } from './access.ts';
 import { ANA, type Harness } from './harness.ts';
 

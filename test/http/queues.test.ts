@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Metrics } from '../../src/events/metrics.ts';
 import { watchWaits } from '../../src/library/facade/queue-waits.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { startGuarded, withKey } from './access.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { IS_DISTRIBUTED } from '../support/mode.ts';
 import { ANA, startApi } from './harness.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { startGuarded, withKey } from './access.ts';
 import { ANA, startApi } from './harness.ts';
 

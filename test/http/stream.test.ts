@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import type { Troupe, Watcher } from '../../src/library/troupe.ts';
 import { ANA, readStream, startApi, type StreamFrame } from './harness.ts';
 

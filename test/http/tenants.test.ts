@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { type Asker, startGuarded, withKey } from './access.ts';
 import { ANA, type Answer, readStream, scripted } from './harness.ts';
 

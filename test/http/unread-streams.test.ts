@@ -3,7 +3,7 @@ import type { Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { startGuarded, withKey } from './access.ts';
 import { ANA } from './harness.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
 import { memoryKeyValue, type KeyValue } from '../../src/base/key-value.ts';
 import { type FollowParts, followLog, type LogFollower } from '../../src/library/integrations/follow-log.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { fakeLog } from './fake-log.ts';
 
 type Step =

@@ -7,7 +7,7 @@ import {
   followLog,
   RetryAfter,
 } from '../../src/library/integrations/follow-log.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { fakeLog } from './fake-log.ts';
 
 function rig() {

@@ -5,7 +5,7 @@ import { createWebhooks, type Webhooks } from '../../src/library/integrations/we
 import { createWebhookBook, type WebhookBook } from '../../src/library/integrations/webhook-book.ts';
 import type { WebhookSettings } from '../../src/library/integrations/webhook-settings.ts';
 import { webhookSecret } from '../../src/library/integrations/post-webhook.ts';
-import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock, type FakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { type FakeLog, fakeLog } from './fake-log.ts';
 
 export interface Stage extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { workplace } from '../cli/harness.ts';
 import { stdioStage } from '../tools/mcp-stage.ts';
 import { createCanaries, filesIn, obedientVendor } from './canary-stage.ts';

@@ -13,7 +13,7 @@ import { createApp } from '../../src/http/api/index.ts';
 import { openApiDocument } from '../../src/http/api/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
-import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { fetchTool } from '../../src/tools/builtin/fetch.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { HAS_SERVICES } from '../support/mode.ts';

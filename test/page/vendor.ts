@@ -1,6 +1,6 @@
 import type { Usage } from '../../src/events/index.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
-import type { FakeReply, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
+import type { FakeReply, FakeRequest, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import type { StoryClock } from './story-clock.ts';
 
 /** A scripted answer. A model uses the first line of its agent that matches the last input and is not used up. */

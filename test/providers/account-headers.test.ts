@@ -8,9 +8,9 @@ import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
-} from '../../src/testing/fake-vendors.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
-import { collectEvents } from '../../src/testing/provider-scene.ts';
+} from '../../packages/testing/src/fake-vendors.ts';
+import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
+import { collectEvents } from '../../packages/testing/src/provider-scene.ts';
 
 /** Variables that the vendors' SDKs turn into headers. */
 const ACCOUNT = {

@@ -11,7 +11,7 @@ import {
   sse,
   startFakeServer,
   type VendorFailure,
-} from '../../src/testing/fake-server.ts';
+} from '../../packages/testing/src/fake-server.ts';
 
 const apiKey = 'key-of-test';
 

@@ -5,7 +5,7 @@ import { boundedFetch, defineEmbedder, parseTroupe } from '../../src/index.ts';
 import { createAiSdkEmbedder } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import type { AiSdkEmbeddingModel } from '../../src/providers/ai-sdk-model.ts';
 import type { Embedder } from '../../src/providers/embedder.ts';
-import { embedderConformance, type MakeEmbedder } from '../../src/testing/embedder-conformance.ts';
+import { embedderConformance, type MakeEmbedder } from '../../packages/testing/src/embedder-conformance.ts';
 import { sceneServer } from '../support/scene-server.ts';
 
 const overHttp =

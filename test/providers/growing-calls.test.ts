@@ -4,13 +4,13 @@ import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
-import type { FakeHandler, FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeHandler, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
-} from '../../src/testing/fake-vendors.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
+} from '../../packages/testing/src/fake-vendors.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
 import { chatModel, claudeModel, responsesModel } from './ai-sdk-stage.ts';
 
 const CALLS = [

@@ -6,12 +6,12 @@ import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelRequest, Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest } from '../../src/testing/provider-scene.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
 import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
-} from '../../src/testing/fake-vendors.ts';
+} from '../../packages/testing/src/fake-vendors.ts';
 import { builtinTools } from '../../src/tools/builtin/index.ts';
 import { likeLlamaCpp, LLAMA_CPP, REFUSED_SCHEMAS, REFUSED_WHOLES } from '../support/llama-cpp.ts';
 

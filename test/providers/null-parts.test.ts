@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../src/testing/fake-vendors.ts';
-import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
+import { startFakeOpenAi, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
 
 const SAID = 'Sun in Zürich.';
 const message = {

@@ -5,9 +5,9 @@ import {
   type MakeEmbedder,
   createFakeEmbedder,
   fakeVector,
-} from '../../src/testing/embedder-conformance.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
-import type { FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
+} from '../../packages/testing/src/embedder-conformance.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
+import type { FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import { sceneServer } from '../support/scene-server.ts';
 
 const overHttp: MakeEmbedder = async (scene) => {

@@ -13,7 +13,7 @@ import {
   requestParts,
 } from '../../src/providers/recording.ts';
 import { createRedact } from '../../src/providers/redact.ts';
-import { collectEvents, sampleRequest, textOf } from '../../src/testing/provider-scene.ts';
+import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-scene.ts';
 import { inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
 
 let folder = '';

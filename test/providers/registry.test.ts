@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { createEmbedder, createProvider } from '../../src/library/runtime/registry.ts';
 import { EmbedderSettings, ProviderSettings } from '../../src/providers/settings.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { startFakeAnthropic, startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
-import { collectEvents, textOf } from '../../src/testing/provider-scene.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
+import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
 
 const clock = createFakeClock();
 const SCRIPTS: Record<string, unknown> = {

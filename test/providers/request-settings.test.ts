@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-definition.ts';
 import { parseTroupe } from '../../src/index.ts';
-import type { FakeHandler, FakeRequest, FakeServer } from '../../src/testing/fake-server.ts';
+import type { FakeHandler, FakeRequest, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
-} from '../../src/testing/fake-vendors.ts';
+} from '../../packages/testing/src/fake-vendors.ts';
 import { openTroupe } from '../support/mode.ts';
 import { claudeModel, responsesModel } from './ai-sdk-stage.ts';
 

@@ -3,15 +3,15 @@ import { parseTroupe } from '../../src/library/config/agents-file.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import { createProvider } from '../../src/library/runtime/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
-} from '../../src/testing/fake-vendors.ts';
-import type { FakeServer } from '../../src/testing/fake-server.ts';
+} from '../../packages/testing/src/fake-vendors.ts';
+import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
-import { sampleRequest } from '../../src/testing/provider-scene.ts';
+import { sampleRequest } from '../../packages/testing/src/provider-scene.ts';
 import { sentBody } from './sent.ts';
 
 let chat: FakeServer;

@@ -11,9 +11,9 @@ import {
 } from '../../src/queue/in-process-admission.ts';
 import { connectRedis, endConnection } from '../../src/queue/redis/connect-redis.ts';
 import { createRedisAdmission } from '../../src/queue/redis/redis-admission.ts';
-import { admissionConformance } from '../../src/testing/admission-conformance.ts';
-import type { AdmissionOpening } from '../../src/testing/admission-conformance.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { admissionConformance } from '../../packages/testing/src/admission-conformance.ts';
+import type { AdmissionOpening } from '../../packages/testing/src/admission-conformance.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { keysOf } from '../support/redis-keys.ts';
 import { createConnections, needsRedis, REDIS_URL, uniquePrefix, until } from './connections.ts';
 import { redisServerPath, startOwnRedis } from './own-redis.ts';

@@ -5,7 +5,7 @@ import { createBroadcastHub } from '../../src/queue/in-process-broadcast.ts';
 import { createNoticeOutbox } from '../../src/queue/notice-outbox.ts';
 import { createRedisBroadcast } from '../../src/queue/redis/redis-broadcast.ts';
 import type { RedisBroadcastOptions } from '../../src/queue/redis/redis-broadcast.ts';
-import { broadcastConformance } from '../../src/testing/broadcast-conformance.ts';
+import { broadcastConformance } from '../../packages/testing/src/broadcast-conformance.ts';
 import { createConnections, needsRedis, REDIS_URL, uniquePrefix, until } from './connections.ts';
 import { redisServerPath, startOwnRedis } from './own-redis.ts';
 

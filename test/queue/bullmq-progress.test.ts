@@ -3,7 +3,7 @@ import { watchProgress } from '../../src/queue/bullmq/wake-worker.ts';
 import { connectRedis } from '../../src/queue/redis/connect-redis.ts';
 import { parseRedisUrl } from '../../src/queue/redis/redis-url.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { removeKeysAt } from '../support/redis-keys.ts';
 import { address, REDIS_URL, redisTest, until } from './bullmq-stage.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished } from 'vitest';
 import { addressKey } from '../../src/events/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';
-import { routerConformance } from '../../src/testing/router-conformance.ts';
+import { routerConformance } from '../../packages/testing/src/router-conformance.ts';
 import { address, openStage, ownRedisTest, redisTest, until } from './bullmq-stage.ts';
 import { startOwnRedis } from './own-redis.ts';
 

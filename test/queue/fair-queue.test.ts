@@ -4,7 +4,7 @@ import { ActorAddress, type ConversationId } from '../../src/events/index.ts';
 import { createFairQueue, familyOf } from '../../src/queue/fair-queue.ts';
 import { createInProcessRouter } from '../../src/queue/in-process.ts';
 import type { Router } from '../../src/queue/router.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 const MANY = 200_000;
 

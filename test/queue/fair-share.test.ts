@@ -6,7 +6,7 @@ import {
   createStorePace,
   type StorePace,
 } from '../../src/queue/fair-share.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 const CALM = TenantId.parse('calm');
 const NOISY = TenantId.parse('noisy');

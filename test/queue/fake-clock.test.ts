@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 test('the fake clock wakes sleepers in the order of their due times, at those times', async () => {
   const clock = createFakeClock(1_000);

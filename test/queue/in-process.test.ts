@@ -3,9 +3,9 @@ import { systemClock } from '../../src/base/clock.ts';
 import { ActorAddress } from '../../src/events/index.ts';
 import { createInProcessRouter } from '../../src/queue/in-process.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { untilHolds } from '../support/until-holds.ts';
-import { routerConformance } from '../../src/testing/router-conformance.ts';
+import { routerConformance } from '../../packages/testing/src/router-conformance.ts';
 
 const A = ActorAddress.parse({ tenant: 'default', conversation: 'c1', agent: 'a' });
 const B = ActorAddress.parse({ tenant: 'default', conversation: 'c1', agent: 'b' });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ActorAddress } from '../../src/events/index.ts';
 import { createInProcessRouter } from '../../src/queue/in-process.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 /**
  * Random moves against the in-process router: wakes, delayed wakes, ends of handlers in every way and order, and time.

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/base/errors.ts';
 import { waitUntilQuiet } from '../../src/library/facade/wait-until-quiet.ts';
 import type { QueueDepth } from '../../src/queue/router.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 
 const UNAVAILABLE = new TroupeError('queue_unavailable', 'Command timed out');
 const BUSY: QueueDepth = { waiting: 1, active: 0, delayed: 0 };

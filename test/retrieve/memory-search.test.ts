@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { createMemorySearch, type MemoryRequest } from '../../src/actors/features/memory/memory-search.ts';
+import { createMemorySearch, type MemoryRequest } from '../../src/actors/memory/memory-search.ts';
 import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
 import type { Embedder } from '../../src/providers/embedder.ts';
 import { TroupeError } from '../../src/base/errors.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { createFakeEmbedder } from '../../src/testing/embedder-conformance.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
+import { createFakeEmbedder } from '../../packages/testing/src/embedder-conformance.ts';
 import { ADDRESS, called, dialogue, said } from './said.ts';
 
 const LOG = dialogue(

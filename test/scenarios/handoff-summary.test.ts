@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import type { WireMessage } from '../support/compact.ts';
 import { UMA } from '../support/company.ts';
 import { scripted, scriptedRoom } from './stage.ts';

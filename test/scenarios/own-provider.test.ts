@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { type CustomAgent, defineProvider, type ModelRequest, parseTroupe } from '../../src/index.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { openTroupe } from '../support/mode.ts';
 import { ownProvider } from '../support/own-provider.ts';
 

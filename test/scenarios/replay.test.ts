@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { company, UMA } from '../support/company.ts';

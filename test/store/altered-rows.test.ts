@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { createStore } from '../../src/store/create-store.ts';
 import type { Damage } from '../../src/store/event-row.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { contents, entryOf, logOf } from '../../src/testing/store-stage.ts';
+import { contents, entryOf, logOf } from '../../packages/testing/src/store-stage.ts';
 import { tempDir } from './temp-dir.ts';
 
 const LOG = logOf();

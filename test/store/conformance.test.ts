@@ -7,8 +7,8 @@ import type { StoreDriver } from '../../src/store/driver.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { createMemoryDocuments } from '../../sim/memory-documents.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { inboxConformance } from '../../src/testing/inbox-conformance.ts';
-import { storeConformance } from '../../src/testing/store-conformance.ts';
+import { inboxConformance } from '../../packages/testing/src/inbox-conformance.ts';
+import { storeConformance } from '../../packages/testing/src/store-conformance.ts';
 import { MONGO, MONGODB_URL, openMongoOnce } from './mongo-stage.ts';
 import {
   dropSpareSchemas,

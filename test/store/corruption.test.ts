@@ -4,7 +4,14 @@ import { expect, test } from 'vitest';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { acquired, addressOf, entryOf, logOf, pinned, rejectsWith } from '../../src/testing/store-stage.ts';
+import {
+  acquired,
+  addressOf,
+  entryOf,
+  logOf,
+  pinned,
+  rejectsWith,
+} from '../../packages/testing/src/store-stage.ts';
 import { tempDir } from './temp-dir.ts';
 
 const LOG = logOf();

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
-import { entryOf, logOf, rejectsWith } from '../../src/testing/store-stage.ts';
+import { entryOf, logOf, rejectsWith } from '../../packages/testing/src/store-stage.ts';
 import type { Author } from '../../src/events/index.ts';
 import { NO_METRICS } from '../../src/events/metrics.ts';
 import { tempDir } from './temp-dir.ts';

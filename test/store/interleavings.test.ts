@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { canonicalJson } from '../../src/events/canonical-json.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
-import { entryOf, logOf } from '../../src/testing/store-stage.ts';
+import { entryOf, logOf } from '../../packages/testing/src/store-stage.ts';
 
 /** Few ids and contents, so that repeats and conflicts are frequent. */
 const write = fc.record({

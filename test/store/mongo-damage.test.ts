@@ -2,7 +2,14 @@ import type { Document } from 'mongodb';
 import { BSON } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { createStore } from '../../src/store/create-store.ts';
-import { acquired, addressOf, entryOf, logOf, pinned, rejectsWith } from '../../src/testing/store-stage.ts';
+import {
+  acquired,
+  addressOf,
+  entryOf,
+  logOf,
+  pinned,
+  rejectsWith,
+} from '../../packages/testing/src/store-stage.ts';
 import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
 
 const LOG = logOf();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { rejectsWith } from '../../src/testing/store-stage.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
+import { rejectsWith } from '../../packages/testing/src/store-stage.ts';
 import { eventRow } from './event-row-of.ts';
 import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
 

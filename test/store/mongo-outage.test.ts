@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { TroupeError } from '../../src/base/errors.ts';
 import { createMongoClient } from '../../src/store/mongo/connect-mongo.ts';
 import type { DocumentDriver } from '../../src/store/documents/document-driver.ts';
-import { rejectsWith } from '../../src/testing/store-stage.ts';
+import { rejectsWith } from '../../packages/testing/src/store-stage.ts';
 import { cutProxy, hostOf } from './cut-proxy.ts';
 import { eventRow } from './event-row-of.ts';
 import { IS_SET, MONGO, MONGODB_URL, mongoStage, throughProxy } from './mongo-stage.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../src/store/mongo/mongo-schema.ts';
-import { rejectsWith } from '../../src/testing/store-stage.ts';
+import { rejectsWith } from '../../packages/testing/src/store-stage.ts';
 import { startChild } from './child.ts';
 import { eventRow } from './event-row-of.ts';
 import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { ErrorCode, TroupeError } from '../../src/base/errors.ts';
 import { openMongoDriver } from '../../src/store/mongo/connect-mongo.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { rejectsWith } from '../../src/testing/store-stage.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
+import { rejectsWith } from '../../packages/testing/src/store-stage.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { fakeMongod } from './fake-mongod.ts';
 

@@ -14,7 +14,7 @@ import {
   logOf,
   pinned,
   rejectsWith,
-} from '../../src/testing/store-stage.ts';
+} from '../../packages/testing/src/store-stage.ts';
 import { startChild } from './child.ts';
 import { tempDir } from './temp-dir.ts';
 

@@ -1,19 +1,15 @@
-import {
-  createForTools,
-  DEFAULT_LIMITS,
-  type EngineDeps,
-  type EngineLimits,
-} from '../../src/actors/actor/engine-deps.ts';
-import type { InstructionsFunction } from '../../src/actors/actor/agent-runtime.ts';
-import type { Schedule } from '../../src/actors/attempt/feature-types.ts';
-import type { TurnDeps } from '../../src/actors/attempt/turn-run.ts';
-import { featureCommands, openFeatures } from '../../src/actors/features/features.ts';
-import { createCalibrationBook } from '../../src/actors/actor/calibration-book.ts';
+import { createForTools } from '../../src/actors/calls/for-tools.ts';
+import type { InstructionsFunction } from '../../src/actors/engine/agent-runtime.ts';
+import type { Schedule } from '../../src/actors/turn/feature-types.ts';
+import type { TurnDeps } from '../../src/actors/turn/turn-run.ts';
+import { featureCommands, openFeatures } from '../../src/actors/features.ts';
+import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
-import { createTaskFolds } from '../../src/actors/log/tasks.ts';
-import { createTaskTrees } from '../../src/actors/actor/task-trees.ts';
-import { createRegistry } from '../../src/actors/actor/registry.ts';
+import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine/engine-deps.ts';
+import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
+import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
+import { createRegistry } from '../../src/actors/engine/registry.ts';
 import {
   parseTroupe,
   type TroupeDefinition,
@@ -48,8 +44,8 @@ import type { Router } from '../../src/queue/router.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
 import type { Store } from '../../src/store/store.ts';
-import { checkLog, type CheckOptions, type Violation } from '../../src/testing/check-log.ts';
-import { createFakeClock, type FakeClock } from '../../src/testing/fake-clock.ts';
+import { checkLog, type CheckOptions, type Violation } from '../../packages/testing/src/check-log.ts';
+import { createFakeClock, type FakeClock } from '../../packages/testing/src/fake-clock.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { openDriver } from './mode.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Event } from '../../src/events/index.ts';
-import { createFakeSessions, newSessionMemory } from '../../src/testing/fake-sessions.ts';
+import { createFakeSessions, newSessionMemory } from '../../packages/testing/src/fake-sessions.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { decide, mailer, requestIn } from './approvals.ts';
 import { asks, inOrder, says } from './engine-models.ts';

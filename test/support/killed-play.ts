@@ -1,6 +1,6 @@
 import type { Event } from '../../src/events/index.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { forever, isRead, type Phase, type StoreOp, tapDriver } from './engine-driver.ts';
 import { allEvents, openStage, type Stage, type StageOptions, turns } from './engine-stage.ts';
 import { IS_DISTRIBUTED, openDriver } from './mode.ts';

@@ -2,12 +2,12 @@ import * as z from 'zod';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Answer } from '../../src/library/troupe.ts';
 import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';
-import { sse, type FakeReply, type FakeRequest } from '../../src/testing/fake-server.ts';
+import { sse, type FakeReply, type FakeRequest } from '../../packages/testing/src/fake-server.ts';
 import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
-} from '../../src/testing/fake-vendors.ts';
+} from '../../packages/testing/src/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { openTroupe } from './mode.ts';
 

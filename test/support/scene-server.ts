@@ -1,5 +1,5 @@
-import type { FakeHandler, FakeReply, FakeServer } from '../../src/testing/fake-server.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import type { FakeHandler, FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 
 /** A fake vendor that answers every request as the scene says, as the parts of a fixture for conformance. */
 export async function sceneServer(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { openMcpTools } from '../../src/tools/mcp/open-mcp-tools.ts';
 import { McpServers } from '../../src/tools/mcp/settings.ts';
 import { defineTool } from '../../src/tools/tool.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { handoffTool, readArtifactTool } from '../../src/tools/builtin/conversation.ts';
-import { createToolContext } from '../../src/testing/tool-context.ts';
+import { createToolContext } from '../../packages/testing/src/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { toolSpec, type Tool } from '../../src/tools/tool.ts';
 

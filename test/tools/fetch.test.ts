@@ -4,7 +4,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { FetchSettings } from '../../src/base/net/settings.ts';
 import { fetchTool, htmlText } from '../../src/tools/builtin/fetch.ts';
 import { BUILTIN_TOOLS } from '../../src/tools/builtin/index.ts';
-import { createToolContext } from '../../src/testing/tool-context.ts';
+import { createToolContext } from '../../packages/testing/src/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { recordingServer } from '../net/stage.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';

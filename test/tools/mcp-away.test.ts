@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { stuckLines } from '../../src/cli/commands/stuck.ts';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { openMcpTools } from '../../src/tools/mcp/open-mcp-tools.ts';
 import { McpServers, type McpServerInput } from '../../src/tools/mcp/settings.ts';
 import { ROOM } from '../support/company.ts';

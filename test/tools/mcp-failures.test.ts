@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { openMcpTools } from '../../src/tools/mcp/open-mcp-tools.ts';
 import { McpServers } from '../../src/tools/mcp/settings.ts';
-import { createToolContext } from '../../src/testing/tool-context.ts';
+import { createToolContext } from '../../packages/testing/src/tool-context.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { ROOM, UMA } from '../support/company.ts';

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
-import { createToolContext } from '../../src/testing/tool-context.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
+import { createToolContext } from '../../packages/testing/src/tool-context.ts';
 import { openMcpTools } from '../../src/tools/mcp/open-mcp-tools.ts';
 import { McpServers } from '../../src/tools/mcp/settings.ts';
 import { runTool } from '../../src/tools/run-tool.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { openMcpTools } from '../../src/tools/mcp/open-mcp-tools.ts';
 import { McpServers } from '../../src/tools/mcp/settings.ts';
 import { json, LOOK, oddStdio, startOddHttp } from '../support/odd-mcp.ts';

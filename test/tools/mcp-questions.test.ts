@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { Form, formAnswer, questionOf, createAsking } from '../../src/tools/mcp/input-required.ts';
-import { createToolContext } from '../../src/testing/tool-context.ts';
+import { createToolContext } from '../../packages/testing/src/tool-context.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { startMcpModernServer } from '../support/mcp-modern-server.ts';

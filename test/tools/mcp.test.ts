@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
-import { startFakeOpenAi } from '../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { caller, isAlive, mcpRoom, stdioStage } from './mcp-stage.ts';

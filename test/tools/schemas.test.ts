@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import { expect, expectTypeOf, test } from 'vitest';
 import * as z from 'zod';
 import { z as z3 } from 'zod3';
-import { createFakeClock } from '../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { runTool } from '../../src/tools/run-tool.ts';
 import { defineTool, type Tool, type ToolContext, toolSpec } from '../../src/tools/tool.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { startFakeOpenAi } from '../../../src/testing/fake-vendors.ts';
+import { startFakeOpenAi } from '../../testing/src/fake-vendors.ts';
 import { UMA } from '../../../test/support/company.ts';
 import { openTroupe } from '../../../test/support/mode.ts';
 import { piece, remote, serveRemote, status, task } from './a2a-remote.ts';

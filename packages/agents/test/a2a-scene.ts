@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { createA2a } from '../src/a2a/a2a.ts';
-import type { FakeReply } from '../../../src/testing/fake-server.ts';
-import type { MakeProvider, ProviderScene } from '../../../src/testing/provider-conformance.ts';
+import type { FakeReply } from '../../testing/src/fake-server.ts';
+import type { MakeProvider, ProviderScene } from '../../testing/src/provider-conformance.ts';
 
 const IDS = { taskId: 't1', contextId: 'c1' };
 /** What the protocol says of a task or of a request, by the failure that it is. Others it cannot tell. */

@@ -8,16 +8,10 @@ import { afterEach, describe, test, vi } from 'vitest';
 import type { ClaudeCodeOptions } from '../src/claude-code/claude-code.ts';
 import { PEERS_ENV } from '../src/programs.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../../../src/providers/provider.ts';
-import {
-  collectEvents,
-  endOf,
-  failureOf,
-  sampleRequest,
-  textOf,
-} from '../../../src/testing/provider-scene.ts';
-import { createFakeClock } from '../../../src/testing/fake-clock.ts';
-import type { FakeReply } from '../../../src/testing/fake-server.ts';
-import { callsOf, changeOf, toolResult, user } from '../../../src/testing/fake-sessions.ts';
+import { collectEvents, endOf, failureOf, sampleRequest, textOf } from '../../testing/src/provider-scene.ts';
+import { createFakeClock } from '../../testing/src/fake-clock.ts';
+import type { FakeReply } from '../../testing/src/fake-server.ts';
+import { callsOf, changeOf, toolResult, user } from '../../testing/src/fake-sessions.ts';
 import {
   type ClaudeCodeStage,
   childrenOf,

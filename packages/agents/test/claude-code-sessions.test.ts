@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { type MakeSessions, sessionConformance } from '../../../src/testing/session-conformance.ts';
+import { type MakeSessions, sessionConformance } from '../../testing/src/session-conformance.ts';
 import { childrenOf, HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage, wordsOf } from './claude-code-stage.ts';
 import { killProcesses } from '../../../test/providers/kill-processes.ts';
 

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { sessionConformance } from '../../../src/testing/session-conformance.ts';
+import { sessionConformance } from '../../testing/src/session-conformance.ts';
 import { NO_CODEX, startCodexStage } from './codex-stage.ts';
 
 describe.skipIf(NO_CODEX !== '')(`codex sessions${NO_CODEX}`, () => {

@@ -6,9 +6,9 @@ import { findCodex } from '../src/codex/config.ts';
 import { PEERS_ENV } from '../src/programs.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { unusableParts } from '../../../test/services/unusable.ts';
-import { startFakeOpenAiResponses } from '../../../src/testing/fake-vendors.ts';
-import type { FakeHandler, FakeRequest, FakeServer } from '../../../src/testing/fake-server.ts';
-import type { SessionFixture } from '../../../src/testing/session-conformance.ts';
+import { startFakeOpenAiResponses } from '../../testing/src/fake-vendors.ts';
+import type { FakeHandler, FakeRequest, FakeServer } from '../../testing/src/fake-server.ts';
+import type { SessionFixture } from '../../testing/src/session-conformance.ts';
 import { killProcesses } from '../../../test/providers/kill-processes.ts';
 
 process.env[PEERS_ENV] ??= join(import.meta.dirname, '../../../test/clis');

@@ -11,10 +11,10 @@ import {
   TroupeError,
   type TroupeInput,
   type TroupeOptions,
-  withRecordedServers,
 } from './troupe.ts';
 import { SWEEP_MS } from './eval-clock.ts';
 import { isProvider } from './provider.ts';
+import { withRecordedServers } from './recorded-servers.ts';
 import type { Recording } from './recording.ts';
 
 /**

@@ -3,11 +3,9 @@ import {
   eventOf,
   parseTurnId,
   redactSecrets,
-  recordedServers,
   type Tool,
   TroupeError,
   type TroupeInput,
-  withRecordedServers,
 } from './troupe.ts';
 import { type Company, readCompany } from './company.ts';
 import type { ConversationRun, RunPrompt } from './conversation-run.ts';
@@ -15,6 +13,7 @@ import { importedMoves, importedTurns, isImported } from './imported-rounds.ts';
 import { playToItsEnd } from './play-conversation.ts';
 import { recordedMoves } from './recorded-moves.ts';
 import { differenceOfSchedules, startOf, unknownSchedule } from './recorded-times.ts';
+import { recordedServers, withRecordedServers } from './recorded-servers.ts';
 import { recordedTurns, type RecordedTurns } from './recorded-turns.ts';
 import type { RecordedCall, Recording } from './recording.ts';
 import { agentsOf } from './refusal.ts';

@@ -1,5 +1,5 @@
 /**
- * The only file that imports the core. In the published package it imports `troupe`, `troupe/integrations` and `troupe/testing`:
+ * The only file that imports the core. In the published package it imports `troupe`, `troupe/integrations` and `@troupe/testing`:
  * see `scripts/build-package.ts`.
  */
 export {
@@ -13,6 +13,7 @@ export {
   loadAgentsFile,
   type ModelEvent,
   type NewAttachment,
+  openTestTroupe,
   parseTroupe,
   type PromptRecord,
   type Provider,
@@ -35,14 +36,17 @@ export {
   forKind,
   type KindAbout,
   messageText,
+  EXTRA_TOOLS,
+  grantProblems,
+  isExtra,
+  type McpTool,
   nearestName,
   parseTurnId,
-} from '../../../src/library/integrations/index.ts';
-export {
-  checkLog,
-  openTestTroupe,
-  recordedServers,
+  replaceGrants,
   summariseEvent,
+  templateOf,
+  toolName,
+  type ToolSpec,
   withoutStaleNote,
-  withRecordedServers,
-} from '../../../src/testing/index.ts';
+} from '../../../src/library/integrations/index.ts';
+export { checkLog } from '../../testing/src/index.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { minutesPass, person, playConversation } from '../src/index.ts';
 import { createEvalClock } from '../src/eval-clock.ts';
-import { createFakeClock } from '../../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../testing/src/fake-clock.ts';
 import { support } from './support-company.ts';
 
 const [mia, dana] = [person('mia'), person('dana')];

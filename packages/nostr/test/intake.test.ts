@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Intake } from '../src/intake.ts';
 import { NostrSettings } from '../src/settings.ts';
-import { createFakeClock } from '../../../src/testing/index.ts';
+import { createFakeClock } from '../../testing/src/index.ts';
 import { person } from './sign.ts';
 
 test('events of ignored strangers are refused before their signatures are verified', async () => {

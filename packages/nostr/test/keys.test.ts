@@ -7,7 +7,7 @@ import type { AgentKeys } from '../../../src/library/integrations/nostr.ts';
 import { createAgentKeys } from '../src/agent-keys.ts';
 import { type KeySource, signersFor } from '../src/agent-signers.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
-import { createFakeClock } from '../../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../testing/src/fake-clock.ts';
 import { problemOf } from './verify-alone.ts';
 
 const PASSPHRASE = 'canary-passphrase';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
-import { createFakeClock } from '../../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../testing/src/fake-clock.ts';
 import { ANA, openOutbound, sentTo } from './outbound-stage.ts';
 import { startRelay } from './relay.ts';
 import { startHostileRelay } from './relay-process.ts';

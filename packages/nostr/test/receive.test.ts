@@ -4,7 +4,7 @@ import type { SignedEvent } from '../src/nostr-event.ts';
 import { Receiver, type ReceiverParts } from '../src/receive.ts';
 import type { Thread } from '../src/thread-of.ts';
 import { memoryKeyValue } from '../../../src/base/key-value.ts';
-import { createFakeClock } from '../../../src/testing/index.ts';
+import { createFakeClock } from '../../testing/src/index.ts';
 import type { NewMessage } from '../../../src/library/troupe.ts';
 import { person } from './sign.ts';
 

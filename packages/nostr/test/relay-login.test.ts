@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SignedEvent } from '../src/nostr-event.ts';
 import { RelayLogin } from '../src/relay-login.ts';
-import { createFakeClock } from '../../../src/testing/fake-clock.ts';
+import { createFakeClock } from '../../testing/src/fake-clock.ts';
 
 /** A login whose signer answers on `signed` or `fails`. */
 function openLogin() {

@@ -4,7 +4,7 @@ import type { Admission, AdmissionCaps, Entry } from '../../../src/queue/admissi
 import { createPostgresAdmission } from '../src/queue/postgres-admission.ts';
 import { ensureTables } from '../src/queue/queue-database.ts';
 import { openQueueConnections } from '../src/store/queue-connections.ts';
-import { type AdmissionOpening, admissionConformance } from '../../../src/testing/admission-conformance.ts';
+import { type AdmissionOpening, admissionConformance } from '../../testing/src/admission-conformance.ts';
 import { POSTGRES_URL } from './postgres-stage.ts';
 import { startPostgresNode } from '../../../test/services/postgres.ts';
 import { until } from '../../../test/queue/connections.ts';

@@ -3,7 +3,7 @@ import { ActorAddress, turnId } from '../../../src/events/index.ts';
 import type { Broadcast, Notice } from '../../../src/queue/broadcast.ts';
 import { createOutage } from '../../../src/queue/outage.ts';
 import { createParts, createPostgresBroadcast, partsOf } from '../src/queue/postgres-broadcast.ts';
-import { broadcastConformance } from '../../../src/testing/broadcast-conformance.ts';
+import { broadcastConformance } from '../../testing/src/broadcast-conformance.ts';
 import { POSTGRES_URL } from './postgres-stage.ts';
 import { until } from '../../../test/queue/connections.ts';
 import { openQueueStage } from './postgres-queue-stage.ts';

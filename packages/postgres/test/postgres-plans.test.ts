@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StoreDriver } from '../../../src/store/driver.ts';
-import { inboxConformance } from '../../../src/testing/inbox-conformance.ts';
-import { storeConformance } from '../../../src/testing/store-conformance.ts';
+import { inboxConformance } from '../../testing/src/inbox-conformance.ts';
+import { storeConformance } from '../../testing/src/store-conformance.ts';
 import { callsOf, uncalledOf } from '../../../test/store/calls-of.ts';
 import { explainStatements, fillTables, recordStatements } from './postgres-plans.ts';
 import { POSTGRES, POSTGRES_URL, postgresStage, withParameters } from './postgres-stage.ts';

@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addressKey } from '../../../src/events/index.ts';
 import { createPostgresRouter } from '../src/queue/postgres-router.ts';
 import type { WakeOutcome } from '../../../src/queue/router.ts';
-import { routerConformance } from '../../../src/testing/router-conformance.ts';
+import { routerConformance } from '../../testing/src/router-conformance.ts';
 import { startPostgresNode } from '../../../test/services/postgres.ts';
 import { POSTGRES_URL } from './postgres-stage.ts';
 import { address, until } from '../../../test/queue/bullmq-stage.ts';

@@ -6,7 +6,7 @@ import type { ErrorCode, TroupeError } from '../../../src/base/errors.ts';
 import type { DocumentDriver } from '../../../src/store/documents/document-driver.ts';
 import { openPostgresDriver } from '../src/store/connect-postgres.ts';
 import { SCHEMA_VERSION } from '../src/store/postgres-schema.ts';
-import { rejectsWith } from '../../../src/testing/store-stage.ts';
+import { rejectsWith } from '../../testing/src/store-stage.ts';
 import { cutProxy } from '../../../test/store/cut-proxy.ts';
 import { eventRow, verified } from '../../../test/store/event-row-of.ts';
 import { POSTGRES, POSTGRES_URL, postgresStage, withParameters } from './postgres-stage.ts';

@@ -1,7 +1,6 @@
 import { undefinedActors } from '../../actors/engine/undefined-agents.ts';
 import type { TroupeInput } from '../../library/config/agents-file.ts';
-import { templateOf } from '../../library/config/coordination-settings.ts';
-import type { ActorAddress } from '../../events/index.ts';
+import { type ActorAddress, templateOf } from '../../events/index.ts';
 import { systemClock } from '../../base/clock.ts';
 import { openOwnStore } from './verify-source.ts';
 

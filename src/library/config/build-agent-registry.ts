@@ -1,6 +1,6 @@
 import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
-import type { AgentRegistry, AgentRuntime, InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
+import type { AgentRegistry, AgentRuntime, InstructionsFunction } from '../../actors/engine/agent-runtime.ts';
 import { channelsOf, machineText } from './surroundings.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
 import {
@@ -11,13 +11,12 @@ import {
   windowOf,
 } from '../../context/index.ts';
 import { TroupeError } from '../../base/errors.ts';
-import type { AgentId } from '../../events/index.ts';
+import { type AgentId, templateOf } from '../../events/index.ts';
 import { priceOf } from '../../providers/prices.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { InstructionFiles } from './instruction-files.ts';
 import { replySchema } from './reply-schema.ts';
-import { templateOf } from './coordination-settings.ts';
 import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../../tools/builtin/index.ts';
 import { loadSkillTool, type SkillSet } from '../../tools/skill.ts';

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { agentsInRouting, type RoutingInput, RoutingSettings } from '../routing/routing-settings.ts';
 import { Cron } from 'croner';
-import type { Schedule } from '../../actors/attempt/feature-types.ts';
-import { AgentId, ConversationId, RunStep } from '../../events/index.ts';
+import type { Schedule } from '../../actors/turn/feature-types.ts';
+import { AgentId, ConversationId, RunStep, templateOf } from '../../events/index.ts';
 import { COMPLETE_STEP } from '../../machines/run-book.ts';
-import type { MessageRouter } from '../../actors/conversations/messages.ts';
-import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
+import type { MessageRouter } from '../../actors/conversations/conversation-deps.ts';
+import type { AgentRegistry } from '../../actors/engine/agent-runtime.ts';
 import { type Problem, unknownAgent, usedTwice } from './problem.ts';
 import { routeBy } from '../routing/route.ts';
 
@@ -247,13 +247,6 @@ export function messageRouter(
     by: settings.by,
     find: (message, place) => routeBy(settings, message, { ...place, agents }),
   };
-}
-
-/** `coder-1` of the template `coder`. At most three digits bound the number of agents per template. */
-const SPAWNED = /^(.+)-[1-9]\d{0,2}$/;
-
-export function templateOf(id: string): AgentId | null {
-  return (SPAWNED.exec(id)?.[1] ?? null) as AgentId | null;
 }
 
 /** Reports templates whose names clash with agents or with each other. */

@@ -1,10 +1,10 @@
 import * as z from 'zod';
 import { unknownFields } from './agent-definition.ts';
 import { budgetProblems, BudgetSketch } from './budget-settings.ts';
-import { templateOf, coordinationProblems, workflowProblems } from './coordination-settings.ts';
+import { coordinationProblems, workflowProblems } from './coordination-settings.ts';
 import { fragmentProblems } from './fragments.ts';
 import { type Problem, unknownAgent, usedTwice } from './problem.ts';
-import { unknownName } from '../../events/index.ts';
+import { templateOf, unknownName } from '../../events/index.ts';
 import { grantProblems, isExtra, parseGrant } from '../../tools/mcp/settings.ts';
 import { LOAD_SKILL } from '../../tools/skill.ts';
 import { BUILTIN_TOOLS } from '../../tools/builtin/index.ts';

@@ -1,11 +1,28 @@
 /**
  * What another database needs. A store: `createDocumentDriver` over its `Documents`, which are writes of single documents, unique keys
- * and conditional updates; `storeConformance` of `troupe/testing` proves it. A queue: a `Router`, a `Broadcast` and an `Admission`, which
+ * and conditional updates; `storeConformance` of `@troupe/testing` proves it. A queue: a `Router`, a `Broadcast` and an `Admission`, which
  * have suites of their own there.
  */
 export type { ErrorCode } from '../../base/errors.ts';
-export { type ActorAddress, addressKey, spareId, type TenantId } from '../../events/index.ts';
+export {
+  ActorAddress,
+  addressKey,
+  keyOfText,
+  spareId,
+  type TenantId,
+  type Told,
+} from '../../events/index.ts';
 
+export { createStore } from '../../store/create-store.ts';
+export type {
+  ConversationKey,
+  NewEvent,
+  RecordEvent,
+  RecordStep,
+  StepEvents,
+  Stepped,
+  Store,
+} from '../../store/store.ts';
 export { createDocumentDriver, type DocumentDriver } from '../../store/documents/document-driver.ts';
 export type {
   ActorCondition,
@@ -29,6 +46,7 @@ export {
   type ActorRow,
   type ActorStep,
   type ConversationPage,
+  type ConversationPlace,
   type ConversationRow,
   type ConversationsQuery,
   type EntryKey,
@@ -42,14 +60,18 @@ export {
 } from '../../store/driver.ts';
 export type { IdRange } from '../../store/id-range.ts';
 export { chainRows, chainValue } from '../../store/integrity.ts';
-export type { FoundPassage, TermCondition } from '../../store/passages.ts';
+export type { FoundPassage, Passage, PassagesQuery, TermCondition } from '../../store/passages.ts';
 export {
   emptyRanks,
   type ListedStanding,
+  type NewStanding,
   STANDING_ORDERS,
   type StandingCounts,
   type StandingFilter,
+  type StandingOrder,
   type StandingPage,
+  type StandingPlace,
+  type StandingRow,
   standingPage,
   type StandingsQuery,
 } from '../../store/standings.ts';
@@ -68,7 +90,7 @@ export {
 export type { RouterObserver } from '../../queue/router-observer.ts';
 export { familyOf } from '../../queue/fair-queue.ts';
 export { createFairShare, type StorePace } from '../../queue/fair-share.ts';
-export type { Broadcast } from '../../queue/broadcast.ts';
+export type { Broadcast, Notice } from '../../queue/broadcast.ts';
 export { createListeners } from '../../queue/in-process-broadcast.ts';
 export { decodeNotices } from '../../queue/notice-outbox.ts';
 export { createNoticeSender } from '../../queue/notice-sender.ts';

@@ -10,7 +10,7 @@ export {
   AgentId,
   type ConversationId,
   type Event,
-  type EventId,
+  EventId,
   type EventOf,
   eventOf,
   NO_USAGE,
@@ -29,6 +29,7 @@ export { isObject, type JsonObject, jsonText, nameOf, textOf, timeOf, validTime 
 export { addNotes, type ImportNotes, noteRepair, noteSkip } from '../import/report.ts';
 export { KeyedBuckets, TokenBucket } from '../../base/token-bucket.ts';
 export * from './database.ts';
+export * from './testing.ts';
 export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
 export { followLog, type FollowParts, type LogFollower } from './follow-log.ts';
 export type {

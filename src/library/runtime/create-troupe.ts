@@ -1,7 +1,8 @@
 import * as z from 'zod';
-import { featureCommands } from '../../actors/features/features.ts';
+import { featureCommands } from '../../actors/features.ts';
 import { randomUUID } from 'node:crypto';
-import { DEFAULT_LIMITS, type EngineDeps, DEFAULT_PENDING } from '../../actors/actor/engine-deps.ts';
+import { DEFAULT_LIMITS, type EngineDeps } from '../../actors/engine/engine-deps.ts';
+import { DEFAULT_PENDING } from '../../actors/engine/pending-count.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { parseTroupe, type TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentInput } from '../config/agent-input.ts';
@@ -106,6 +107,17 @@ interface OpenOptions extends TroupeOptions {
   lock?: DataLock | undefined;
   /** Secret of a new store, for tests whose prompts are the same bytes each time. Default: a random one. */
   newSecret?: string | undefined;
+}
+
+/** Prompts contain numbers that follow from the secret of the store. */
+const TEST_SECRET = 'troupe-evals';
+
+/**
+ * Opens a troupe as `createTroupe` does, with the same secret in every new store: two runs of a test then give the same
+ * prompts, byte by byte. Throws `config_invalid`.
+ */
+export function openTestTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
+  return openTroupe(input, { ...options, newSecret: TEST_SECRET });
 }
 
 /** Like `createTroupe`, for a definition whose types are not known. */

@@ -16,6 +16,7 @@ const NAME_SHOWN = 80;
 
 /** Both change when a server comes that was away. */
 export interface McpTools {
+  /** Those that agents can be granted. */
   tools: McpTool[];
   /** Tools that no agent is offered. */
   leftOut: { server: string; tool: string }[];

@@ -146,6 +146,7 @@ export const EXTRA_TOOLS: ReadonlyMap<string, readonly string[]> = new Map([
   [PROMPTS, ['list_prompts', 'get_prompt']],
 ]);
 
+/** Whether a grant is that of resources or of prompts. */
 export function isExtra(tool: string): boolean {
   return tool === RESOURCES || tool === PROMPTS;
 }
@@ -170,7 +171,9 @@ const SERVER_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,31}$/;
 
 /** The readable parts of definitions that may be invalid. */
 interface Sketch {
+  /** With their grants. */
   agents: readonly { tools: readonly (string | undefined)[] }[];
+  /** By name. `tools`: those that the definition allows. */
   servers: Readonly<Record<string, { tools?: readonly (string | undefined)[] | undefined }>>;
 }
 

@@ -17,6 +17,7 @@ import type { ServerCapabilities } from '@modelcontextprotocol/client';
 
 /** A tool of a server, under the name that models call it by. */
 export interface McpTool extends Tool {
+  /** The server, and its own name of the tool. */
   readonly origin: { server: string; tool: string };
 }
 

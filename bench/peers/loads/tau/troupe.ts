@@ -9,7 +9,7 @@ import { readRun, recordedModels, recordedTools } from '../../../../packages/eva
 import { type RecordedTest, recordTest } from '../../../../packages/evals/src/record-test.ts';
 import type { Recording } from '../../../../packages/evals/src/recording.ts';
 import { type Event, eventOf, NO_USAGE, parseTurnId } from '../../../../src/events/index.ts';
-import { checkLog } from '../../../../src/testing/check-log.ts';
+import { checkLog } from '../../../../packages/testing/src/check-log.ts';
 import { ASSISTANT } from '../../../../test/support/real-logs.ts';
 import { costSum, type Desk, MODEL, outputOf, readDesks } from './trajectories.ts';
 

@@ -1,0 +1,41 @@
+/** For tests of adapters and applications: conformance suites, fakes, a manual clock, and a log checker. */
+export { admissionConformance, type AdmissionOpening, type AdmissionStage } from './admission-conformance.ts';
+export { broadcastConformance } from './broadcast-conformance.ts';
+export { type CheckOptions, checkLog, checkSessions, type Invariant, type Violation } from './check-log.ts';
+export type { ConformanceCase } from './conformance.ts';
+export {
+  type EmbedderFixture,
+  type EmbedderScene,
+  type MakeEmbedder,
+  embedderConformance,
+  fakeVector,
+  type FakeEmbedder,
+  createFakeEmbedder,
+} from './embedder-conformance.ts';
+export { createFakeClock, type FakeClock } from './fake-clock.ts';
+export { startFakeAnthropic, startFakeOpenAi, startFakeOpenAiResponses } from './fake-vendors.ts';
+export {
+  FAKE_USAGE,
+  type FakeFailure,
+  type FakeFrames,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+  type FakeVendor,
+  startFakeServer,
+} from './fake-server.ts';
+export {
+  type SessionMemory,
+  type SeenCall,
+  type FakeSessionsOptions,
+  newSessionMemory,
+  createFakeSessions,
+} from './fake-sessions.ts';
+export * from './provider-conformance.ts';
+export { collectEvents, type CollectOptions, sampleRequest, textOf } from './provider-scene.ts';
+export * from './router-conformance.ts';
+export * from './session-conformance.ts';
+export { createToolContext } from './tool-context.ts';
+export { inboxConformance } from './inbox-conformance.ts';
+export { storeConformance } from './store-conformance.ts';

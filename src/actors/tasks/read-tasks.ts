@@ -1,0 +1,214 @@
+import {
+  type AgentId,
+  type ConversationId,
+  type Event,
+  type EventId,
+  isAbout,
+  type Join,
+} from '../../events/index.ts';
+import { type TaskEnd } from '../../machines/task-events.ts';
+import {
+  foldTask,
+  isTaskOpen,
+  newTaskBook,
+  openTasks,
+  type Task,
+  type TaskBook,
+} from '../../machines/task-book.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import { type Checkpoints, NO_CHECKPOINTS } from '../log/checkpoints.ts';
+import { createLogFolds, type LogFolds } from '../log/log-folds.ts';
+import { type PageSource, readPages } from '../log/read-pages.ts';
+
+/** The tasks of a log, the events that opened them, and whom the log addresses. */
+export interface ReadTasks {
+  book: TaskBook;
+  /** Ids of the opening events, by task. */
+  openedBy: Map<string, EventId>;
+  /** Seq of the last event to each agent. */
+  addressed: Map<AgentId, number>;
+}
+
+export async function readTasks(
+  store: PageSource,
+  log: ConversationKey,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): Promise<ReadTasks> {
+  const read = (await restored(checkpoints, log))?.state ?? newReadTasks();
+  for await (const events of readPages(store, log, { after: read.book.upTo }))
+    for (const event of events) foldReadTasks(read, event);
+  return read;
+}
+
+const SUBJECT = 'tasks';
+
+async function restored(checkpoints: Checkpoints, log: ConversationKey) {
+  const found = await checkpoints.load(log, SUBJECT);
+  return found && { state: found.parts[0] as ReadTasks, seq: found.seq };
+}
+
+export function newReadTasks(): ReadTasks {
+  return { book: newTaskBook(), openedBy: new Map(), addressed: new Map() };
+}
+
+export function foldReadTasks({ book, openedBy, addressed }: ReadTasks, event: Event): void {
+  foldTask(book, event);
+  for (const agent of event.to) addressed.set(agent, event.seq);
+  const task = openingOf(event);
+  if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
+}
+
+/** Most logs whose folded tasks are kept for repeated reads. */
+const KEPT = 256;
+
+export function createTaskFolds(
+  source: PageSource,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): LogFolds<ReadTasks> {
+  return createLogFolds(source, {
+    begin: newReadTasks,
+    fold: foldReadTasks,
+    kept: KEPT,
+    restore: (log) => restored(checkpoints, log),
+    store(log, state, { seq, stored }) {
+      // A fold of many tasks is stored less often.
+      if (seq - stored < Math.max(checkpoints.least, state.book.tasks.size)) return stored;
+      const content = structuredClone(state);
+      void checkpoints
+        .mark(log, seq)
+        .then((place) => place && checkpoints.save(log, SUBJECT, place, [content]));
+      return seq;
+    },
+  });
+}
+
+function openingOf(event: Event): string | null {
+  if (!isAbout(event, 'taskOpening')) return null;
+  switch (event.kind) {
+    case 'delegation.opened':
+      return event.body.delegation;
+    case 'question':
+      return event.body.question;
+    case 'approval.requested':
+      return event.body.request;
+  }
+}
+
+/** A task as shown to people. The optional fields depend on its kind. */
+export interface TaskInfo {
+  /** Its id. */
+  id: string;
+  /** Delegation, question or approval. */
+  kind: Task['kind'];
+  /** The waiting agent. */
+  owner: AgentId;
+  /** Delegations only: the assignee and its conversation. */
+  assignee?: AgentId;
+  /** Delegations only: the conversation of the assignee. */
+  thread?: ConversationId;
+  /** Text of a delegation or a question. */
+  text?: string;
+  /** Approvals only: the call as the model wrote it. */
+  tool?: string;
+  /** Approvals only: the arguments as the model wrote them. */
+  args?: string;
+  /** Approvals only: the hash that an approval must name. */
+  argsHash?: string;
+  /** Ids of the people who may answer. Empty: everybody. */
+  by?: string[];
+  /** Questions only: answers to choose from. */
+  choices?: string[];
+  /** Ms since the epoch. */
+  deadline: number | null;
+  /** The event that opened it. */
+  openedAt: { event: EventId; seq: number; at: number };
+  /** How it ended. Null: it is open. */
+  end: TaskEnd | null;
+  /** Tasks of a group wake their owner together, as `join` says. */
+  group: string;
+  /** When the waiting agent is woken. */
+  join: Join;
+}
+
+/** The last task that a conversation is the thread of. */
+export interface ThreadInfo {
+  /** Id of the task. */
+  task: string;
+  /** Id of the agent that gave it. */
+  delegator: AgentId;
+  /** Id of the agent that does it. */
+  assignee: AgentId;
+  /** The conversation in which the delegator waits. */
+  home: ConversationId;
+  /** What is to be done. */
+  text: string;
+  /** When it expires, ms since the epoch. Null: never. */
+  deadline: number | null;
+  /** Whether it has not ended. */
+  isOpen: boolean;
+}
+
+/** Tasks of a conversation. */
+export interface TaskList {
+  /** Oldest first. */
+  tasks: TaskInfo[];
+  /** The task that this conversation is the thread of. Null: none. */
+  thread: ThreadInfo | null;
+}
+
+export async function listTasks(
+  folds: LogFolds<ReadTasks>,
+  log: ConversationKey,
+  options: TaskFilter = {},
+): Promise<TaskList> {
+  const read = await folds.of(log);
+  const { book } = read;
+  const { thread } = book;
+  const own = thread && (thread.open.at(-1) ?? thread.opened);
+  return {
+    tasks: tasksIn(read, options),
+    thread: own && {
+      task: own.delegation,
+      delegator: own.delegator,
+      assignee: own.assignee,
+      home: own.home,
+      text: own.task,
+      deadline: own.deadline ?? null,
+      isOpen: isTaskOpen(book),
+    },
+  };
+}
+
+interface TaskFilter {
+  /** Leaves out the tasks that have ended. Default: all tasks. */
+  open?: boolean | undefined;
+}
+
+/** Oldest first. */
+export function tasksIn({ book, openedBy }: ReadTasks, { open = false }: TaskFilter = {}): TaskInfo[] {
+  const tasks = open ? openTasks(book) : [...book.tasks.values()];
+  return tasks.map((task): TaskInfo => {
+    const { id, kind, owner, group, seq, at, end } = task;
+    const { deadline = null } = task.body;
+    const join = book.groups.get(group)?.join ?? 'all';
+    const openedAt = { event: openedBy.get(id)!, seq, at };
+    return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
+  });
+}
+
+function detailsOf(task: Task): Partial<TaskInfo> {
+  switch (task.kind) {
+    case 'delegation': {
+      const { assignee, thread, task: text } = task.body;
+      return { assignee, thread, text };
+    }
+    case 'question': {
+      const { text, by, choices } = task.body;
+      return { text, by, ...(choices && { choices }) };
+    }
+    case 'approval': {
+      const { tool, args, argsHash, by } = task.body;
+      return { tool, args, argsHash, by };
+    }
+  }
+}

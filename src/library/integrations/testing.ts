@@ -1,0 +1,55 @@
+import type { AgentId, Event } from '../../events/index.ts';
+import { isUnheard } from '../../machines/membership.ts';
+import { foldTask, isDue, isResolved, newTaskBook, openTasks } from '../../machines/task-book.ts';
+
+/**
+ * What the suites and fakes of `@troupe/testing`, and tests of whole conversations, stand on beside the ports: what a log must
+ * hold, who owes whom an answer, and a company without its MCP servers.
+ */
+export {
+  ACTOR_VERSION,
+  type ActorRecord,
+  isRuntimeId,
+  isTaskEnd,
+  newActorRecord,
+  parseExact,
+  templateOf,
+  type TurnId,
+  turnId,
+} from '../../events/index.ts';
+export { visibleText } from '../../context/index.ts';
+export { withoutStaleNote } from '../../actors/turn/repeated-calls.ts';
+export { summariseEvent } from '../projection/summarise-event.ts';
+export { replaceGrants } from '../../tools/mcp/open-mcp-tools.ts';
+export { EXTRA_TOOLS, grantProblems, isExtra, toolName } from '../../tools/mcp/settings.ts';
+export type { McpTool } from '../../tools/mcp/tools.ts';
+
+/** The tasks of one conversation, as the engine sees them after the events that were added. */
+export interface LogTasks {
+  /** Takes the next event of the log. */
+  add(event: Event): void;
+  /** Ended tasks, by the seq of their end. */
+  readonly ended: ReadonlyMap<number, { id: string; owner: AgentId }>;
+  /** Whether the task that ended at `seq` may wake its owner, because its group is due. */
+  isDue(seq: number): boolean;
+  /** Ids of the open tasks that the agent waits for. */
+  awaitedBy(agent: AgentId): string[];
+  /** Whether the agent is away, so that nothing wakes it. */
+  isAway(agent: AgentId): boolean;
+  /** Whether an event does not wake the addressed agent, which was away. */
+  isUnheard(agent: AgentId, event: Event): boolean;
+}
+
+/** The tasks of a conversation without events. */
+export function createLogTasks(): LogTasks {
+  const book = newTaskBook();
+  return {
+    add: (event) => foldTask(book, event),
+    ended: book.ended,
+    isDue: (seq) => isDue(book, seq),
+    awaitedBy: (agent) =>
+      openTasks(book, agent).flatMap(({ id, group }) => (isResolved(book, group) ? [] : [id])),
+    isAway: (agent) => book.away.has(agent),
+    isUnheard: (agent, event) => isUnheard(book, agent, event),
+  };
+}
