@@ -42,7 +42,7 @@ export function windowFor({
   return { policy: scaled, room: roomOf({ available, fixed, ratio: 1, reason: 'over_budget' }, scaled) };
 }
 
-/** As in `src/actors/compaction/compaction-reason.ts`. */
+/** As in `src/actors/features/compaction/feature.ts`. */
 const COLD_SHARE = 0.4;
 const GROWTH = 1.05;
 

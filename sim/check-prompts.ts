@@ -1,5 +1,5 @@
 import { sentPrompt } from '../src/library/inspect/prompts.ts';
-import { createRegistry } from '../src/actors/engine/registry.ts';
+import { createRegistry } from '../src/actors/actor/registry.ts';
 import { DEFAULT_TENANT, type PromptReceipt } from '../src/events/index.ts';
 import { createStore } from '../src/store/create-store.ts';
 import { createDocumentDriver } from '../src/store/documents/document-driver.ts';

@@ -1,4 +1,4 @@
-import { CANCELLED } from '../src/actors/tasks/cancellation.ts';
+import { CANCELLED } from '../src/actors/tasks/task-ends.ts';
 import {
   type ActorRecord,
   type Event,

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { AgentRegistry } from '../src/actors/engine/agent-runtime.ts';
+import type { AgentRegistry } from '../src/actors/actor/agent-runtime.ts';
 import { parseTroupe } from '../src/library/config/agents-file.ts';
 import { buildAgentRegistry } from '../src/library/config/build-agent-registry.ts';
 import { type AgentId, NO_USAGE } from '../src/events/index.ts';

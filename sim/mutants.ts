@@ -30,7 +30,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/checkpoints/checkpoint-text.ts',
+        file: 'actors/features/checkpoints/checkpoints.ts',
         find: "if (hashed !== text.slice(first + 1, second)) return { kind: 'damaged' };",
         replace: '',
       },
@@ -41,7 +41,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/checkpoints/actor-checkpoint.ts',
+        file: 'actors/features/checkpoints/feature.ts',
         find: 'view: forkView(view), tasks: forkTaskBook(tasks)',
         replace: 'view, tasks',
       },
@@ -243,7 +243,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/sessions/ask-session.ts',
+        file: 'actors/features/sessions/feature.ts',
         find: 'const delta = deltaOf(prompt, live.view, base);',
         replace: 'const delta = deltaOf(prompt, live.view, { ...base, sent: 0 });',
       },
@@ -254,7 +254,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/sessions/settle-session.ts',
+        file: 'actors/features/sessions/feature.ts',
         find: "return { session: isLeft ? { ...base, state: 'unknown' } : base, cursor: lease.record.cursor };",
         replace:
           'return { session: { ...base, sent: live.view.slots.length, sentHash: live.view.chain }, cursor: turn.upTo };',
@@ -266,7 +266,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/sessions/ask-session.ts',
+        file: 'actors/features/sessions/feature.ts',
         find: 'const delta = deltaOf(prompt, live.view, base);',
         replace:
           'const delta = deltaOf(prompt, live.view, run.step > 0 ? placeOf(live.view, turn.id) : base);',
@@ -278,7 +278,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/sessions/settle-session.ts',
+        file: 'actors/features/sessions/feature.ts',
         find: 'return session.touched || resumed;',
         replace: 'return session.touched || (resumed && false);',
       },
@@ -289,7 +289,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/tasks/task-events.ts',
+        file: 'actors/log/tasks.ts',
         find: "metrics.count('posts_too_late', { kind: draft.kind });",
         replace: `metrics.count('posts_too_late', { kind: draft.kind });
           await log.append({ tenant, conversation }, [{ ...draft, id: 'late:' + draft.id }]);`,
@@ -317,7 +317,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/tasks/ask-people.ts',
+        file: 'actors/tasks/apply-tool-request.ts',
         find: 'if (!tool?.needsApproval) return false;',
         replace: 'if (!tool?.needsApproval || step >= 0) return false;',
       },
@@ -328,7 +328,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/tasks/complete-task.ts',
+        file: 'actors/tasks/task-ends.ts',
         find: 'if (waits > 0 || run.isAddressedAgain)',
         replace: 'if (waits > 1_000 || run.isAddressedAgain)',
       },
@@ -362,7 +362,7 @@ export const MUTANTS: readonly Mutant[] = [
     mode: 'full',
     edits: [
       {
-        file: 'actors/steering/steer-turn.ts',
+        file: 'actors/features/steering/feature.ts',
         find: 'await run.lease.write({ state: { turn: next } });',
         replace: '',
       },

@@ -1,5 +1,4 @@
-import { answerQuestion, decideApproval } from '../src/actors/tasks/execute-task-command.ts';
-import { cancelTaskBy } from '../src/actors/tasks/cancel-task.ts';
+import { answerQuestion, decideApproval, cancelTaskBy } from '../src/actors/tasks/task-commands.ts';
 import { TroupeError } from '../src/base/errors.ts';
 import { type Author, type ConversationId, DEFAULT_TENANT } from '../src/events/index.ts';
 import type { AgentRuntime } from './process.ts';

@@ -1,4 +1,4 @@
-import type { EngineLimits } from '../src/actors/engine/engine-deps.ts';
+import type { EngineLimits } from '../src/actors/actor/engine-deps.ts';
 import { TroupeError } from '../src/base/errors.ts';
 import type { ActorAddress } from '../src/events/index.ts';
 import type { Notice } from '../src/queue/broadcast.ts';

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import type * as http from './http/api/index.ts';
 
 export { defineTroupe, parseTroupe, type TroupeInput } from './library/config/agents-file.ts';
-export type { AboutInstructions } from './actors/engine/agent-runtime.ts';
+export type { AboutInstructions } from './actors/actor/agent-runtime.ts';
 export type {
   AgentBase,
   AgentInput,

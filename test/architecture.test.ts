@@ -73,9 +73,9 @@ describe('the layer check', () => {
     ],
     [
       'a lazy import of an adapter',
-      { 'actors/a.ts': `const load = () => import('../providers/openai/openai.ts');` },
+      { 'actors/turn/a.ts': `const load = () => import('../../providers/openai/openai.ts');` },
       [
-        'src/actors/a.ts imports src/providers/openai/openai.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli may import an adapter',
+        'src/actors/turn/a.ts imports src/providers/openai/openai.ts: only library/integrations/database.ts, library/runtime, cli.ts, cli may import an adapter',
       ],
     ],
     [
@@ -189,7 +189,7 @@ describe('the layer check', () => {
         `const told = 'never call Date.now() or import("../cli.ts")';`,
         `export const processed = new Date(told).toISOString();`,
       ].join('\n'),
-      'actors/a.ts': `import type { Store } from '../store/store.ts';\nimport { toolSpec } from '../tools/tool.ts';`,
+      'actors/turn/a.ts': `import type { Store } from '../../store/store.ts';\nimport { toolSpec } from '../../tools/tool.ts';`,
       'http/app.ts': `import type { Troupe } from '../library/troupe.ts';`,
       'library/runtime/create-troupe.ts': `import { open } from '../../store/sqlite/driver.ts';`,
       'troupe.ts': `import { app } from './gateway/app.ts';`,

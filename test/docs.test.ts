@@ -144,7 +144,7 @@ test('README and CONTRIBUTING say what each folder below src is for, and name no
   const readme = read('README.md');
   const contributing = read('CONTRIBUTING.md');
   const named: string[] = [];
-  for (const [, parent, row = ''] of contributing.matchAll(/^\| `(src\/\w+)\/` \|(.+)$/gm))
+  for (const [, parent, row = ''] of contributing.matchAll(/^\| `(src(?:\/\w+)+)\/` \|(.+)$/gm))
     named.push(
       ...codeIn(row).flatMap((name) => (/^[\w-]+\/$/.test(name) ? `${parent}/${name.slice(0, -1)}` : [])),
     );

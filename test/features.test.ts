@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const ROOT = path.dirname(import.meta.dirname);
-const LIST = 'src/actors/features.ts';
+const LIST = 'src/actors/features/features.ts';
 const FEATURES = [
   ...readFileSync(path.join(ROOT, LIST), 'utf8').matchAll(/from '\.\/(\w+)\/feature\.ts'/g),
 ].map(([, name = '']) => name);
@@ -59,12 +59,14 @@ function without(features: readonly string[]): Disposable {
   const after = before.split('\n').filter((line) => !isOf(line));
   expect(after.length).toBe(before.split('\n').length - 2 * features.length);
   writeFileSync(path.join(copy, LIST), after.join('\n'));
-  for (const name of features) rmSync(path.join(copy, 'src/actors', name), { recursive: true });
+  for (const name of features) rmSync(path.join(copy, 'src/actors/features', name), { recursive: true });
   return {
     [Symbol.dispose]() {
       writeFileSync(path.join(copy, LIST), before);
       for (const name of features)
-        cpSync(path.join(ROOT, 'src/actors', name), path.join(copy, 'src/actors', name), { recursive: true });
+        cpSync(path.join(ROOT, 'src/actors/features', name), path.join(copy, 'src/actors/features', name), {
+          recursive: true,
+        });
     },
   };
 }
@@ -76,10 +78,10 @@ function play(): string {
 
 describe('a feature of the turn', () => {
   test('is listed, with every folder that has hooks', () => {
-    const folders = readdirSync(path.join(ROOT, 'src/actors'), { withFileTypes: true })
+    const folders = readdirSync(path.join(ROOT, 'src/actors/features'), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name)
-      .filter((name) => readdirSync(path.join(ROOT, 'src/actors', name)).includes('feature.ts'));
+      .filter((name) => readdirSync(path.join(ROOT, 'src/actors/features', name)).includes('feature.ts'));
     expect(FEATURES.toSorted()).toEqual(folders.toSorted());
     expect(FEATURES.length).toBeGreaterThan(5);
   });
@@ -93,8 +95,8 @@ describe('a feature of the turn', () => {
         const imported = [...text.matchAll(/from '(\.[^']*)'/g)].map(([, to = '']) =>
           path.join(path.dirname(file), to),
         );
-        return FEATURES.filter((name) => !file.startsWith(`actors/${name}/`))
-          .filter((name) => imported.some((to) => to.startsWith(`actors/${name}/`)))
+        return FEATURES.filter((name) => !file.startsWith(`actors/features/${name}/`))
+          .filter((name) => imported.some((to) => to.startsWith(`actors/features/${name}/`)))
           .map((name) => `src/${file} imports ${name}`);
       });
     expect(found).toEqual([]);

@@ -189,6 +189,26 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'facade',
     'runtime',
   ],
+  actors: [
+    'log',
+    'actor',
+    'conversations',
+    'attempt',
+    'tasks',
+    'turn',
+    'features/schedules',
+    'features/checkpoints',
+    'features/memory',
+    'features/reruns',
+    'features/sessions',
+    'features/steering',
+    'features/compaction',
+    'features/budget',
+    'features/supervision',
+    'features/workflows',
+    'features',
+    'engine',
+  ],
 };
 
 /** Layers that may import everything but the command line. */

@@ -65,7 +65,7 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
   },
   'src/machines/compaction.ts': {
     change: (text) => text.replace("['adopt',", "['fixture', 'adopt',"),
-    asks: ['src/actors/compaction/strategies.ts'],
+    asks: ['src/actors/features/compaction/feature.ts'],
   },
   'src/machines/agent-lifecycle.ts': {
     change: (text) => text.replace("  'assemble',", "  'fixture',\n  'assemble',"),

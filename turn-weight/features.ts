@@ -3,18 +3,17 @@
  * here too.
  */
 export const FEATURES: Readonly<Record<string, RegExp>> = {
-  budgets: /^actors\/budget\//,
+  budgets: /^actors\/features\/budget\//,
   checkpoints: /(?:^|\/)checkpoints\//,
   compaction: /(?:^|\/)compaction\/|^context\/(?:extract|summary)\/|^machines\/compaction/,
-  handoffs: /(?:^|\/)handoffs\//,
   memory: /(?:^|\/)memory\/|^context\/retrieve\//,
   reruns: /(?:^|\/)reruns\//,
-  schedules: /(?:^|\/)schedules?\/|^actors\/conversations\/upkeep\.ts$/,
+  schedules: /(?:^|\/)schedules?\/|^actors\/conversations\/delete-conversation\.ts$/,
   sessions: /(?:^|\/)sessions\/|^context\/session\.ts$/,
   steering: /(?:^|\/)steering\//,
   supervision: /(?:^|\/)supervision\//,
-  tasks: /(?:^|\/)tasks\/|^machines\/task-/,
-  workflows: /(?:^|\/)workflows\/|^machines\/(?:run-book|workflow)\.ts$/,
+  tasks: /(?:^|\/)tasks\/|^machines\/task-|^actors\/log\/tasks\.ts$|^actors\/actor\/task-trees\.ts$/,
+  workflows: /(?:^|\/)workflows\/|^machines\/(?:run-book|run-drafts|workflow)\.ts$/,
 };
 
 /** Files of features among these, by feature. */

@@ -12,20 +12,19 @@ import type {
   EventOf,
   Usage,
 } from '../events/index.ts';
-import type { Wait } from '../actors/conversations/conversation-work.ts';
+import type { Wait, ConversationState } from '../actors/conversations/conversation-state.ts';
 import type { KeyBook, Principal, SigningKey } from './access/index.ts';
 import type { ModelPrice } from '../providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
-import type { BudgetLine } from '../actors/turn/feature-types.ts';
+import type { BudgetLine } from '../actors/attempt/feature-types.ts';
 import type { CostOptions, CostReport } from './inspect/cache-cost.ts';
-import type { ConversationState } from '../actors/conversations/conversation-state.ts';
 import type { Deleted } from '../actors/conversations/delete-conversation.ts';
 import type { TurnComparison } from './inspect/compare-turns.ts';
 import type { DiffSteps, PromptDiff } from './inspect/diff-turns.ts';
 import type { Inspection } from './inspect/inspect-prompt.ts';
 import type { StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
 import type { QueueReport } from './inspect/turn-queue.ts';
-import type { TaskInfo, TaskList, ThreadInfo } from '../actors/tasks/read-tasks.ts';
+import type { TaskInfo, TaskList, ThreadInfo } from '../actors/log/tasks.ts';
 import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
 import type { ImportLimits, ImportRequest } from './import/import-request.ts';

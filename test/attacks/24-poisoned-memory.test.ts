@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { createMemorySearch } from '../../src/actors/memory/memory-search.ts';
+import { createMemorySearch } from '../../src/actors/features/memory/memory-search.ts';
 import type { ActorAddress, AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { createFakeEmbedder } from '../../packages/testing/src/embedder-conformance.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { DEFAULT_LIMITS } from '../../src/actors/engine/engine-deps.ts';
+import { DEFAULT_LIMITS } from '../../src/actors/actor/engine-deps.ts';
 import { attack } from './attack.ts';
 import { ANA, openStage, ZETA } from './stage.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { amountOf, askedAmount, spentAmount } from '../../src/actors/turn/call-cost.ts';
+import { amountOf, askedAmount, spentAmount } from '../../src/actors/attempt/call-cost.ts';
 import { type ModelPrice, priceOf } from '../../src/providers/prices.ts';
 import { NO_USAGE, type Usage } from '../../src/events/index.ts';
 

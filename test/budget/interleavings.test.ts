@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { heldIn } from '../../src/actors/budget/account.ts';
-import { type BudgetTicket, HOLD_MS } from '../../src/actors/budget/ledger.ts';
-import { cappedScopes } from '../../src/actors/budget/scope.ts';
+import { heldIn, type BudgetTicket, HOLD_MS, cappedScopes } from '../../src/actors/features/budget/ledger.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';

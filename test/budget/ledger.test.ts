@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
-import { HOLD_MS } from '../../src/actors/budget/ledger.ts';
-import { budgetReport } from '../../src/actors/budget/report.ts';
-import { takeBudget } from '../../src/actors/budget/paid-call.ts';
+import { HOLD_MS } from '../../src/actors/features/budget/ledger.ts';
+import { budgetReport, takeBudget } from '../../src/actors/features/budget/feature.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
-import type { BudgetLedger, Reserved } from '../../src/actors/budget/ledger.ts';
+import type { BudgetLedger, Reserved } from '../../src/actors/features/budget/ledger.ts';
 import { ACME, counted, ledgerOn, NEW_YEAR, placeOf, setClock, STORES } from './stage.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { heldIn } from '../../src/actors/budget/account.ts';
+import { heldIn } from '../../src/actors/features/budget/ledger.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { NO_METRICS } from '../../src/events/metrics.ts';
 import { ACME, counted, ledgerOn, placeOf, STORES } from './stage.ts';

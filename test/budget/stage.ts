@@ -1,5 +1,5 @@
-import { type BudgetLedger, createBudgetLedger } from '../../src/actors/budget/ledger.ts';
-import type { BudgetCaps } from '../../src/actors/turn/feature-types.ts';
+import { type BudgetLedger, createBudgetLedger } from '../../src/actors/features/budget/ledger.ts';
+import type { BudgetCaps } from '../../src/actors/attempt/feature-types.ts';
 import type { Clock } from '../../src/base/clock.ts';
 import type { AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
 import { type Metrics, NO_METRICS } from '../../src/events/metrics.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
+import { createCalibrationBook } from '../../src/actors/actor/calibration-book.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { estimate, NO_TOKENS, type UsageAnchor } from '../../src/context/budget/tokens.ts';
 import { type ModelFacts, NOTHING_KNOWN } from '../../src/context/index.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { decideApproval } from '../../src/actors/tasks/execute-task-command.ts';
+import { decideApproval } from '../../src/actors/tasks/task-commands.ts';
 import type { Event } from '../../src/events/index.ts';
 import { type Approval, defineTool } from '../../src/tools/tool.ts';
 import { BEN, decide, mailer, only, requestIn, wellFormed } from '../support/approvals.ts';

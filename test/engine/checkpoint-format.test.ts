@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { FORMAT } from '../../src/actors/checkpoints/checkpoint-text.ts';
-import { pack } from '../../src/actors/checkpoints/pack.ts';
-import { foldReadTasks, newReadTasks } from '../../src/actors/tasks/read-tasks.ts';
+import { FORMAT, pack } from '../../src/actors/features/checkpoints/checkpoints.ts';
+import { foldReadTasks, newReadTasks } from '../../src/actors/log/tasks.ts';
 import { hashText } from '../../src/context/index.ts';
 import type { Event } from '../../src/events/index.ts';
 import { foldParticipants, newParticipants } from '../../src/machines/participants.ts';

@@ -6,11 +6,9 @@ import {
   isWorthStoring,
   restoreFolds,
   storeFolds,
-} from '../../src/actors/checkpoints/actor-checkpoint.ts';
-import { createCheckpoints } from '../../src/actors/checkpoints/checkpoints.ts';
-import { type Checkpoints, NOTHING_STORED } from '../../src/actors/log/checkpoints.ts';
-import { pack, unpack } from '../../src/actors/checkpoints/pack.ts';
-import { catchUp, type Folded } from '../../src/actors/log/read-view.ts';
+} from '../../src/actors/features/checkpoints/feature.ts';
+import { createCheckpoints, pack, unpack } from '../../src/actors/features/checkpoints/checkpoints.ts';
+import { type Checkpoints, NOTHING_STORED, catchUp, type Folded } from '../../src/actors/log/read-log.ts';
 import {
   beginTurn,
   createView,

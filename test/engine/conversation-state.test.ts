@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { conversationState } from '../../src/actors/conversations/conversation-state.ts';
-import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
+import { createTaskFolds } from '../../src/actors/log/tasks.ts';
 import type { Event } from '../../src/events/index.ts';
 import type { ConversationKey } from '../../src/store/store.ts';
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ModelEvent } from '../../src/providers/provider.ts';
 import type { Note } from '../../src/events/index.ts';
-import type { ModelAnswer } from '../../src/actors/turn/turn-run.ts';
+import type { ModelAnswer } from '../../src/actors/attempt/turn-run.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { byStep, inOrder, says } from '../support/engine-models.ts';

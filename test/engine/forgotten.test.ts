@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { KEPT_MS } from '../../src/actors/engine/engine-deps.ts';
+import { KEPT_MS } from '../../src/actors/actor/engine-deps.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { mortal } from '../support/engine-driver.ts';
 import { asks, byStep, says } from '../support/engine-models.ts';

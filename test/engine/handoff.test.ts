@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fillHandoff, type HandoffSources } from '../../src/actors/handoffs/complete-handoff.ts';
+import { fillHandoff, type HandoffSources } from '../../src/actors/tasks/apply-tool-request.ts';
 import { type AgentId, HandoffDraft, type HandoffSummary } from '../../src/events/index.ts';
 import type { RequestOf } from '../../src/tools/tool.ts';
 import { asks, inOrder, says } from '../support/engine-models.ts';

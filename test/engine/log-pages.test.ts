@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLogPages } from '../../src/actors/log/log-pages.ts';
-import { createRecentEvents } from '../../src/actors/log/recent-events.ts';
+import { createLogPages, createRecentEvents } from '../../src/actors/log/recent-events.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';

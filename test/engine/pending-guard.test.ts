@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EventDraft, TenantId } from '../../src/events/index.ts';
-import { createPendingCount } from '../../src/actors/engine/pending-count.ts';
+import { createPendingCount } from '../../src/actors/actor/engine-deps.ts';
 import { createPendingGuard } from '../../src/library/facade/send-message.ts';
 import type { ConversationKey } from '../../src/store/store.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRemoteEvents } from '../../src/actors/log/remote-events.ts';
+import { createRemoteEvents } from '../../src/actors/log/recent-events.ts';
 import type { Event } from '../../src/events/index.ts';
 import { logOf, turns } from '../support/engine-stage.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { afterStep, NO_CALLS } from '../../src/actors/turn/repeated-calls.ts';
+import { afterStep, NO_CALLS } from '../../src/actors/attempt/repeated-calls.ts';
 import type { Event, EventOf } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, modelOf, says, type TestModel } from '../support/engine-models.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
-import { DEFAULT_LIMITS } from '../../src/actors/engine/engine-deps.ts';
+import { DEFAULT_LIMITS } from '../../src/actors/actor/engine-deps.ts';
 import { type Doing, stuckReasons } from '../../src/library/inspect/stuck-reasons.ts';
 
 const NOW = 10_000_000;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createTaskTrees, type TaskTrees } from '../../src/actors/tasks/task-trees.ts';
-import { endId } from '../../src/actors/tasks/task-events.ts';
+import { createTaskTrees, type TaskTrees } from '../../src/actors/actor/task-trees.ts';
+import { endId } from '../../src/actors/log/tasks.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import {
   type ConversationId,

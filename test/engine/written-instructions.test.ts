@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
-import type { AboutInstructions, InstructionsFunction } from '../../src/actors/engine/agent-runtime.ts';
+import type { AboutInstructions, InstructionsFunction } from '../../src/actors/actor/agent-runtime.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { inOrder, says } from '../support/engine-models.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createMemorySearch, type MemoryRequest } from '../../src/actors/memory/memory-search.ts';
+import { createMemorySearch, type MemoryRequest } from '../../src/actors/features/memory/memory-search.ts';
 import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
 import type { Embedder } from '../../src/providers/embedder.ts';
 import { TroupeError } from '../../src/base/errors.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DEFAULT_LIMITS } from '../../src/actors/engine/engine-deps.ts';
+import { DEFAULT_LIMITS } from '../../src/actors/actor/engine-deps.ts';
 import { type Author, ConversationId, DEFAULT_TENANT } from '../../src/events/index.ts';
 import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { IS_DISTRIBUTED, openTroupe } from '../support/mode.ts';

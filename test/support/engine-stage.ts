@@ -1,15 +1,19 @@
-import { createForTools } from '../../src/actors/calls/for-tools.ts';
-import type { InstructionsFunction } from '../../src/actors/engine/agent-runtime.ts';
-import type { Schedule } from '../../src/actors/turn/feature-types.ts';
-import type { TurnDeps } from '../../src/actors/turn/turn-run.ts';
-import { featureCommands, openFeatures } from '../../src/actors/features.ts';
-import { createCalibrationBook } from '../../src/actors/engine/calibration-book.ts';
+import {
+  createForTools,
+  DEFAULT_LIMITS,
+  type EngineDeps,
+  type EngineLimits,
+} from '../../src/actors/actor/engine-deps.ts';
+import type { InstructionsFunction } from '../../src/actors/actor/agent-runtime.ts';
+import type { Schedule } from '../../src/actors/attempt/feature-types.ts';
+import type { TurnDeps } from '../../src/actors/attempt/turn-run.ts';
+import { featureCommands, openFeatures } from '../../src/actors/features/features.ts';
+import { createCalibrationBook } from '../../src/actors/actor/calibration-book.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
-import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/engine/engine-deps.ts';
-import { createTaskFolds } from '../../src/actors/tasks/read-tasks.ts';
-import { createTaskTrees } from '../../src/actors/tasks/task-trees.ts';
-import { createRegistry } from '../../src/actors/engine/registry.ts';
+import { createTaskFolds } from '../../src/actors/log/tasks.ts';
+import { createTaskTrees } from '../../src/actors/actor/task-trees.ts';
+import { createRegistry } from '../../src/actors/actor/registry.ts';
 import {
   parseTroupe,
   type TroupeDefinition,

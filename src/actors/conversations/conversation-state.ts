@@ -1,7 +1,11 @@
-import type { AgentId, Mode } from '../../events/index.ts';
+import type { AgentId, Mode, ActorRecord, ConversationId } from '../../events/index.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 import type { CompactionBook } from '../../machines/compaction-book.ts';
-import type { TaskBook } from '../../machines/task-book.ts';
+import { type TaskBook, isDue } from '../../machines/task-book.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
+import { type ReadTasks, type TaskInfo, tasksIn } from '../log/tasks.ts';
 
 /** State of a conversation, from its task book. */
 export interface ConversationState {
@@ -48,4 +52,111 @@ export function conversationState({
 /** The log has the steps; they are not repeated here. */
 function withoutSteps({ steps: _steps, ...directive }: Directive): Omit<Directive, 'steps'> {
   return directive;
+}
+
+/** A task on which no agent works: it waits for a person, or for an agent that takes no turns. */
+export interface Wait {
+  /** Conversation of the task: the one asked about, or a thread of it. */
+  conversation: ConversationId;
+  /** The question, approval or delegation. */
+  task: TaskInfo;
+}
+
+/** What there is to do in a conversation and in the threads of its open tasks. */
+export interface Work {
+  /** Whether an agent has something to do there, or something happened during the look. */
+  isUnderWay: boolean;
+  /** The innermost open tasks on which nobody works. */
+  waits: Wait[];
+}
+
+type WorkDeps = Pick<EngineDeps, 'agents' | 'store' | 'clock' | 'taskFolds'>;
+
+/** Deepest nesting that is followed: a troupe's own limit may be raised, and a log may contain anything. */
+const MAX_DEPTH = 16;
+
+/**
+ * Reads the records of the actors, not their machines, so it holds for turns of every process. `after`: only tasks that
+ * were opened in the conversation since this event are looked at.
+ *  W1  An actor appends its events before its record forgets them, and threads are read before the conversation that
+ *      gave their tasks. So work that passes from one to another during the look is seen at one of the two, or as a
+ *      longer log.
+ */
+export async function workIn(
+  deps: WorkDeps,
+  root: ConversationKey,
+  { after = 0 }: { after?: number } = {},
+): Promise<Work> {
+  const seen = new Set<ConversationId>();
+
+  async function look(log: ConversationKey, depth: number): Promise<Work> {
+    seen.add(log.conversation);
+    const read = await deps.taskFolds.of(log);
+    const { upTo } = read.book;
+    const open = tasksIn(read, { open: true }).filter((task) => depth > 0 || task.openedAt.seq > after);
+    const below = await Promise.all(open.map((task) => lookBelow(log, task, depth)));
+    const isUnderWay =
+      below.some((work) => work.isUnderWay) ||
+      (await isAnyoneAtWork(deps, log, read)) ||
+      (await deps.store.head(log)) > upTo;
+    return { isUnderWay, waits: below.flatMap(({ waits }) => waits) };
+  }
+
+  async function lookBelow(log: ConversationKey, task: TaskInfo, depth: number): Promise<Work> {
+    const waits = [{ conversation: log.conversation, task }];
+    const { thread } = task;
+    if (thread === undefined || seen.has(thread) || depth >= MAX_DEPTH) return { isUnderWay: false, waits };
+    const below = await look({ ...log, conversation: thread }, depth + 1);
+    return below.isUnderWay || below.waits.length > 0 ? below : { ...below, waits };
+  }
+
+  return look(root, 0);
+}
+
+async function isAnyoneAtWork(
+  { agents, store, clock }: WorkDeps,
+  log: ConversationKey,
+  { book, addressed }: ReadTasks,
+): Promise<boolean> {
+  const processed = new Map<AgentId, number>();
+  for (const record of await store.listActors(log)) {
+    // An agent takes no turns with an unreadable record, and while it is paused, failed or retired.
+    if ('address' in record) processed.set(record.address.agent, Infinity);
+    else if (record.parked !== null) processed.set(record.agent, Infinity);
+    else if (isBegun(record, clock.now()) && agents.has(record.agent)) return true;
+    else processed.set(record.agent, record.processed);
+  }
+  const unread = await Promise.all(
+    [...addressed].map(async ([agent, last]) => {
+      const after = processed.get(agent) ?? 0;
+      if (last <= after || !agents.has(agent)) return false;
+      const seqs = await store.addressed({ ...log, agent }, { after, upTo: last });
+      // The end of a task waits for the others of its group.
+      return seqs.some((seq) => !book.ended.has(seq) || isDue(book, seq));
+    }),
+  );
+  return unread.includes(true);
+}
+
+/** A turn, something to send, or a timer that has ended. */
+function isBegun({ turn, unpublished, timers }: ActorRecord, now: number): boolean {
+  return turn !== null || unpublished || timers.some(({ at }) => at <= now);
+}
+
+/** Pauses between two looks at a conversation, ms: the first, and the longest that they grow to. */
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 100;
+
+/** Resolves when nobody works in a conversation and its threads. Throws `shutting_down` when the troupe is closed meanwhile. */
+export async function waitUntilRest(
+  deps: WorkDeps,
+  log: ConversationKey,
+  closed: AbortSignal,
+): Promise<void> {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5)) {
+    if (!(await workIn(deps, log)).isUnderWay) return;
+    await deps.clock.sleep(pauseMs, closed);
+    // Not looked again: the store may be closed by now.
+    if (closed.aborted) throw new TroupeError('shutting_down', 'the troupe is being closed');
+  }
 }

@@ -2,18 +2,15 @@ import { type ErrorCode, TroupeError } from '../../base/errors.ts';
 import { type ActorAddress, type ActorRecord, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { WakeOutcome } from '../../queue/router.ts';
 import type { ActorPatch } from '../../store/store.ts';
-import { changeAvailability } from './change-availability.ts';
-import type { EngineDeps } from './engine-deps.ts';
-import { holdLease, type Lease, restingLease } from './lease.ts';
-import type { AgentRuntime } from './agent-runtime.ts';
-import { createTurnSlot, type TurnSlot } from './turn-slot.ts';
-import { catchUp } from '../log/read-view.ts';
-import type { LiveActor } from './registry.ts';
+import { changeAvailability, publishAvailability, importOwner } from '../actor/at-rest.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
+import { holdLease, type Lease, restingLease } from '../actor/lease.ts';
+import type { AgentRuntime } from '../actor/agent-runtime.ts';
+import { createTurnSlot, type TurnSlot, type TurnDeps } from '../attempt/turn-run.ts';
+import { catchUp } from '../log/read-log.ts';
+import type { LiveActor } from '../actor/registry.ts';
 import { beginTurn, runTurn } from '../turn/turn.ts';
-import type { TurnDeps } from '../turn/turn-run.ts';
-import { importOwner } from './settle-imported.ts';
-import { sendOutgoing } from '../tasks/task-events.ts';
-import { publishAvailability } from '../turn/transition.ts';
+import { sendOutgoing } from '../log/tasks.ts';
 
 /** Pause before a wake whose lease was lost here is tried again. */
 const LOST_PAUSE_MS = 1_000;

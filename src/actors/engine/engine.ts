@@ -8,15 +8,14 @@ import {
 } from '../../events/index.ts';
 import type { Availability } from '../../machines/availability-fold.ts';
 import { pathOf } from '../../machines/agent-lifecycle.ts';
-import { changeAvailability } from './change-availability.ts';
+import { changeAvailability, publishAvailability } from '../actor/at-rest.ts';
 import { activate, markFailed } from './activate.ts';
-import { type EngineDeps, KEPT_MS } from './engine-deps.ts';
-import type { TurnDeps } from '../turn/turn-run.ts';
-import { stopBelow } from '../tasks/cancellation.ts';
-import { publishAvailability } from '../turn/transition.ts';
-import { createEndQuiet } from '../conversations/upkeep.ts';
+import { type EngineDeps, KEPT_MS } from '../actor/engine-deps.ts';
+import type { TurnDeps } from '../attempt/turn-run.ts';
+import { stopBelow } from '../tasks/task-ends.ts';
+import { createEndQuiet } from '../conversations/delete-conversation.ts';
 import { createUndefinedAgents } from './undefined-agents.ts';
-import { createParticipantsCache } from '../conversations/participants-cache.ts';
+import { createParticipantsCache } from '../conversations/messages.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out commands on actors. */
 export interface Engine {

@@ -11,9 +11,8 @@ import {
 } from '../../events/index.ts';
 import { isTaskOpen, openTasks, type Task } from '../../machines/task-book.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
-import { readTasks } from '../tasks/read-tasks.ts';
-import { abortTask, sendOutgoing } from '../tasks/task-events.ts';
-import type { EngineDeps } from './engine-deps.ts';
+import { readTasks, abortTask, sendOutgoing } from '../log/tasks.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
 
 /**
  * Work for agents that are no longer defined: renamed in the agents file, or removed from it.
@@ -23,7 +22,7 @@ import type { EngineDeps } from './engine-deps.ts';
  *  U3  Of several processes none judges alone: each notes the agents that it defines, and an agent that one has noted within
  *      `ROUNDS` rounds is defined. So an older process does not end the tasks of an agent that a newer one brought.
  */
-export interface UndefinedAgents {
+interface UndefinedAgents {
   /** Notes the agents of this process for the others. */
   note(): Promise<void>;
   /** Looks at the actors with work that a round has found. */

@@ -1,11 +1,15 @@
 import { conversationKey, type Event } from '../../events/index.ts';
-import type { ConversationKey } from '../../store/store.ts';
+import { type ConversationKey, type LogPage, type Store, PAGE_BYTES } from '../../store/store.ts';
+import type { Clock } from '../../base/clock.ts';
+import { slicesOf } from '../../base/slices.ts';
+import type { PageSource } from './read-log.ts';
+import type { Notice } from '../../queue/broadcast.ts';
 
 /**
  * The newest events that this process appended to busy conversations: a turn mostly reads what was just written. Other
  * processes may have appended later events, but what is returned has no gaps.
  */
-export interface RecentEvents {
+interface RecentEvents {
   add(log: ConversationKey, event: Event, now: number): void;
   /** Forgets conversations without new events since `before` (ms). */
   trim(before: number): void;
@@ -73,4 +77,212 @@ export function createRecentEvents(): RecentEvents {
 interface Tail {
   events: Event[];
   addedAt: number;
+}
+
+/** Most events that a page takes from memory. Beyond it the store is read, which frees the event loop. */
+const MOST_RECENT = 500;
+
+/** Pages of logs, from memory or from the store. */
+export function createLogPages(
+  store: Pick<Store, 'readPage' | 'readById'>,
+  recent: RecentEvents,
+  clock: Pick<Clock, 'monotonic' | 'sleep'>,
+): PageSource & Pick<RecentEvents, 'trim' | 'forget'> & { stored: PageSource } {
+  const shelf = createPageShelf(clock);
+
+  /** Another process may have deleted the conversation, and it may have begun again with the same ids. */
+  async function isStill(log: ConversationKey, { events }: LogPage): Promise<boolean> {
+    const last = events.at(-1)!;
+    const there = await store.readById(log, last.id);
+    return there?.seq === last.seq && there.at === last.at;
+  }
+
+  const stored: PageSource = {
+    async readPage(log, range) {
+      if (range.upTo !== undefined) return store.readPage(log, range);
+      const shelved = shelf.find(log, range.after);
+      if (shelved && (await isStill(log, shelved))) {
+        await slicesOf(clock).next();
+        return shelved;
+      }
+      const page = await store.readPage(log, range);
+      shelf.put(log, range.after, page);
+      return page;
+    },
+  };
+  return {
+    stored,
+    async readPage(log, range) {
+      const known = range.upTo === undefined ? recent.after(log, range.after) : null;
+      if (known === null || known.length === 0 || known.length > MOST_RECENT)
+        return stored.readPage(log, range);
+      return { events: known, isLast: true };
+    },
+    trim(before) {
+      recent.trim(before);
+      shelf.trim();
+    },
+    forget(log) {
+      recent.forget(log);
+      shelf.clear();
+    },
+  };
+}
+
+/** With pages of at most 512 KiB, 32 MiB. */
+const MOST_PAGES = 64;
+/** As long as a first turn takes, ms. */
+const KEPT_MS = 5_000;
+
+/**
+ * The pages of one log that were read a moment ago: who may answer, its tasks and what an agent sees are folds of the whole log,
+ * and the first message in a process begins all three.
+ */
+function createPageShelf(clock: Pick<Clock, 'monotonic'>) {
+  let key = '';
+  let until = 0;
+  const pages = new Map<number, LogPage>();
+  const keyOf = ({ tenant, conversation }: ConversationKey) => `${tenant}/${conversation}`;
+
+  function trim(): void {
+    if (clock.monotonic() > until) pages.clear();
+  }
+
+  return {
+    trim,
+    find(log: ConversationKey, after: number): LogPage | null {
+      trim();
+      return pages.size > 0 && keyOf(log) === key ? (pages.get(after) ?? null) : null;
+    },
+    put(log: ConversationKey, after: number, page: LogPage): void {
+      // The last page grows with the log.
+      if (page.isLast) return;
+      if (keyOf(log) !== key || pages.size >= MOST_PAGES) pages.clear();
+      key = keyOf(log);
+      until = clock.monotonic() + KEPT_MS;
+      pages.set(after, page);
+    },
+    clear: () => pages.clear(),
+  };
+}
+
+type Appended = Extract<Notice, { type: 'appended' }>;
+
+/** Most conversations whose place is kept. For others the notice alone says which events are new. */
+const REMEMBERED = 4_096;
+
+/**
+ * Notifies the watchers of this process of events that other processes appended. A notice names the range; the events
+ * are read from the log.
+ *  V1  Watchers get an event once, whether it was appended here or elsewhere, as far as notices arrive.
+ *  V2  One read per conversation at a time: notices that come meanwhile are merged into the next read.
+ *  V3  While events are appended here, notices of others wait: another process may find and answer an event before the
+ *      store's answer is back here, and watchers get events in order.
+ *  V4  A lost notice loses no events for a reader that follows the log: the next notice covers them.
+ */
+export function createRemoteEvents(deps: {
+  store: Pick<Store, 'read'>;
+  notify: (log: ConversationKey, event: Event) => void;
+  isWatched: () => boolean;
+  onWarning: (error: unknown, where: string) => void;
+}) {
+  /** Least recently used first. */
+  const places = new Map<string, Place>();
+
+  /** Conversations to which events are being appended here, and what was heard of them meanwhile (V3). */
+  const appending = new Map<string, { count: number; heard: Appended | null }>();
+
+  function placeOf(key: string, from: number): Place {
+    const place = places.get(key) ?? { notified: from, ahead: new Set(), wanted: 0, reading: false };
+    places.delete(key);
+    places.set(key, place);
+    for (const [oldest, { reading }] of places) {
+      if (places.size <= REMEMBERED) break;
+      if (!reading) places.delete(oldest);
+    }
+    return place;
+  }
+
+  async function readUp(log: ConversationKey, place: Place): Promise<void> {
+    place.reading = true;
+    try {
+      while (place.notified < place.wanted) {
+        const range = { after: place.notified, upTo: place.wanted, maxBytes: PAGE_BYTES };
+        const events = await deps.store.read(log, range);
+        if (events.length === 0) return;
+        for (const event of events) if (note(place, event.seq)) deps.notify(log, event);
+      }
+    } catch (error) {
+      deps.onWarning(error, 'events of another process');
+    } finally {
+      place.reading = false;
+    }
+  }
+
+  async function hear(notice: Appended): Promise<void> {
+    const { tenant, conversation, after, head } = notice;
+    const log = { tenant, conversation };
+    const own = appending.get(conversationKey(log));
+    if (own) {
+      own.heard = merged(own.heard, notice);
+      return;
+    }
+    const place = placeOf(conversationKey(log), after);
+    if (!deps.isWatched()) return skipTo(place, head);
+    place.wanted = Math.max(place.wanted, head);
+    if (!place.reading) await readUp(log, place);
+  }
+
+  return {
+    hear,
+    /** Runs an append and the notification of its events. */
+    async during<T>(log: ConversationKey, append: () => Promise<T>): Promise<T> {
+      const key = conversationKey(log);
+      const own = appending.get(key) ?? { count: 0, heard: null };
+      appending.set(key, own);
+      own.count += 1;
+      try {
+        return await append();
+      } finally {
+        own.count -= 1;
+        if (own.count === 0) {
+          appending.delete(key);
+          if (own.heard) void hear(own.heard);
+        }
+      }
+    },
+    /** Records an event that was appended here, of which watchers are notified already. */
+    own(log: ConversationKey, { seq }: Event): void {
+      note(placeOf(conversationKey(log), seq - 1), seq);
+    },
+  };
+}
+
+function merged(before: Appended | null, notice: Appended): Appended {
+  if (!before) return notice;
+  const { after, head } = before;
+  return { ...notice, after: Math.min(after, notice.after), head: Math.max(head, notice.head) };
+}
+
+interface Place {
+  /** Watchers are notified of all events up to this seq. */
+  notified: number;
+  /** Later seqs of which they are notified too. */
+  ahead: Set<number>;
+  wanted: number;
+  reading: boolean;
+}
+
+/** Skips events because there are no watchers. */
+function skipTo(place: Place, head: number): void {
+  place.notified = Math.max(place.notified, head);
+  for (const seq of place.ahead) if (seq <= place.notified) place.ahead.delete(seq);
+}
+
+/** Records a seq. Returns true the first time. */
+function note(place: Place, seq: number): boolean {
+  if (seq <= place.notified || place.ahead.has(seq)) return false;
+  place.ahead.add(seq);
+  while (place.ahead.delete(place.notified + 1)) place.notified += 1;
+  return true;
 }

@@ -1,12 +1,36 @@
-import { agentAuthor, nearestName, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
-import { isTaskOpen } from '../../machines/task-book.ts';
-import type { RequestOf, ToolRequest } from '../../tools/tool.ts';
-import { completeHandoff, summariseHandoff } from '../handoffs/complete-handoff.ts';
-import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
-import { askPeople } from './ask-people.ts';
-import { type CallPlace, type AppliedRequest, effectsOf, refused, stopped } from './call-effects.ts';
-import { delegate, findTask, followUp } from './open-delegation.ts';
-import { abortTask } from './task-events.ts';
+import {
+  agentAuthor,
+  nearestName,
+  runtimeId,
+  SYSTEM_AUTHOR,
+  type ApprovalRequestedBody,
+  type Event,
+  type QuestionBody,
+  type ToolCall,
+  type AgentId,
+  type EventDraft,
+  type HandoffDraft,
+  HandoffSummary,
+} from '../../events/index.ts';
+import { isTaskOpen, openTasks, type TaskBook } from '../../machines/task-book.ts';
+import type { RequestOf, ToolRequest, Approval, Tool } from '../../tools/tool.ts';
+import { ownDraft, type TurnRun } from '../attempt/turn-run.ts';
+import {
+  type CallPlace,
+  type AppliedRequest,
+  effectsOf,
+  refused,
+  stopped,
+  type CallEffects,
+} from './call-effects.ts';
+import { delegate, findTask, followUp, deadlineOf } from './open-delegation.ts';
+import { abortTask, opening, taskIdOf } from '../log/tasks.ts';
+import type { Clock } from '../../base/clock.ts';
+import { hashText, handoffRequestSteps, latestCompaction, parseHandoff } from '../../context/index.ts';
+import { checkInTime } from '../../tools/run-tool.ts';
+import { handoffSteps } from '../../context/extract/handoff.ts';
+import { inSlices, readNewest } from '../log/read-log.ts';
+import { requestTokens, windowFor } from '../attempt/model-window.ts';
 
 /** Applies what a tool call asks of the turn, or refuses it. Its effects are recorded before they happen. */
 export async function applyToolRequest(
@@ -124,4 +148,287 @@ function remind(run: TurnRun, request: RequestOf<'remind'>, place: CallPlace): A
     text: `you are reminded at ${new Date(timer.at).toISOString()}`,
     effects: effectsOf({ timers: [timer] }),
   };
+}
+
+/** Whether a call has to wait for a person. An approved call is the first of its turn, with unchanged arguments. */
+export async function mustWait(
+  { turn, step, deps, lease }: TurnRun,
+  tool: Tool | undefined,
+  call: ToolCall,
+): Promise<boolean> {
+  if (!tool?.needsApproval) return false;
+  const isApproved =
+    step === 0 &&
+    (turn.approved ?? []).some(
+      ({ id, name, args }) => id === call.id && name === call.name && args === call.args,
+    );
+  return (
+    !isApproved &&
+    (await applies(tool, tool.needsApproval, call, { clock: deps.clock, signal: lease.signal }))
+  );
+}
+
+/** Whether the approval rule covers the call. The tool itself refuses invalid arguments. */
+async function applies(
+  tool: Tool,
+  approval: Approval,
+  call: ToolCall,
+  within: { clock: Clock; signal: AbortSignal },
+): Promise<boolean> {
+  const when =
+    typeof approval === 'function' ? approval : typeof approval === 'object' ? approval.when : undefined;
+  if (!when) return approval !== false;
+  try {
+    const checked = await checkInTime(tool, JSON.parse(call.args.trim() || '{}'), within);
+    return !checked || !('value' in checked) || when(checked.value as never);
+  } catch {
+    // Neither unreadable arguments nor a condition that throws may let a call through.
+    return true;
+  }
+}
+
+export function requestApproval(
+  run: TurnRun,
+  tool: Tool,
+  call: ToolCall,
+  at: CallPlace,
+): { outcome: 'waiting'; text: string; effects: CallEffects } {
+  const { live, deps, turn } = run;
+  const { agent, conversation } = live.address;
+  const request = taskIdOf('a', turn.id, at);
+  const settings = typeof tool.needsApproval === 'object' ? tool.needsApproval : {};
+  const deadline = deadlineOf(run, settings.deadlineMs ?? deps.limits.approvalMs);
+  const body: ApprovalRequestedBody = {
+    request,
+    tool: call.name,
+    args: call.args,
+    argsHash: hashText(call.args),
+    by: [...(settings.by ?? [])],
+    deadline,
+  };
+  const task = opening({ kind: 'approval', body, id: request }, agent);
+  return {
+    outcome: 'waiting',
+    text: `[not run yet: a person has to approve this call first (${request}). You are woken with the decision; if it is approved, the call is made for you.]`,
+    effects: effectsOf({
+      events: [{ ...ownDraft(run, `asked:${at.step}.${at.index}`), kind: 'approval.requested', body }],
+      timers: [
+        {
+          at: deadline,
+          task: request,
+          posts: abortTask({ conversation }, task, SYSTEM_AUTHOR, 'nobody decided in time'),
+        },
+      ],
+      ends: true,
+    }),
+  };
+}
+
+/** The approved calls, exactly as requested or as the approver changed them. Each decision is an input of one turn only. */
+export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCall[] {
+  return inputs.flatMap((event) => {
+    if (event.kind !== 'approval.decided' || event.body.outcome !== 'approved') return [];
+    const task = tasks.tasks.get(event.body.request);
+    if (task?.kind !== 'approval' || task.end?.seq !== event.seq) return [];
+    const { request, tool, args, argsHash } = task.body;
+    if (hashText(args) !== argsHash) return [];
+    const { args: edited = args, argsHash: editedHash = argsHash } = event.body;
+    return hashText(edited) === editedHash ? [{ id: request, name: tool, args: edited }] : [];
+  });
+}
+
+/** Asks people a question in the log of the conversation. The first answer of an entitled person ends it. `said`: more for the model. */
+export function askPeople(
+  run: TurnRun,
+  request: RequestOf<'question'>,
+  at: CallPlace,
+  said = '',
+): AppliedRequest {
+  const { live, deps, turn } = run;
+  const { agent, conversation } = live.address;
+  const twin = openTasks(live.tasks, agent).find(
+    (task) => task.kind === 'question' && task.body.text.trim() === request.text.trim(),
+  );
+  if (twin) return refused(`this is asked already (${twin.id}): wait for the answer`);
+  const question = taskIdOf('q', turn.id, at);
+  const deadline = deadlineOf(run, request.deadlineMs ?? deps.limits.questionMs);
+  const { text, by, choices, join, wait } = request;
+  const body: QuestionBody = {
+    question,
+    text,
+    by,
+    ...(choices && { choices }),
+    group: `${turn.id}/${join}`,
+    join,
+    deadline,
+  };
+  const task = opening({ kind: 'question', body, id: question }, agent);
+  return {
+    outcome: 'done',
+    text: [
+      `${question} is asked. ${wait ? 'You are woken with the answer.' : 'The answer comes when somebody gives one.'}`,
+      said,
+    ]
+      .filter(Boolean)
+      .join(' '),
+    effects: effectsOf({
+      events: [{ ...ownDraft(run, `asked:${at.step}.${at.index}`), kind: 'question', body }],
+      timers: [
+        {
+          at: deadline,
+          task: question,
+          posts: abortTask({ conversation }, task, SYSTEM_AUTHOR, 'nobody answered in time'),
+        },
+      ],
+      ends: wait,
+    }),
+  };
+}
+
+/** Most events of the log that a summary is made from, besides the outputs of the turn. */
+const RECENT_EVENTS = 200;
+
+/** A completed handoff, as it is recorded: a replay needs neither the log nor a model. */
+interface CompletedHandoff {
+  to: AgentId;
+  summary: HandoffSummary;
+}
+
+async function completeHandoff(
+  run: TurnRun,
+  request: RequestOf<'handoff'>,
+  summarise?: HandoffSources['summarise'],
+): Promise<CompletedHandoff> {
+  const summary = await fillHandoff(request, {
+    from: run.live.address.agent,
+    events: () => recentEvents(run),
+    extract: (events, from) =>
+      inSlices(run.deps.clock, handoffSteps(events, from, run.deps.trust ?? null), run.meanwhile.work),
+    summarise,
+    onWarning: run.deps.onWarning,
+  });
+  return { to: request.to, summary };
+}
+
+/** The newest events of the log up to the pinned seq, then the outputs of the turn. */
+async function recentEvents(run: TurnRun): Promise<Event[]> {
+  const { deps, turn, outputs } = run;
+  const { address } = run.live;
+  const after = Math.max(0, turn.upTo - RECENT_EVENTS);
+  const events = await readNewest(deps.store, address, { after, upTo: turn.upTo, limit: RECENT_EVENTS });
+  const { tenant, conversation } = address;
+  const at = events.at(-1)?.at ?? 0;
+  const own = [...outputs, ...wordsOf(run)];
+  return [
+    ...events,
+    ...own.map((draft, index) => ({
+      ...draft,
+      tenant,
+      conversation,
+      seq: turn.upTo + 1 + index,
+      at,
+      tokens: 0,
+    })),
+  ];
+}
+
+/** The text of the answer that contains the handoff call. */
+function wordsOf(run: TurnRun): EventDraft[] {
+  const content = run.answer?.text ?? '';
+  if (content.trim() === '') return [];
+  return [{ ...ownDraft(run, `step:${run.step}`), kind: 'message', body: { content } }];
+}
+
+/** Sources of a handoff summary. */
+export interface HandoffSources {
+  from: AgentId;
+  /** The end of the log and the outputs of the turn, oldest first. */
+  events: () => Promise<readonly Event[]>;
+  extract: (events: readonly Event[], from: AgentId) => HandoffSummary | Promise<HandoffSummary>;
+  /** Asks a model. If it throws or leaves fields out, extraction fills them. */
+  summarise?: ((events: readonly Event[], from: AgentId) => Promise<HandoffSummary | null>) | undefined;
+  onWarning: (error: unknown, where: string) => void;
+}
+
+/**
+ * The summary of a handoff. A summary with a goal is the agent's own and stays unchanged; otherwise the empty fields are
+ * filled in.
+ */
+export async function fillHandoff(
+  { summary, fill }: RequestOf<'handoff'>,
+  sources: HandoffSources,
+): Promise<HandoffSummary> {
+  if (summary.goal.trim() !== '' || fill === undefined) return { ...summary, by: summary.by ?? 'agent' };
+  const { from, extract } = sources;
+  const events = await sources.events();
+  const written = fill === 'summarise' ? await summarised(sources, events) : null;
+  return written
+    ? { ...merge(summary, written), by: 'compactor' }
+    : { ...merge(summary, await extract(events, from)), by: 'extraction' };
+}
+
+async function summarised(
+  { from, summarise, onWarning }: HandoffSources,
+  events: readonly Event[],
+): Promise<HandoffSummary | null> {
+  try {
+    const parsed = HandoffSummary.safeParse(await summarise?.(events, from));
+    return parsed.success ? parsed.data : null;
+  } catch (error) {
+    onWarning(error, `handoff summary of @${from}`);
+    return null;
+  }
+}
+
+/** Takes the agent's text for every field that it wrote. */
+function merge(written: HandoffDraft, found: HandoffSummary): HandoffSummary {
+  return {
+    goal: found.goal,
+    done: written.done || found.done,
+    state: written.state || found.state,
+    next: written.next || found.next,
+    openQuestions: written.openQuestions.length > 0 ? written.openQuestions : found.openQuestions,
+    artifacts: written.artifacts.length > 0 ? written.artifacts : found.artifacts,
+    why: written.why || found.why,
+  };
+}
+
+/** Most tokens of a summary: a few short fields. */
+const SUMMARY_TOKENS = 1_500;
+
+/** Asks a model for the summary of a handoff; null if the turn was aborted. Throws if the model gives no summary. */
+async function summariseHandoff(
+  run: TurnRun,
+  to: AgentId,
+  events: readonly Event[],
+): Promise<HandoffSummary | null> {
+  const { deps, live, runtime } = run;
+  const { compaction } = deps.features;
+  if (!compaction) throw noSummary('nothing here asks for summaries');
+  const summariser = runtime.summariser ?? runtime;
+  const model = await deps.models.get(live.address.tenant, summariser.profile);
+  const fitting = handoffRequestSteps({
+    from: live.address.agent,
+    to,
+    events,
+    before: latestCompaction(live.view)?.body.summary ?? '',
+    secret: live.view.secret,
+    people: live.view.people,
+    maxTokens: requestTokens(windowFor(summariser, model), SUMMARY_TOKENS),
+    count: deps.countTokens,
+    trusted: deps.trust ?? null,
+  });
+  const request = await inSlices(deps.clock, fitting, run.meanwhile.work);
+  if (!request) throw noSummary('the request does not fit the window');
+  const answer = await compaction.askSummary(run, request, SUMMARY_TOKENS);
+  if (answer.kind === 'aborted') return null;
+  if (answer.kind === 'failed') throw noSummary(answer.message);
+  const summary = parseHandoff(answer.text);
+  if (!summary) throw noSummary('the model gave no valid summary');
+  // An id that is nowhere in the conversation would send the next agent on a futile search.
+  return { ...summary, artifacts: summary.artifacts.filter((id) => request.user.includes(id)) };
+}
+
+function noSummary(why: string): Error {
+  return new Error(`the summary is extracted from the log instead: ${why}`);
 }

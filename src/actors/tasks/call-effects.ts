@@ -5,7 +5,7 @@ import {
   SYSTEM_AUTHOR,
   type Timer,
 } from '../../events/index.ts';
-import { ownDraft, type TurnRun } from '../turn/turn-run.ts';
+import { ownDraft, type TurnRun } from '../attempt/turn-run.ts';
 
 /** Effects of a call on the turn and on other logs. They are stored with the call's journal entry, so a replay repeats them. */
 export interface CallEffects {

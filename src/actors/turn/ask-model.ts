@@ -1,21 +1,37 @@
-import { addUsage, type PromptRecord, type Reasoning, type ToolCall } from '../../events/index.ts';
-import type { ErrorCode } from '../../base/errors.ts';
-import { receiptOf } from '../../context/index.ts';
+import {
+  addUsage,
+  type PromptRecord,
+  type Reasoning,
+  type ToolCall,
+  type ActorAddress,
+  PromptReceipt,
+} from '../../events/index.ts';
+import { type ErrorCode, TroupeError, policyOf } from '../../base/errors.ts';
+import { receiptOf, limitIn } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
 import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';
 import { type FinishedCalls, wholeCalls } from '../../providers/call-text.ts';
-import { type CallEnd, countCost, spent } from './call-cost.ts';
-import type { CallEnded } from '../engine/span-facts.ts';
-import type { Sending } from './session-run.ts';
-import { faultOfEnd, faultOfText } from './answer-fault.ts';
-import type { PaidCall, SessionEvent, Paid } from './feature-types.ts';
+import { type CallEnd, countCost, spent } from '../attempt/call-cost.ts';
+import type { CallEnded, CallWatch } from '../attempt/watch-turn.ts';
+import type { Sending, PaidCall, SessionEvent, Paid } from '../attempt/feature-types.ts';
+import { faultOfEnd, faultOfText } from './judge-answer.ts';
 import { checkReply } from './check-reply.ts';
-import { hearAnswer } from './hear-answer.ts';
-import { tell } from './tell-live.ts';
-import { watchSilence } from './watch-silence.ts';
-import { withImages } from './images.ts';
-import { cacheKeyOf, type ModelAnswer, type TurnRun, writeReceipts } from './turn-run.ts';
-import type { CallWatch } from './watch-turn.ts';
+import { hearAnswer, tell } from './hear-answer.ts';
+import { withImages, leaveImagesOut } from './images.ts';
+import {
+  cacheKeyOf,
+  type ModelAnswer,
+  type TurnRun,
+  writeReceipts,
+  changed,
+  type FailedCall,
+  type Outcome,
+  ownDraft,
+  written,
+} from '../attempt/turn-run.ts';
+import type { Store } from '../../store/store.ts';
+import { backoffMs } from '../../providers/provider.ts';
+import { policyFor } from '../attempt/model-window.ts';
 
 export type Asked =
   | { kind: 'answered'; answer: ModelAnswer }
@@ -316,4 +332,262 @@ export async function payFor<T>(
   const { budget } = run.deps.features;
   if (budget && (budget.hasCaps || run.live.tasks.thread !== null)) return budget.pay(run, call, make);
   return spent(await make(), call.asked, call.price);
+}
+
+/** Silence of a model after which its prompt is stored for readers, ms. Shorter calls cost no write. */
+const SILENT_MS = 500;
+/** Silence after which operators are told, ms. */
+const LONG_SILENT_MS = 60_000;
+
+type Watched = Pick<TurnRun, 'deps' | 'live' | 'lease' | 'meanwhile' | 'runtime'>;
+
+/**
+ * Makes the prompt of a call readable while the model is silent. The receipt of the step cannot do that: it says that the
+ * prompt was heard, and a turn that is resumed before may still take in messages. This is a copy beside the log, under a key
+ * of its own, which goes when the call ends. Nothing waits for it, and nothing of the turn depends on it.
+ */
+function watchSilence(run: Watched, prompt: PromptRecord): Silence {
+  const { deps, live, lease, meanwhile } = run;
+  const over = new AbortController();
+  let isHeard = false;
+  const { fence } = lease.record;
+  const key = `${keysOf(live.address)}${fence}.${prompt.step}.${meanwhile.rounds}`;
+
+  async function store(): Promise<void> {
+    await deps.clock.sleep(SILENT_MS, over.signal);
+    if (over.signal.aborted) return;
+    const before = await deps.store.derivedKeys(live.address, keysOf(live.address));
+    await deps.store.putDerived(live.address, key, JSON.stringify(receiptOf(prompt)), deps.clock.now());
+    // Left by a process that died.
+    await deps.store.removeDerived(live.address, before);
+    await deps.clock.sleep(LONG_SILENT_MS - SILENT_MS, over.signal);
+    if (!over.signal.aborted && !isHeard) tellSilent(run, LONG_SILENT_MS);
+    await new Promise((ended) => {
+      if (over.signal.aborted) ended(null);
+      else over.signal.addEventListener('abort', ended, { once: true });
+    });
+    // The store may be closing. What stays is removed by the next one.
+    if (!deps.stopping.aborted) await deps.store.removeDerived(live.address, [key]);
+  }
+
+  store().catch((error: unknown) => deps.onWarning(error, `prompt of ${prompt.turn}`));
+  return {
+    heard: () => void (isHeard = true),
+    end: () => over.abort('ended'),
+  };
+}
+
+export interface Silence {
+  /** The model has sent something. */
+  heard(): void;
+  /** The call has ended. */
+  end(): void;
+}
+
+/** The receipt of the prompt that an agent's model has been sent and has not answered with a word. Null: there is none. */
+export async function readUnheard(
+  store: Pick<Store, 'derivedKeys' | 'readDerived'>,
+  address: ActorAddress,
+): Promise<PromptReceipt | null> {
+  const keys = await store.derivedKeys(address, keysOf(address));
+  const texts = await store.readDerived(address, keys.slice(-1));
+  const [text] = texts;
+  return text ? PromptReceipt.parse(JSON.parse(text)) : null;
+}
+
+function keysOf({ agent }: Pick<ActorAddress, 'agent'>): string {
+  return `unheard/${agent}/`;
+}
+
+/** Pause between two warnings of the same server, ms. */
+const TELL_EVERY_MS = 600_000;
+const MOST_TOLD = 1_000;
+
+/** When each server was reported last, by the listener that was told. */
+const told = new WeakMap<object, Map<string, number>>();
+
+type WaitingFor = Pick<TurnRun, 'deps' | 'live' | 'runtime'>;
+
+/** Tells operators of a model server that does not answer: the turn waits, and nobody may be looking at its conversation. */
+function tellAway(run: WaitingFor, { code, message, isAway }: ModelFailure): void {
+  if (isAway === true || code === 'provider_unreachable') warnOf(run, message);
+}
+
+function tellSilent(run: WaitingFor, ms: number): void {
+  warnOf(run, `the request was accepted, and nothing has come for ${Math.round(ms / 1_000)} s`);
+}
+
+function warnOf({ deps, live, runtime }: WaitingFor, cause: string): void {
+  const { agent, conversation, tenant } = live.address;
+  const { provider, profile } = runtime;
+  const server = provider.server ? `${provider.server.address}:${provider.server.port}` : profile.provider;
+  const times = told.get(deps.onWarning) ?? new Map<string, number>();
+  told.set(deps.onWarning, times);
+  const now = deps.clock.monotonic();
+  if (now - (times.get(server) ?? -Infinity) < TELL_EVERY_MS) return;
+  if (times.size >= MOST_TOLD) times.clear();
+  times.set(server, now);
+  const message = `${server} does not answer: ${cause}. @${agent} waits for it in ${conversation}`;
+  const error = new TroupeError('provider_unreachable', message, { tenant, agent, conversation });
+  deps.onWarning(error, `model of @${agent}`);
+}
+
+/** Logs a failed call with the text so far, and decides whether it is retried, shortened, or ends the turn. */
+export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sending): Promise<Outcome> {
+  // No retry can succeed until an operator acts: the turn stays pinned, and other agents go on.
+  if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
+  const without = leaveImagesOut(run, failure);
+  if (without) return sendWithoutImages(without, failure);
+  const failed = planRetry(run, failure);
+  const { code, message, answered, wait, awayFrom } = failed;
+  if (isNewFailure(run.failure, failed)) await logFailure(run, failed);
+  tellAway(run, failure);
+  const next = changed(run, { failure: failed, ending: { kind: 'failed', code, message } });
+  const shortened = code === 'context_overflow' ? shorten(next, failure) : null;
+  if (shortened) {
+    // A shorter prompt is a new call, so the refusal does not count as a try.
+    const uncounted = { ...failed, answered: run.failure?.answered ?? 0 };
+    return { event: { type: 'OVERFLOWED' }, run: changed(shortened, { failure: uncounted }) };
+  }
+  recordPrompt(run, sending);
+  // Somebody may want to see it while the call waits to be made again.
+  await written(run);
+  return {
+    event: {
+      type: 'MODEL_FAILED',
+      failed: { retryable: wait !== null, isAway: awayFrom !== null, answered },
+    },
+    run: next,
+  };
+}
+
+/** Another request, so the refusal does not count as a try. */
+async function sendWithoutImages(
+  { run, count }: { run: TurnRun; count: number },
+  failure: ModelFailure,
+): Promise<Outcome> {
+  const answered = run.failure?.answered ?? 0;
+  const now = run.deps.clock.now();
+  const what = count === 1 ? 'an image' : `${count} images`;
+  const failed: FailedCall = {
+    ...planRetry(run, failure),
+    message: `${failure.message} (sent again without ${what})`,
+    answered,
+    awayFrom: null,
+    wait: { ms: 0, next: now, until: null },
+  };
+  await logFailure(run, failed);
+  return {
+    event: { type: 'MODEL_FAILED', failed: { retryable: true, isAway: false, answered } },
+    run: changed(run, { failure: failed }),
+  };
+}
+
+async function logFailure(run: TurnRun, { code, message, tries, wait }: FailedCall): Promise<void> {
+  const { deps, live, lease, step, meanwhile } = run;
+  const retryUntil = wait?.until ?? undefined;
+  await deps.log.append(live.address, [
+    {
+      // The id uses the fence, not the attempt: an orderly stop does not count as an attempt.
+      ...ownDraft(run, `error:${lease.record.fence}.${step}.${tries}`),
+      kind: 'error',
+      body: {
+        code,
+        message,
+        step: step + 1,
+        partial: meanwhile.partial,
+        ...(retryUntil !== undefined && { retryUntil }),
+      },
+    },
+  ]);
+}
+
+/** Asks for a shorter prompt, once per step; null if that was done before. The refusal may name the window. */
+function shorten(run: TurnRun, { message }: ModelFailure): TurnRun | null {
+  const { compaction, prompt, runtime, live, deps } = run;
+  if (compaction.overflowed || !prompt || !deps.features.compaction) return null;
+  const named = limitIn(message)?.window;
+  // If the refusal names no window, the refused size is the upper bound, for this turn only.
+  const guessed = prompt.tokens.estimate + prompt.tokens.reserved;
+  const model =
+    named === undefined
+      ? { ...run.model, window: Math.min(guessed, run.model.window ?? guessed) }
+      : deps.models.learnWindow(live.address.tenant, runtime.profile, named);
+  return changed(run, {
+    model,
+    policy: policyFor(runtime, model),
+    compaction: { ...compaction, overflowed: true, tried: false, reason: 'overflow' },
+  });
+}
+
+/**
+ * Whether and when a failed call is made again. The machine counts tries that a server has answered. A server that is away
+ * may be restarting or loading a model: it is retried until `patienceMs` is over, with the last try at its end.
+ */
+function planRetry(run: TurnRun, failure: ModelFailure): FailedCall {
+  const before = run.failure;
+  const now = run.deps.clock.now();
+  const tries = (before?.tries ?? 0) + 1;
+  const awayFrom = awaySince(run, failure);
+  return {
+    ...failure,
+    tries,
+    answered: (before?.answered ?? 0) + (awayFrom === null ? 1 : 0),
+    since: before?.since ?? now,
+    awayFrom,
+    wait: planWait(run, failure, { tries, awayFrom, now }),
+  };
+}
+
+/** Start of the server's present absence, monotonic ms; null if it answers. */
+function awaySince({ deps, runtime, failure: before }: TurnRun, failure: ModelFailure): number | null {
+  const isAway = failure.isAway === true && policyOf(failure.code) === 'retry' && runtime.patienceMs > 0;
+  return isAway ? (before?.awayFrom ?? deps.clock.monotonic()) : null;
+}
+
+function planWait(
+  { deps: { clock, random }, runtime: { patienceMs } }: TurnRun,
+  failure: ModelFailure,
+  { tries, awayFrom, now }: { tries: number; awayFrom: number | null; now: number },
+): FailedCall['wait'] {
+  const left = awayFrom === null ? Infinity : awayFrom + patienceMs - clock.monotonic();
+  const pause = backoffMs(failure, tries, random);
+  if (pause === null || left <= 0) return null;
+  const ms = Math.min(pause, left);
+  return { ms, next: Math.round(now + ms), until: awayFrom === null ? null : Math.round(now + left) };
+}
+
+/** An absence is reported once, and again when the error message changes. */
+function isNewFailure(before: FailedCall | null, { awayFrom, message, wait }: FailedCall): boolean {
+  if (awayFrom === null || wait === null) return true;
+  return before === null || before.awayFrom === null || before.message !== message;
+}
+
+/**
+ * Waits before the next try of the same request; the lease is renewed meanwhile. A restart begins the count again. Whoever
+ * waits for a server that is away leaves its slot to others.
+ */
+export async function backOff(run: TurnRun): Promise<Outcome> {
+  const { deps, failure, lease, slot } = run;
+  if (!failure) return { event: { type: 'RETRY_DUE' }, run };
+  // A stopping process does not wait: its successor starts the step again.
+  const ended = AbortSignal.any([lease.signal, deps.stopping]);
+  if (failure.awayFrom !== null) await slot.leave();
+  await deps.clock.sleep(failure.wait?.ms ?? 0, ended);
+  await slot.regain(ended);
+  if (lease.signal.aborted) return { event: { type: 'ABORTED' }, run };
+  const { provider } = run.runtime.profile;
+  deps.metrics.count('model_retries', { provider, code: failure.code });
+  return { event: { type: 'RETRY_DUE' }, run: changed(run, { ending: { kind: 'done' } }) };
+}
+
+/** Waits for a call to fit the provider's rate limit. Returns false if the turn was stopped meanwhile. */
+export async function takeCall({ deps, live, lease }: TurnRun, provider: string): Promise<boolean> {
+  for (;;) {
+    const waitMs = await deps.admission.takeCall(live.address, provider);
+    if (waitMs === 0) return true;
+    await deps.clock.sleep(waitMs, AbortSignal.any([lease.signal, deps.stopping]));
+    if (lease.signal.aborted) return false;
+    if (deps.stopping.aborted) throw deps.stopping.reason;
+  }
 }

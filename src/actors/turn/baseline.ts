@@ -14,9 +14,9 @@ import {
   ToolSpec,
 } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
-import type { EngineDeps } from '../engine/engine-deps.ts';
-import type { FrozenBaseline, AgentRuntime, WrittenInstructions } from '../engine/agent-runtime.ts';
-import type { LiveActor } from '../engine/registry.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
+import type { FrozenBaseline, AgentRuntime, WrittenInstructions } from '../actor/agent-runtime.ts';
+import type { LiveActor } from '../actor/registry.ts';
 
 /**
  * The baseline for this turn. An unchanged baseline is reused as it was frozen. A changed one is logged with its reason,

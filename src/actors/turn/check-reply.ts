@@ -1,10 +1,10 @@
 import { JsonData, type AskedReply, type Event, hasAuthority, isTaskEnd } from '../../events/index.ts';
 import type { ResponseName } from '../../providers/provider.ts';
-import type { ReplySchema } from '../engine/agent-runtime.ts';
-import type { AnswerFault, ModelAnswer } from './turn-run.ts';
+import type { ReplySchema } from '../actor/agent-runtime.ts';
+import type { AnswerFault, ModelAnswer } from '../attempt/turn-run.ts';
 import { Script } from 'node:vm';
 import { readySchema } from '../../tools/schema.ts';
-import { originsOf } from '../calls/asked-by.ts';
+import { originsOf } from './read-turn.ts';
 
 interface Answered {
   kind: 'answered';

@@ -1,7 +1,7 @@
 import { MAX_REQUEST_BYTES } from '../../context/index.ts';
 import type { ImageRef, PromptMessage } from '../../events/index.ts';
 import type { ModelRequest, ModelFailure } from '../../providers/provider.ts';
-import { type ShownImage, type TurnRun, changed } from './turn-run.ts';
+import { type ShownImage, type TurnRun, changed } from '../attempt/turn-run.ts';
 
 /** Limit for all images of a request together, as base64. */
 const MAX_IMAGE_BYTES = 20 * 1_024 * 1_024;
@@ -120,7 +120,7 @@ type Blame =
 const UNCLEAR: Blame = { kind: 'unclear' };
 
 /** What a failed request says of its images; null: they are not the cause. */
-export function blameOf({ code, message }: Pick<ModelFailure, 'code' | 'message'>): Blame | null {
+function blameOf({ code, message }: Pick<ModelFailure, 'code' | 'message'>): Blame | null {
   const text = message.slice(0, READ_CHARACTERS);
   const speaks = IMAGE.test(text);
   const many = speaks ? TOO_MANY.exec(text) : null;
@@ -138,7 +138,7 @@ function numberIn(match: RegExpExecArray): number | null {
 }
 
 /** The images to leave out, of those shown in this order. Empty if they are not the cause. */
-export function imagesToLeaveOut(blame: Blame, shown: readonly ShownImage[]): ImageRef[] {
+function imagesToLeaveOut(blame: Blame, shown: readonly ShownImage[]): ImageRef[] {
   const all = shown.map(({ image }) => image);
   if (blame.kind === 'number') {
     const most = blame.most !== null && blame.most < all.length ? blame.most : Math.floor(all.length / 2);

@@ -1,6 +1,12 @@
 import { type Event, type EventDraft, eventOf, type GuardStoppedBody } from '../../events/index.ts';
-import { faultDrafts, mayTell } from './answer-fault.ts';
-import { type AnswerFault, changed, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
+import {
+  type AnswerFault,
+  changed,
+  type Outcome,
+  ownDraft,
+  type TurnRun,
+  type ModelAnswer,
+} from '../attempt/turn-run.ts';
 
 export type Verdict =
   | { kind: 'accepted' }
@@ -47,4 +53,144 @@ export function answeredStep(event: Event): number | null {
   if (step) return step.body.index;
   const note = event.kind === 'injection' ? /:(?:note|again):(\d+)$/.exec(event.id) : null;
   return note ? Number(note[1]) : null;
+}
+
+/** Most notes in a row, as many as a failed call is repeated. */
+const MOST_NOTES = 3;
+
+/** The fault that the end of the answer shows; null if there is none. */
+export function faultOfEnd(
+  { text, calls, stop, reasoning }: ModelAnswer,
+  {
+    broken,
+    hasTools,
+    maxOutputTokens,
+  }: { broken: string | undefined; hasTools: boolean; maxOutputTokens: number },
+): AnswerFault | null {
+  if (stop === 'refusal') return null;
+  const limit = `maxOutputTokens (${maxOutputTokens})`;
+  const called = broken ? ` of \`${broken}\`` : '';
+  if (broken !== undefined && stop === 'length')
+    return {
+      note: `Your answer was cut off at its limit of ${maxOutputTokens} tokens, within your call${called}. That call was not made. Make it again with fewer words before it and shorter arguments; divide long work among several calls.`,
+      code: 'provider_reply_too_long',
+      message: `the answer was cut off at ${limit} within a call${called}, which was not made`,
+    };
+  if (broken !== undefined)
+    return {
+      note: `Your call${called} could not be read and was not made. ${hasTools ? 'Make it again as one tool call, with arguments that are one JSON object' : 'You have no tools here: answer in words'}.`,
+      code: 'provider_invalid_reply',
+      message: `the answer holds a call${called} that cannot be read, which was not made`,
+    };
+  if (stop !== 'length' || calls.length > 0 || text.trim() !== '') return null;
+  const spent = reasoning ? ': the model has spent all of it on reasoning' : '';
+  return {
+    note: null,
+    code: 'provider_reply_too_long',
+    message: `the answer reached ${limit} before a word was said${spent}; raise maxOutputTokens of the agent, or lower its effort`,
+  };
+}
+
+/** A call among the words, of which nothing runs: nobody knows whether it was meant, and a server lost it if it was. */
+export function faultOfText(text: string, tools: readonly { name: string }[]): AnswerFault | null {
+  const called = calledInText(
+    text,
+    tools.map(({ name }) => name),
+  );
+  if (called === null) return null;
+  const what = `holds a call of \`${called}\` written as text`;
+  return {
+    note: `Your answer ${what}. Nothing was run. Make it as a tool call; or give your answer once more if you only talk about it.`,
+    code: 'provider_invalid_reply',
+    message: `the answer ${what}, which was not made. If this goes on, the server does not read the calls of this model: start it with a parser for them (vLLM and SGLang: --tool-call-parser, llama.cpp: --jinja), or take a model that calls tools`,
+    isTaken: true,
+  };
+}
+
+/** The note to the model, and the same for people. */
+export function faultDrafts(run: TurnRun, { note, code, message }: AnswerFault): EventDraft[] {
+  const { step } = run;
+  return [
+    { ...ownDraft(run, `fault:${step}`), kind: 'error', body: { code, message, step: step + 1 } },
+    ...(note === null
+      ? []
+      : [
+          {
+            ...ownDraft(run, `again:${step}`),
+            kind: 'injection' as const,
+            body: { content: note, oneStep: true },
+          },
+        ]),
+  ];
+}
+
+export function isFaultNote({ kind, id }: EventDraft): boolean {
+  return kind === 'injection' && /:again:\d+$/.test(id);
+}
+
+/** Whether the model is told: not if it was told in vain, and not if no step is left. */
+function mayTell({ outputs, step, deps }: TurnRun, { note, isTaken }: AnswerFault): boolean {
+  const worked = outputs.findLastIndex(({ kind }) => kind === 'tool.result');
+  const told = outputs.slice(worked + 1).filter(isFaultNote).length;
+  return note !== null && told < (isTaken ? 1 : MOST_NOTES) && step + 1 < deps.limits.maxSteps;
+}
+
+/**
+ * Beginnings of calls as models write them for their own templates. A server that does not read them passes them on as text: Hermes and
+ * Qwen, Llama, Mistral, Granite, Phi, Kimi, DeepSeek, GLM, MiniMax, gpt-oss, LM Studio, InternLM, Gemini, and the steps of ReAct.
+ */
+const MARKS =
+  /<\|?(?:tool_calls?|function_calls?|tool_use|tool|function|invoke|action_start|tool_calls_section_begin|tool_call_begin|python_tag|(?:minimax|seed):tool_call|longcat_tool_call)\b|<｜tool▁calls?▁begin|\[TOOL_(?:CALLS|REQUEST)\]|functools\[|to=functions\.|✿FUNCTION✿|```tool_(?:code|call)|^Action:/gim;
+/** A name further behind a mark is not of its call. */
+const NEAR = 300;
+const MOST_MARKS = 16;
+/** Longer texts are read for marks alone. */
+const MOST_JSON = 65_536;
+const SIGN = /[\w-]/;
+
+/** The tool that a text calls, where calls are made otherwise; null if it calls none. */
+function calledInText(text: string, tools: readonly string[]): string | null {
+  if (tools.length === 0 || text === '') return null;
+  let marks = 0;
+  for (const { index } of text.matchAll(MARKS)) {
+    const near = text.slice(index, index + NEAR);
+    const named = tools.find((name) => hasName(near, name));
+    if (named !== undefined) return named;
+    if ((marks += 1) === MOST_MARKS) break;
+  }
+  return text.length > MOST_JSON ? null : (calledInJson(text, tools) ?? calledInPython(text, tools));
+}
+
+function hasName(text: string, name: string): boolean {
+  const at = text.indexOf(name);
+  return at > 0 && !SIGN.test(text[at - 1] ?? '') && !SIGN.test(text[at + name.length] ?? '');
+}
+
+/** `{"name": "save", "arguments": {…}}` and its like, alone or behind words. */
+function calledInJson(text: string, tools: readonly string[]): string | null {
+  if (!tools.some((name) => text.includes(`"${name}"`))) return null;
+  const begin = text.search(/[{[]/);
+  const end = Math.max(text.lastIndexOf('}'), text.lastIndexOf(']')) + 1;
+  let value: unknown;
+  try {
+    value = JSON.parse(text.slice(begin, end));
+  } catch {
+    return null; // Words that have brackets.
+  }
+  const [first] = [value].flat() as unknown[];
+  if (typeof first !== 'object' || first === null) return null;
+  const call = first as Record<string, unknown>;
+  const inner = typeof call['function'] === 'object' ? (call['function'] as Record<string, unknown>) : {};
+  const name = call['name'] ?? call['tool'] ?? call['tool_name'] ?? call['action'] ?? inner?.['name'];
+  const hasArgs = ['arguments', 'parameters', 'args', 'input', 'action_input'].some(
+    (field) => field in call || (inner && field in inner),
+  );
+  return hasArgs && tools.includes(name as string) ? (name as string) : null;
+}
+
+/** `[save(to="disk")]`, and nothing else. */
+function calledInPython(text: string, tools: readonly string[]): string | null {
+  const whole = text.trim();
+  const name = /^\[?([\w.-]{1,64})\(/.exec(whole)?.[1];
+  return name !== undefined && tools.includes(name) && /\)\]?$/.test(whole) ? name : null;
 }

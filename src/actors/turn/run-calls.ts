@@ -1,19 +1,30 @@
 import { hashText } from '../../context/index.ts';
-import type { Event, EventDraft, EventDraftOf, RunTime, ToolCall, ToolOutcome } from '../../events/index.ts';
+import {
+  type Event,
+  type EventDraft,
+  type EventDraftOf,
+  type RunTime,
+  type ToolCall,
+  type ToolOutcome,
+  type Author,
+  hasAuthority,
+  type PinnedTurn,
+  type ActorAddress,
+} from '../../events/index.ts';
 import { preview } from '../../tools/preview.ts';
 import { toolName } from '../../tools/mcp/settings.ts';
 import { runTool } from '../../tools/run-tool.ts';
-import type { ToolContext } from '../../tools/tool.ts';
-import { createToolPlace, inToolPlace } from '../calls/lent-place.ts';
-import { type AboutTools, aboutTools } from '../calls/tool-context.ts';
-import { faultDrafts } from './answer-fault.ts';
-import { redactCall } from './redact-turn.ts';
-import { showCall, showResult } from './tell-live.ts';
-import { afterStep, staleNote, staleStop } from './repeated-calls.ts';
+import type { ToolContext, ToolAnswer } from '../../tools/tool.ts';
+import { faultDrafts } from './judge-answer.ts';
+import { redactCall } from './step-journal.ts';
+import { showCall, showResult } from './hear-answer.ts';
+import { afterStep, staleNote, staleStop } from '../attempt/repeated-calls.ts';
 import { type CallEffects, type CallPlace, effectsOf, stopDraft } from '../tasks/call-effects.ts';
-import { applyToolRequest } from '../tasks/apply-tool-request.ts';
-import { mustWait, requestApproval } from '../tasks/ask-people.ts';
-import { changed, type Outcome, ownDraft, type TurnRun } from './turn-run.ts';
+import { applyToolRequest, mustWait, requestApproval } from '../tasks/apply-tool-request.ts';
+import { changed, type Outcome, ownDraft, type TurnRun } from '../attempt/turn-run.ts';
+import type { TaskBook } from '../../machines/task-book.ts';
+import { eventsAt, originsOf } from './read-turn.ts';
+import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
  * Runs the calls of one step through the effects ledger. The row is inserted before the tool is called, and only the
@@ -266,4 +277,105 @@ type Result<E> = Extract<E, { kind: 'tool.result' }>;
 function isOwnResult(event: Event | EventDraft, agent: string): event is Result<Event> | Result<EventDraft> {
   const { author, kind } = event;
   return kind === 'tool.result' && author.kind === 'agent' && author.id === agent;
+}
+
+/** What the tools of a turn are told besides their arguments. */
+type AboutTools = Omit<ToolContext, 'effect' | 'signal' | 'artifacts' | 'progress'>;
+
+/** Found once for each set of inputs: a turn that takes in another message is another object. */
+const known = new WeakMap<PinnedTurn, Promise<AboutTools>>();
+
+function aboutTools(run: TurnRun): Promise<AboutTools> {
+  const found = known.get(run.turn) ?? readAbout(run);
+  known.set(run.turn, found);
+  // A store that was away is asked again.
+  found.catch(() => known.delete(run.turn));
+  return found;
+}
+
+async function readAbout({ deps, live, turn, runtime }: TurnRun): Promise<AboutTools> {
+  const { address } = live;
+  const seqs = [...turn.inputs, ...(turn.steered ?? []).flatMap(({ inputs }) => inputs)];
+  const inputs = await eventsAt(deps, address, seqs);
+  const origins = await originsOf(deps, inputs);
+  const { id, name } = runtime.profile;
+  const itself: Author = { kind: 'agent', id, name };
+  return {
+    address,
+    tenant: address.tenant,
+    conversation: address.conversation,
+    agent: address.agent,
+    turn: turn.id,
+    author: origins.at(-1)?.author ?? itself,
+    authors: distinct(origins.map(({ author }) => author)),
+    app: deps.app,
+    answers: inputs.flatMap((event) => answerIn(live.tasks, event, address.agent)),
+    forTools: valueOf(deps.forTools, origins.at(-1)),
+  };
+}
+
+/** Only the end that counts: an answer may come after a question has expired. */
+function answerIn(tasks: TaskBook, event: Event, agent: string): ToolAnswer[] {
+  if (event.kind !== 'question.answered') return [];
+  const task = tasks.tasks.get(event.body.question);
+  if (task?.kind !== 'question' || task.owner !== agent || task.end?.seq !== event.seq) return [];
+  const { outcome, content } = event.body;
+  return [{ question: task.body.text, outcome, content, author: event.author }];
+}
+
+/** The value that came with a message: what this process was given, else what was stored with it. */
+function valueOf(given: TurnRun['deps']['forTools'], origin: Event | undefined): unknown {
+  if (!origin) return null;
+  const here = given?.get(origin);
+  if (here !== undefined) return here;
+  return hasAuthority(origin) ? (origin.context?.forTools ?? null) : null;
+}
+
+/** One for each person, under the name used last. */
+function distinct(authors: readonly Author[]): Author[] {
+  return [...new Map(authors.map((author) => [`${author.kind} ${author.id}`, author])).values()];
+}
+
+/**
+ * What a turn holds while its tools run: a place of its process, and a slot under the caps of concurrent turns. A tool that
+ * waits for other agents lends both, because these agents may need them.
+ */
+interface ToolPlace {
+  readonly address: ActorAddress;
+  /** Lends what the tool holds, until the returned function is called. */
+  lend(): Promise<() => Promise<void>>;
+}
+
+const places = new AsyncLocalStorage<ToolPlace>();
+
+/** One for all calls of a step: what is lent returns when none of them waits any more. */
+function createToolPlace({ deps, live, slot, lease }: TurnRun): ToolPlace {
+  let waiting = 0;
+  let giveBack: (() => void) | undefined;
+  return {
+    address: live.address,
+    async lend() {
+      waiting += 1;
+      if (waiting === 1) {
+        giveBack = deps.lendPlace?.();
+        await slot.leave();
+      }
+      return async () => {
+        waiting -= 1;
+        if (waiting > 0) return;
+        giveBack?.();
+        await slot.regain(AbortSignal.any([lease.signal, deps.stopping]));
+      };
+    },
+  };
+}
+
+/** Runs a tool in the place. */
+function inToolPlace<T>(place: ToolPlace, run: () => T): T {
+  return places.run(place, run);
+}
+
+/** The place of the tool that runs here; undefined outside of tools. */
+export function toolPlace(): ToolPlace | undefined {
+  return places.getStore();
 }

@@ -1,8 +1,9 @@
 import { TroupeError } from '../../base/errors.ts';
-import type { TenantId, TurnId } from '../../events/index.ts';
+import { type TenantId, type TurnId, agentAuthor } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
-import { redactAnswer } from './redact-turn.ts';
-import { journalKey, type JournalEntry, type TurnRun } from './turn-run.ts';
+import { journalKey, type JournalEntry, type TurnRun, type ModelAnswer } from '../attempt/turn-run.ts';
+import type { Redaction } from '../log/redaction.ts';
+import type { CallEffects } from '../tasks/call-effects.ts';
 
 /**
  * The journal of a step. A former holder that hung may still journal an answer without the events that its successor takes
@@ -103,4 +104,162 @@ async function findKey(
 
 function parse(stored: string | null): Kept | null {
   return stored === null ? null : (JSON.parse(stored) as Kept);
+}
+
+interface Speaker {
+  id: string;
+  name: string;
+}
+
+/** Redacts an answer before it is journalled, as the step or the message that it becomes. */
+export function redactAnswer(redaction: Redaction, agent: Speaker, answer: ModelAnswer): ModelAnswer {
+  const { text, original, calls, reasoning, fault } = answer;
+  const data = 'data' in answer ? { data: answer.data } : {};
+  const kind = calls.length > 0 ? 'step' : 'message';
+  const said = { text, calls, ...(reasoning && { reasoning }), ...data };
+  const where = { kind, author: agentAuthor(agent) } as const;
+  return {
+    ...answer,
+    ...redaction.body(said, where),
+    ...(original !== undefined && { original: redaction.text(original, where) }),
+    // It may quote the answer.
+    ...(fault && {
+      fault: {
+        ...fault,
+        note: fault.note && redaction.text(fault.note, where),
+        message: redaction.text(fault.message, where),
+      },
+    }),
+  };
+}
+
+/** Redacts the result and the effects of a call before they enter the ledger. */
+export function redactCall<T extends { text: string; effects?: CallEffects | undefined }>(
+  redaction: Redaction,
+  agent: Speaker,
+  end: T,
+): T {
+  const text = redaction.text(end.text, { kind: 'tool.result', author: agentAuthor(agent) });
+  const { effects } = end;
+  if (!effects) return { ...end, text };
+  const { events, posts, timers } = effects;
+  return {
+    ...end,
+    text,
+    effects: {
+      ...effects,
+      events: events.map((draft) => redaction.draft(draft)),
+      posts: redaction.posts(posts),
+      timers: timers.map((timer) => ({ ...timer, posts: redaction.posts(timer.posts) })),
+    },
+  };
+}
+
+/** Longest number or word outside of texts. */
+const MAX_WORD = 256;
+const WORD = /^(?:true|false|null|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/i;
+
+/**
+ * Arguments of a call while the model writes them, each text hidden or kept as in `Redaction.json`.
+ *  R1  A text is held back until its end: what must be hidden may begin in one piece and end in another.
+ *  R2  What is no JSON is held back, and all that follows: it is redacted as one text, once it is whole. So is what follows a
+ *      text of more than `most` characters, which could not be shown.
+ *  R3  Each character is read once.
+ */
+export class ArgumentsRedactor {
+  readonly #redact: (text: string) => string;
+  readonly #most: number;
+  /** The text or word that has begun, in pieces. */
+  #held: string[] = [];
+  #length = 0;
+  #state: 'between' | 'text' | 'escape' | 'word' | 'silent' = 'between';
+
+  constructor(redact: (text: string) => string, most: number) {
+    this.#redact = redact;
+    this.#most = most;
+  }
+
+  /** What may be shown now. */
+  push(piece: string): string {
+    let shown = '';
+    /** Where the part begins that is not yet shown or held. */
+    let from = 0;
+    for (let at = 0; at < piece.length && this.#state !== 'silent'; at += 1) {
+      const sign = piece.charAt(at);
+      if (this.#state === 'escape') this.#state = 'text';
+      else if (this.#state === 'text') {
+        if (sign === '\\') this.#state = 'escape';
+        else if (sign === '"') {
+          this.#hold(piece.slice(from, at + 1));
+          from = at + 1;
+          shown += this.#textEnded();
+        }
+      } else if (BETWEEN.test(sign)) {
+        if (this.#state === 'word') {
+          this.#hold(piece.slice(from, at));
+          from = at;
+          shown += this.#wordEnded();
+        }
+      } else if (this.#state === 'between') {
+        shown += piece.slice(from, at);
+        from = at;
+        this.#state = sign === '"' ? 'text' : 'word';
+      } else if (sign === '"') this.#state = 'silent';
+    }
+    if (this.#state === 'silent') return shown;
+    if (this.#state === 'between') return shown + piece.slice(from);
+    this.#hold(piece.slice(from));
+    return shown;
+  }
+
+  #hold(part: string): void {
+    this.#held.push(part);
+    this.#length += part.length;
+    if (this.#length > (this.#state === 'word' ? MAX_WORD : this.#most)) this.#fallSilent();
+  }
+
+  #release(): string {
+    const held = this.#held.join('');
+    this.#held = [];
+    this.#length = 0;
+    this.#state = 'between';
+    return held;
+  }
+
+  #fallSilent(): void {
+    this.#release();
+    this.#state = 'silent';
+  }
+
+  #textEnded(): string {
+    if (this.#state === 'silent') return '';
+    const written = this.#release();
+    const text = textOf(written);
+    if (text === null) {
+      this.#fallSilent();
+      return '';
+    }
+    const made = this.#redact(text);
+    return made === text ? written : JSON.stringify(made);
+  }
+
+  #wordEnded(): string {
+    if (this.#state === 'silent') return '';
+    const word = this.#release();
+    if (WORD.test(word)) return word;
+    this.#fallSilent();
+    return '';
+  }
+}
+
+/** What stands between texts, numbers and words of JSON. */
+const BETWEEN = /[\s{}[\]:,]/;
+
+/** Null: it is no text of JSON. */
+function textOf(written: string): string | null {
+  try {
+    return JSON.parse(written) as string;
+  } catch {
+    return null; // As a whole the arguments are no JSON either.
+  }
 }

@@ -30,19 +30,18 @@ import {
   isTaskEnd,
   type PersonProfile,
 } from '../../events/index.ts';
-import type { EngineDeps } from '../engine/engine-deps.ts';
-import type { FrozenBaseline, AgentRuntime } from '../engine/agent-runtime.ts';
-import type { Folded } from '../log/read-view.ts';
-import type { TurnDeps } from './turn-run.ts';
-import { openWorkItems } from '../tasks/task-items.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
+import type { FrozenBaseline, AgentRuntime } from '../actor/agent-runtime.ts';
+import type { Folded } from '../log/read-log.ts';
+import type { TurnDeps } from '../attempt/turn-run.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
-import { isTaskOpen, type TaskBook } from '../../machines/task-book.ts';
+import { isTaskOpen, type TaskBook, heldTasks, openTasks, type Task } from '../../machines/task-book.ts';
 
 /** Time after which the turn goes on without a fragment, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
 
 /** Facts that are read once, when a turn is pinned, and then recorded with the turn. */
-export interface TurnFacts {
+interface TurnFacts {
   directive: Directive | null;
   /** By name, in order. Null: empty now. A failed fragment is missing. */
   fragments: ReadonlyMap<string, string | null>;
@@ -210,7 +209,7 @@ function problemOf(outcome: symbol | { failed: unknown } | undefined): unknown {
 }
 
 /** Text of the live item `task`: the purpose of this turn. */
-export function purposeOf(trigger: Event, tasks: TaskBook): string {
+function purposeOf(trigger: Event, tasks: TaskBook): string {
   if (trigger.kind === 'handoff')
     return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
   if (trigger.kind === 'delegation.opened')
@@ -231,7 +230,7 @@ const REACHING = ['handoff', 'delegate', 'ask', 'follow_up'];
 const MAX_SHOWN = 50;
 
 /** Colleagues that cannot work here now, and tools whose calls may fail. Null: none. */
-export function unavailableText(
+function unavailableText(
   { profile, tools, awayServers }: AgentRuntime,
   { unavailable, away }: Pick<TaskBook, 'unavailable' | 'away'>,
 ): string | null {
@@ -253,7 +252,7 @@ export function unavailableText(
 }
 
 /** The person whose event a turn answers. */
-export interface PersonFacts {
+interface PersonFacts {
   /** As headers of messages name the person. */
   label: string;
   /** Null: none is known. */
@@ -263,7 +262,7 @@ export interface PersonFacts {
 }
 
 /** Null if the turn answers no person. */
-export async function readPerson(
+async function readPerson(
   { profileOf, trust }: Pick<EngineDeps, 'profileOf' | 'trust'>,
   { tenant }: ActorAddress,
   { people, upTo }: Pick<View, 'people' | 'upTo'>,
@@ -281,7 +280,7 @@ export async function readPerson(
 }
 
 /** The items about the person. The name alone is told while there is only one: messages of several carry their names. */
-export function personItems(
+function personItems(
   { label, profile }: PersonFacts,
   { people, upTo }: Pick<View, 'people' | 'upTo'>,
   stated: StatedItems,
@@ -301,7 +300,7 @@ export function personItems(
  * Whom the reply goes to: the authors of what the turn answers, the newest first. Told only where it is not the last
  * speaker alone, whom the header of the message names. It holds for one turn.
  */
-export function targetItem(
+function targetItem(
   inputs: readonly Event[],
   { people, upTo, agent }: Pick<View, 'people' | 'upTo' | 'agent'>,
 ): LiveItems {
@@ -318,7 +317,7 @@ export function targetItem(
 }
 
 /** The door that a person's message came by, where something is known of it or of the one before. */
-export function channelItem(
+function channelItem(
   { kind, author, context }: Event,
   channels: ReadonlyMap<string, string>,
   { items }: StatedItems,
@@ -331,7 +330,7 @@ export function channelItem(
 }
 
 /** The time of an event in UTC, and where the person is. */
-export function timeItem(at: number, person: PersonFacts | null): string {
+function timeItem(at: number, person: PersonFacts | null): string {
   return person?.localTime ? `${minute(at)} (${person.localTime})` : minute(at);
 }
 
@@ -351,4 +350,73 @@ function timeIn(timeZone: string, at: number): string | null {
     // Thrown for unknown zones, and for times that no Date can hold.
     return null;
   }
+}
+
+/** Most tasks named in a live item; the others are counted. */
+const MOST_NAMED = 12;
+const MOST_TEXT = 80;
+/** Newest events of a thread that are searched for the last words. */
+const TAIL = 12;
+
+/** The live items `delegations` and `todos`: open entries, one line each. Null: none. */
+async function openWorkItems(
+  deps: Pick<EngineDeps, 'store'>,
+  { tenant, agent }: ActorAddress,
+  tasks: TaskBook,
+): Promise<ReadonlyMap<string, string | null>> {
+  const open = openTasks(tasks, agent);
+  const lines = await Promise.all(
+    open.slice(0, MOST_NAMED).map(async (task) => `- ${nameOf(task)}${await statusOf(deps, tenant, task)}`),
+  );
+  // Without its line, a task whose result is held back would seem never given.
+  const held = heldTasks(tasks, agent).slice(0, MOST_NAMED);
+  lines.push(...held.map((task) => `- ${nameOf(task)} (ended: you are told with the others)`));
+  if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
+  const todos = tasks.todos.get(agent)?.items ?? [];
+  const left = todos.filter(({ status }) => status === 'pending' || status === 'active');
+  return new Map([
+    ['delegations', lines.length > 0 ? `you wait for ${open.length}:\n${lines.join('\n')}` : null],
+    ['todos', left.length > 0 ? left.map(({ text, status }) => `- [${status}] ${text}`).join('\n') : null],
+  ]);
+}
+
+function nameOf(task: Task): string {
+  switch (task.kind) {
+    case 'delegation':
+      return `${task.id} @${task.body.assignee}: ${clipped(task.body.task)}`;
+    case 'question':
+      return `${task.id} people: ${clipped(task.body.text)}`;
+    case 'approval':
+      return `${task.id} approval of ${task.body.tool}`;
+  }
+}
+
+/** The last words of the assignee, in one line. */
+async function statusOf(
+  { store }: Pick<EngineDeps, 'store'>,
+  tenant: ActorAddress['tenant'],
+  task: Task,
+): Promise<string> {
+  if (task.kind !== 'delegation') return '';
+  const log = { tenant, conversation: task.body.thread };
+  const head = await store.head(log);
+  if (head === 0) return ' (not begun)';
+  const events = await store.read(log, { after: Math.max(0, head - TAIL), upTo: head, limit: TAIL });
+  // The result is in the event that is about to arrive.
+  if (events.some((event) => isEndOf(task.id, event))) return ' (ended: you are told next)';
+  const words = events.findLast(
+    (event) => event.author.id === task.body.assignee && (event.kind === 'message' || event.kind === 'step'),
+  );
+  const said = words?.kind === 'message' || words?.kind === 'step' ? clipped(words.body.content) : '';
+  return said === '' ? ' (at work)' : ` (last: ${said})`;
+}
+
+function isEndOf(task: string, { kind, body }: Event): boolean {
+  return (kind === 'delegation.completed' || kind === 'delegation.aborted') && body.delegation === task;
+}
+
+function clipped(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  const points = Array.from(line.slice(0, 4 * MOST_TEXT));
+  return points.length > MOST_TEXT ? `${points.slice(0, MOST_TEXT).join('')}…` : line;
 }

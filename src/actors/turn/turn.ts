@@ -37,34 +37,13 @@ import {
 import { isTaskOpen, openTasks } from '../../machines/task-book.ts';
 import type { ActorPatch } from '../../store/store.ts';
 import { preview } from '../../tools/preview.ts';
-import type { AgentRuntime } from '../engine/agent-runtime.ts';
-import { type EngineDeps, KEPT_MS } from '../engine/engine-deps.ts';
-import { inSlices } from '../engine/in-slices.ts';
-import type { LeaseStep } from '../engine/lease.ts';
-import type { LiveActor } from '../engine/registry.ts';
-import type { TurnSlot } from '../engine/turn-slot.ts';
-import { catchUp } from '../log/read-view.ts';
-import { approvedCalls } from '../tasks/ask-people.ts';
-import { stopDraft } from '../tasks/call-effects.ts';
-import { CANCELLED, haltOf, isOfPeople, isThreadCancelled, isTurnCancelled } from '../tasks/cancellation.ts';
-import { type TaskEnds, taskEnds } from '../tasks/complete-task.ts';
-import { askModel, recordPrompt } from './ask-model.ts';
-import { askedReply, replyAskedBy } from './check-reply.ts';
-import { backOff, takeCall, failCall } from './fail-call.ts';
-import { freezeBaseline, readBaseline, presentRuntime } from './baseline.ts';
-import { correct, judge } from './judge-answer.ts';
-import { nameLargest, policyFor, WORTH_COMPACTING_PERCENT } from './model-window.ts';
-import { promptRulesOf, coversOf, reachAt, reachOf } from './pinned-turn.ts';
-import { redactAnswer } from './redact-turn.ts';
-import { learnRefused } from './images.ts';
-import { NO_CALLS } from './repeated-calls.ts';
-import { runCalls } from './run-calls.ts';
-import { NEW_SESSION_RUN } from './session-run.ts';
-import { tell } from './tell-live.ts';
-import { journalStep, openStep, writeKept } from './step-journal.ts';
-import { advance } from './transition.ts';
-import { contextOf, liveItems, readFacts } from './turn-facts.ts';
+import type { AgentRuntime } from '../actor/agent-runtime.ts';
+import { type EngineDeps, KEPT_MS } from '../actor/engine-deps.ts';
+import { inSlices, catchUp } from '../log/read-log.ts';
+import type { LeaseStep } from '../actor/lease.ts';
+import type { LiveActor } from '../actor/registry.ts';
 import {
+  type TurnSlot,
   type ActiveActor,
   changed,
   type Ending,
@@ -75,9 +54,32 @@ import {
   type TurnRun,
   writeMeanwhile,
   written,
-} from './turn-run.ts';
-import { hasMore, triggersIn } from './waiting-events.ts';
-import { watchTurn } from './watch-turn.ts';
+} from '../attempt/turn-run.ts';
+import { approvedCalls } from '../tasks/apply-tool-request.ts';
+import { stopDraft } from '../tasks/call-effects.ts';
+import {
+  CANCELLED,
+  haltOf,
+  isOfPeople,
+  isThreadCancelled,
+  isTurnCancelled,
+  type TaskEnds,
+  taskEnds,
+} from '../tasks/task-ends.ts';
+import { askModel, recordPrompt, backOff, takeCall, failCall } from './ask-model.ts';
+import { askedReply, replyAskedBy } from './check-reply.ts';
+import { freezeBaseline, readBaseline, presentRuntime } from './baseline.ts';
+import { correct, judge } from './judge-answer.ts';
+import { nameLargest, policyFor, WORTH_COMPACTING_PERCENT } from '../attempt/model-window.ts';
+import { promptRulesOf, coversOf, reachAt, reachOf, hasMore, triggersIn } from '../attempt/pinned-turn.ts';
+import { redactAnswer, journalStep, openStep, writeKept } from './step-journal.ts';
+import { learnRefused } from './images.ts';
+import { NO_CALLS } from '../attempt/repeated-calls.ts';
+import { runCalls } from './run-calls.ts';
+import { NEW_SESSION_RUN } from '../attempt/feature-types.ts';
+import { tell, advance } from './hear-answer.ts';
+import { contextOf, liveItems, readFacts } from './turn-facts.ts';
+import { watchTurn } from '../attempt/watch-turn.ts';
 
 /**
  * A turn, from top to bottom: begin, run, prompt, model, judge, commit. `machines/agent-lifecycle.ts` decides what comes next;

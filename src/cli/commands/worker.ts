@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { hostname } from 'node:os';
-import { DEFAULT_LIMITS } from '../../actors/engine/engine-deps.ts';
+import { DEFAULT_LIMITS } from '../../actors/actor/engine-deps.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { HttpServer } from '../../http/api/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';

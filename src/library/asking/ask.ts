@@ -1,4 +1,4 @@
-import type { Wait } from '../../actors/conversations/conversation-work.ts';
+import type { Wait } from '../../actors/conversations/conversation-state.ts';
 import { TroupeError } from '../../base/errors.ts';
 import {
   addUsage,

@@ -1,4 +1,4 @@
-import type { Wait, Work } from '../../actors/conversations/conversation-work.ts';
+import type { Wait, Work } from '../../actors/conversations/conversation-state.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Event, isAbout, type Note } from '../../events/index.ts';
 import type { StuckLine, Troupe } from '../troupe.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { InstructionsFunction } from '../../actors/engine/agent-runtime.ts';
+import type { InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
 import type { Problem } from './problem.ts';
 import { RetrySettings } from './retry-settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';

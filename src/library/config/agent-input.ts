@@ -8,7 +8,7 @@ import type {
   Sampling,
 } from '../../providers/settings.ts';
 import type { BusyPolicy, JoinPolicy } from '../../events/index.ts';
-import type { InstructionsFunction } from '../../actors/engine/agent-runtime.ts';
+import type { InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
 import type { ReplyInput } from './reply-schema.ts';
 import type { RetryInput } from './retry-settings.ts';
 import type { SupervisionSettings } from './supervision-settings.ts';

@@ -1,6 +1,6 @@
 import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
-import type { AgentRegistry, AgentRuntime, InstructionsFunction } from '../../actors/engine/agent-runtime.ts';
+import type { AgentRegistry, AgentRuntime, InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
 import { channelsOf, machineText } from './surroundings.ts';
 import { policyOf, retrievalOf } from './context-settings.ts';
 import {

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { agentsInRouting, type RoutingInput, RoutingSettings } from '../routing/routing-settings.ts';
 import { Cron } from 'croner';
-import type { Schedule } from '../../actors/turn/feature-types.ts';
+import type { Schedule } from '../../actors/attempt/feature-types.ts';
 import { AgentId, ConversationId, RunStep, templateOf } from '../../events/index.ts';
 import { COMPLETE_STEP } from '../../machines/run-book.ts';
-import type { MessageRouter } from '../../actors/conversations/conversation-deps.ts';
-import type { AgentRegistry } from '../../actors/engine/agent-runtime.ts';
+import type { MessageRouter } from '../../actors/conversations/messages.ts';
+import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import { type Problem, unknownAgent, usedTwice } from './problem.ts';
 import { routeBy } from '../routing/route.ts';
 

@@ -1,4 +1,4 @@
-import type { ReplySchema } from '../../actors/engine/agent-runtime.ts';
+import type { ReplySchema } from '../../actors/actor/agent-runtime.ts';
 import { type DataSchema, firstProblems, readySchema } from '../../tools/schema.ts';
 
 /** Schema of an agent's replies: of zod, valibot, arktype or any library of Standard Schema, or a JSON schema (draft 2020-12). */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Supervision } from '../../actors/engine/agent-runtime.ts';
+import type { Supervision } from '../../actors/actor/agent-runtime.ts';
 
 export const SupervisionSettings = z.strictObject({
   idle: z.int().nonnegative().optional(),

@@ -1,6 +1,6 @@
-import { workIn } from '../../actors/conversations/conversation-work.ts';
+import { workIn } from '../../actors/conversations/conversation-state.ts';
 import type { Answer, AskOptions, Asked, FollowOptions, Troupe } from '../troupe.ts';
-import { toolPlace } from '../../actors/calls/lent-place.ts';
+import { toolPlace } from '../../actors/turn/run-calls.ts';
 import { ask, type CostOf } from '../asking/ask.ts';
 import { addressed, messageFrom, nobodyAnswers } from '../asking/asked.ts';
 import { followConversation } from '../asking/follow.ts';

@@ -1,13 +1,11 @@
-import { resolveAgent } from '../../actors/conversations/address-message.ts';
-import { executeConversationCommand } from '../../actors/conversations/execute-conversation-command.ts';
-import type { ConversationDeps } from '../../actors/conversations/conversation-deps.ts';
+import { resolveAgent, type ConversationDeps } from '../../actors/conversations/messages.ts';
+import { executeConversationCommand, retryTurn } from '../../actors/conversations/commands.ts';
 import { forkConversation } from '../../actors/conversations/fork-conversation.ts';
-import { retryTurn } from '../../actors/conversations/retry-turn.ts';
-import type { FeatureCommands } from '../../actors/feature.ts';
-import type { Workflow } from '../../actors/turn/feature-types.ts';
-import { requireTrusted } from '../../actors/conversations/trust.ts';
+import type { FeatureCommands } from '../../actors/attempt/turn-run.ts';
+import type { Workflow } from '../../actors/attempt/feature-types.ts';
+import { requireTrusted } from '../../actors/actor/engine-deps.ts';
 import type { Engine } from '../../actors/engine/engine.ts';
-import { executeTaskCommand, isTaskCommand } from '../../actors/tasks/execute-task-command.ts';
+import { executeTaskCommand, isTaskCommand } from '../../actors/tasks/task-commands.ts';
 import { TroupeError } from '../../base/errors.ts';
 import {
   type Author,

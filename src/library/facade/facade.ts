@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { ConversationDeps } from '../../actors/conversations/conversation-deps.ts';
-import { createParticipantsCache } from '../../actors/conversations/participants-cache.ts';
-import type { AgentRegistry, AgentRuntime } from '../../actors/engine/agent-runtime.ts';
+import { type ConversationDeps, createParticipantsCache } from '../../actors/conversations/messages.ts';
+import type { AgentRegistry, AgentRuntime } from '../../actors/actor/agent-runtime.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { DEFAULT_TENANT, TenantId } from '../../events/index.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
-import type { TurnDeps } from '../../actors/turn/turn-run.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
+import type { TurnDeps } from '../../actors/attempt/turn-run.ts';
 import {
   appendSettled,
   type ImportedProgress,
   newProgress,
   noteProgress,
-} from '../../actors/engine/settle-imported.ts';
+} from '../../actors/actor/at-rest.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { AgentId, Event, EventDraft, TenantId } from '../../events/index.ts';
 import {

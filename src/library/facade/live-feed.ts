@@ -1,4 +1,4 @@
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import type { ConversationId, LiveNote, TenantId } from '../../events/index.ts';
 import type { Broadcast } from '../../queue/broadcast.ts';
 import { createLiveBook, type HeardTurn } from './live-book.ts';

@@ -1,4 +1,4 @@
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import { providerLoads, type QueueReport } from '../inspect/turn-queue.ts';
 import type { QueueWaits } from './queue-waits.ts';

@@ -1,4 +1,4 @@
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import { undefinedWork } from '../../actors/engine/undefined-agents.ts';
 import { isGranted, rangesOf } from '../access/index.ts';
 import type { AgentId, ConversationId, TenantId } from '../../events/index.ts';

@@ -1,12 +1,10 @@
-import { addressees } from '../../actors/conversations/address-message.ts';
-import { receiveMessage, receiveNotice } from '../../actors/conversations/receive-message.ts';
-import { isTrusted } from '../../actors/conversations/trust.ts';
-import type { AgentRegistry } from '../../actors/engine/agent-runtime.ts';
-import type { PendingCount } from '../../actors/engine/pending-count.ts';
-import { isOurs } from '../../actors/log/own-id.ts';
+import { addressees, receiveMessage, receiveNotice } from '../../actors/conversations/messages.ts';
+import { isTrusted, type PendingCount } from '../../actors/actor/engine-deps.ts';
+import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
+import { isOurs } from '../../actors/log/conversation-log.ts';
 import type { Redaction } from '../../actors/log/redaction.ts';
 import { askedReply } from '../../actors/turn/check-reply.ts';
-import { answerByReply } from '../../actors/tasks/execute-task-command.ts';
+import { answerByReply } from '../../actors/tasks/task-commands.ts';
 import { TroupeError } from '../../base/errors.ts';
 import {
   type AgentId,

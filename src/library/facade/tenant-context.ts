@@ -1,10 +1,9 @@
 import type { SigningKey } from '../access/index.ts';
-import type { ConversationDeps, MessageRouter } from '../../actors/conversations/conversation-deps.ts';
-import type { Trust } from '../../actors/conversations/trust.ts';
+import type { ConversationDeps, MessageRouter } from '../../actors/conversations/messages.ts';
+import type { Trust } from '../../actors/actor/engine-deps.ts';
 import type { Engine } from '../../actors/engine/engine.ts';
-import type { FeatureCommands } from '../../actors/feature.ts';
-import type { TurnDeps } from '../../actors/turn/turn-run.ts';
-import type { Workflow } from '../../actors/turn/feature-types.ts';
+import type { FeatureCommands, TurnDeps } from '../../actors/attempt/turn-run.ts';
+import type { Workflow } from '../../actors/attempt/feature-types.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { AgentId, EventDraft, TenantId } from '../../events/index.ts';

@@ -1,4 +1,4 @@
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import { type ActorAddress, addressKey, runtimeId, type TenantId } from '../../events/index.ts';
 import {
   type Holder,

@@ -14,10 +14,10 @@ import { availabilityOf } from '../../machines/availability-fold.ts';
 import { availability } from '../../machines/availability.ts';
 import { type EventDescription, legalIn } from '../../machines/describe.ts';
 import { newParticipants } from '../../machines/participants.ts';
-import { endOf, mayRetry } from '../../actors/conversations/retry-turn.ts';
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import { endOf, mayRetry } from '../../actors/conversations/commands.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import { readReceipts } from './prompts.ts';
-import type { Transition } from '../../actors/engine/registry.ts';
+import type { Transition } from '../../actors/actor/registry.ts';
 
 /** One actor as an operator sees it: its live machine if this process runs it, else its record. */
 export interface ActorStatus {

@@ -19,9 +19,9 @@ import {
   type TurnId,
   type Usage,
 } from '../../events/index.ts';
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
-import { inSlices } from '../../actors/engine/in-slices.ts';
-import type { AgentRuntime } from '../../actors/engine/agent-runtime.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
+import { inSlices } from '../../actors/log/read-log.ts';
+import type { AgentRuntime } from '../../actors/actor/agent-runtime.ts';
 import { replayPrompts } from './replay-prompts.ts';
 import { usageOf } from './trace.ts';
 import { chargeWork } from '../../base/work.ts';

@@ -1,12 +1,12 @@
 import { diffWordsWithSpace } from 'diff';
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import {
   callsOf,
   isSameCall,
   type LoggedCall,
   type LoggedTurn,
   readTurn,
-} from '../../actors/log/read-turn.ts';
+} from '../../actors/turn/read-turn.ts';
 import {
   addUsage,
   isAbout,

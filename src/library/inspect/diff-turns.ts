@@ -9,8 +9,8 @@ import {
   type PromptRecord,
   type TenantId,
 } from '../../events/index.ts';
-import { resolveAgent } from '../../actors/conversations/address-message.ts';
-import type { TurnDeps } from '../../actors/turn/turn-run.ts';
+import { resolveAgent } from '../../actors/conversations/messages.ts';
+import type { TurnDeps } from '../../actors/attempt/turn-run.ts';
 import { nextPrompt, sentPrompt } from './prompts.ts';
 
 /** In place of a turn: the prompt that the agent of the other turn would be sent now. */

@@ -15,9 +15,9 @@ import {
   type PromptRecord,
   turnId,
 } from '../../events/index.ts';
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
-import { inSlices } from '../../actors/engine/in-slices.ts';
-import type { AgentRuntime } from '../../actors/engine/agent-runtime.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
+import { inSlices } from '../../actors/log/read-log.ts';
+import type { AgentRuntime } from '../../actors/actor/agent-runtime.ts';
 import { readReceipts, sentPrompt } from './prompts.ts';
 
 /** Facts about a prompt, shown beside it. */

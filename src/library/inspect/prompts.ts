@@ -22,19 +22,22 @@ import {
   type TurnId,
 } from '../../events/index.ts';
 import { forkTaskBook, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
-import type { TurnDeps } from '../../actors/turn/turn-run.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
+import type { TurnDeps } from '../../actors/attempt/turn-run.ts';
 import { baselineFor, readBaseline, presentRuntime } from '../../actors/turn/baseline.ts';
-import { inSlices } from '../../actors/engine/in-slices.ts';
-import type { AgentRuntime } from '../../actors/engine/agent-runtime.ts';
-import { readUnheard } from '../../actors/turn/watch-silence.ts';
+import {
+  inSlices,
+  type ViewSource,
+  readPages,
+  catchUpInSlices,
+  foldInSlices,
+} from '../../actors/log/read-log.ts';
+import type { AgentRuntime } from '../../actors/actor/agent-runtime.ts';
+import { readUnheard } from '../../actors/turn/ask-model.ts';
 import { liveItems } from '../../actors/turn/turn-facts.ts';
-import { triggersIn } from '../../actors/turn/waiting-events.ts';
-import { type ViewSource, readPages } from '../../actors/log/read-pages.ts';
-import { catchUpInSlices, foldInSlices } from '../../actors/log/read-view.ts';
-import { termsFor } from '../../actors/turn/session-run.ts';
+import { triggersIn, promptRulesOf } from '../../actors/attempt/pinned-turn.ts';
+import { termsFor } from '../../actors/attempt/feature-types.ts';
 import { answeredStep } from '../../actors/turn/judge-answer.ts';
-import { promptRulesOf } from '../../actors/turn/pinned-turn.ts';
 import { readFacts } from '../../actors/turn/turn-facts.ts';
 
 /** Dependencies for reading a past prompt. */

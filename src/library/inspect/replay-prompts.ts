@@ -8,12 +8,11 @@ import {
   runtimeId,
   type TurnId,
 } from '../../events/index.ts';
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import { readBaseline } from '../../actors/turn/baseline.ts';
-import type { FrozenBaseline, AgentRuntime } from '../../actors/engine/agent-runtime.ts';
+import type { FrozenBaseline, AgentRuntime } from '../../actors/actor/agent-runtime.ts';
 import { asSent, baselineOf, readReceipts } from './prompts.ts';
-import { readPages } from '../../actors/log/read-pages.ts';
-import { foldInSlices } from '../../actors/log/read-view.ts';
+import { readPages, foldInSlices } from '../../actors/log/read-log.ts';
 import { answeredStep } from '../../actors/turn/judge-answer.ts';
 
 /** A model call of a turn that has ended. */

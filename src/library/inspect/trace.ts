@@ -12,9 +12,9 @@ import {
 } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 import { costOf, priceOf } from '../../providers/prices.ts';
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import { readReceipts } from './prompts.ts';
-import { readPages } from '../../actors/log/read-pages.ts';
+import { readPages } from '../../actors/log/read-log.ts';
 import { readStep } from '../../actors/turn/step-journal.ts';
 
 /** Steps, calls and times of a turn. */

@@ -18,7 +18,7 @@ export {
   turnId,
 } from '../../events/index.ts';
 export { visibleText } from '../../context/index.ts';
-export { withoutStaleNote } from '../../actors/turn/repeated-calls.ts';
+export { withoutStaleNote } from '../../actors/attempt/repeated-calls.ts';
 export { summariseEvent } from '../projection/summarise-event.ts';
 export { replaceGrants } from '../../tools/mcp/open-mcp-tools.ts';
 export { EXTRA_TOOLS, grantProblems, isExtra, toolName } from '../../tools/mcp/settings.ts';

@@ -1,8 +1,7 @@
 import * as z from 'zod';
-import { featureCommands } from '../../actors/features.ts';
+import { featureCommands } from '../../actors/features/features.ts';
 import { randomUUID } from 'node:crypto';
-import { DEFAULT_LIMITS, type EngineDeps } from '../../actors/engine/engine-deps.ts';
-import { DEFAULT_PENDING } from '../../actors/engine/pending-count.ts';
+import { DEFAULT_LIMITS, type EngineDeps, DEFAULT_PENDING } from '../../actors/actor/engine-deps.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { parseTroupe, type TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentInput } from '../config/agent-input.ts';

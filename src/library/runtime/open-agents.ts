@@ -1,6 +1,6 @@
 import type { ResourceStack } from '../../base/resource-stack.ts';
 import { readFileSync } from 'node:fs';
-import type { AgentRegistry } from '../../actors/engine/agent-runtime.ts';
+import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentDefinition } from '../config/agent-definition.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';

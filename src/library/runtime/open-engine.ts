@@ -1,24 +1,25 @@
 import { createSigningKey, type SigningKey } from '../access/index.ts';
 import { randomBytes } from 'node:crypto';
-import type { AgentRegistry } from '../../actors/engine/agent-runtime.ts';
-import { createForTools } from '../../actors/calls/for-tools.ts';
-import { createCalibrationBook } from '../../actors/engine/calibration-book.ts';
+import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import {
+  createForTools,
   DEFAULT_LIMITS,
   type EngineDeps,
   type EngineLimits,
   MAX_TREE_TOKENS,
-} from '../../actors/engine/engine-deps.ts';
+  createPendingCount,
+  type PendingCount,
+} from '../../actors/actor/engine-deps.ts';
+import { createCalibrationBook } from '../../actors/actor/calibration-book.ts';
 import { createEngine, type Engine } from '../../actors/engine/engine.ts';
-import { createPendingCount, type PendingCount } from '../../actors/engine/pending-count.ts';
-import { createRegistry } from '../../actors/engine/registry.ts';
-import { closeFeatures, openFeatures } from '../../actors/features.ts';
-import type { CheckpointsFeature, Features, TurnDeps } from '../../actors/turn/turn-run.ts';
-import { createColdViews } from '../../actors/log/read-view.ts';
+import { createRegistry } from '../../actors/actor/registry.ts';
+import { closeFeatures, openFeatures } from '../../actors/features/features.ts';
+import type { CheckpointsFeature, Features, TurnDeps } from '../../actors/attempt/turn-run.ts';
+import { createColdViews } from '../../actors/log/read-log.ts';
 import { createConversationLog } from '../../actors/log/conversation-log.ts';
 import { createRedaction } from '../../actors/log/redaction.ts';
-import { createTaskFolds } from '../../actors/tasks/read-tasks.ts';
-import { createTaskTrees } from '../../actors/tasks/task-trees.ts';
+import { createTaskFolds } from '../../actors/log/tasks.ts';
+import { createTaskTrees } from '../../actors/actor/task-trees.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';

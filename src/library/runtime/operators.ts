@@ -1,4 +1,4 @@
-import type { EngineDeps } from '../../actors/engine/engine-deps.ts';
+import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import type { LogFacts, Logger, LogIds } from '../../base/logger.ts';
 import type { TracingOptions } from '../../base/tracing.ts';
 import { hideSecrets, type ModelSettings, secretValues } from './secrets.ts';

@@ -1,4 +1,4 @@
-import type { EngineLimits } from '../../actors/engine/engine-deps.ts';
+import type { EngineLimits } from '../../actors/actor/engine-deps.ts';
 import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import type { Admission } from '../../queue/admission.ts';

@@ -1,0 +1,99 @@
+import * as z from 'zod';
+import type { ErrorCode } from '../../base/errors.ts';
+import { NO_USAGE, type Usage, type TenantId } from '../../events/index.ts';
+import { costOf, type ModelPrice } from '../../providers/prices.ts';
+import type { Metrics } from '../../events/metrics.ts';
+import type { AgentRuntime } from '../actor/agent-runtime.ts';
+
+const Count = z.int().nonnegative();
+
+/** Money is in millionths of a dollar: integers do not drift. */
+export const Amount = z.strictObject({ tokens: Count, microUsd: Count });
+export type Amount = z.infer<typeof Amount>;
+
+export const NOTHING: Amount = { tokens: 0, microUsd: 0 };
+
+/** Clamps an amount to the integers an account can hold: 0 to MAX_SAFE_INTEGER. */
+export function toCount(amount: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, amount));
+}
+
+/** Size of a model call before it is made, in tokens. */
+export interface AskedCall {
+  /** The whole prompt: messages that a session already holds are charged again. */
+  input: number;
+  maxOutputTokens: number;
+}
+
+/** How a call ended, and what the provider reported. `heard`: tokens of the received output. */
+export type CallEnd =
+  /** `reportsLater`: usage that is missing here is reported with a later call. */
+  | { kind: 'answered'; usage: Usage; heard: number; reportsLater: boolean }
+  | { kind: 'failed'; code: ErrorCode; heard: number }
+  | { kind: 'aborted'; heard: number };
+
+/** Errors with which a vendor refuses a request unpaid. A request without any answer is not among them. */
+const UNPAID_ERRORS: readonly ErrorCode[] = [
+  'context_overflow',
+  'provider_auth',
+  'provider_invalid_request',
+  'provider_model_unknown',
+  'provider_overloaded',
+  'provider_quota',
+  'provider_rate_limited',
+  'provider_redirected',
+  'provider_session_lost',
+  'provider_unusable',
+  'provider_unverified',
+];
+
+/** The most a call may cost: nothing is read from a cache, and a cache write may cost more than plain input. */
+export function askedAmount({ input, maxOutputTokens }: AskedCall, price: ModelPrice | null): Amount {
+  const fresh: Usage = { ...NO_USAGE, input, output: maxOutputTokens };
+  const plain = amountOf(fresh, price);
+  const written = amountOf({ ...fresh, cacheWrite: input }, price);
+  return written.microUsd > plain.microUsd ? written : plain;
+}
+
+export function amountOf(usage: Usage, price: ModelPrice | null): Amount {
+  // Rounded up; the small constant absorbs the error of float addition.
+  const microUsd = price === null ? 0 : Math.ceil(costOf(usage, price) * 1e6 - 1e-6);
+  return { tokens: toCount(usage.input + usage.output), microUsd: toCount(microUsd) };
+}
+
+/** Cost of a call: as reported, else an estimate of what was charged. */
+export function spentAmount(
+  end: CallEnd,
+  { input }: Pick<AskedCall, 'input'>,
+  price: ModelPrice | null,
+): Amount {
+  const { heard } = end;
+  const guess = amountOf({ ...NO_USAGE, input, output: heard }, price);
+  if (end.kind === 'answered') {
+    const isReported = end.usage.input + end.usage.output > 0;
+    return isReported || end.reportsLater ? amountOf(end.usage, price) : guess;
+  }
+  const isFree = end.kind === 'failed' && heard === 0 && UNPAID_ERRORS.includes(end.code);
+  return isFree ? NOTHING : guess;
+}
+
+/** A call that was made, with its cost. */
+export function spent<T>(
+  { outcome, end }: { outcome: T; end: CallEnd },
+  asked: Pick<AskedCall, 'input'>,
+  price: ModelPrice | null,
+): { kind: 'made'; outcome: T; spent: Amount } {
+  return { kind: 'made', outcome, spent: spentAmount(end, asked, price) };
+}
+
+/** Counts the cost of a call in the metrics, as budgets count it. */
+export function countCost(
+  metrics: Metrics,
+  { price, profile }: Pick<AgentRuntime, 'price' | 'profile'>,
+  { microUsd }: Amount,
+  tenant: TenantId,
+): void {
+  const { provider } = profile;
+  if (price === null) metrics.count('unpriced_calls', { provider });
+  else metrics.count('cost_usd', { tenant, provider }, microUsd / 1e6);
+}

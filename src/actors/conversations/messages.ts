@@ -1,0 +1,387 @@
+import { TroupeError } from '../../base/errors.ts';
+import {
+  type ActorAddress,
+  type AgentId,
+  type Author,
+  type ConversationId,
+  type Event,
+  type EventContext,
+  type EventDraft,
+  type EventDraftOf,
+  type EventId,
+  type JoinPolicy,
+  MAX_RECIPIENTS,
+  nearestName,
+  conversationKey,
+} from '../../events/index.ts';
+import type { Appended, ConversationKey } from '../../store/store.ts';
+import { type EngineDeps, type Trust, isTrusted } from '../actor/engine-deps.ts';
+import { readOwn } from '../log/conversation-log.ts';
+import { isRetired } from '../../machines/membership.ts';
+import { type Participants, isHere, foldParticipants, newParticipants } from '../../machines/participants.ts';
+import type { AgentRegistry } from '../actor/agent-runtime.ts';
+import { directiveOf } from '../../machines/directions.ts';
+import { type Checkpoints, NO_CHECKPOINTS, type PageSource } from '../log/read-log.ts';
+
+/** Dependencies of the rules for messages, participants and commands. */
+export interface ConversationDeps {
+  deps: EngineDeps;
+  engine: { resume(address: ActorAddress, as?: 'RETRY' | 'REINSTATE'): Promise<void> };
+  participantsCache: ParticipantsCache;
+  trust: Trust;
+  /** Agent for messages that name no agent and match no route. */
+  fallback: AgentId | null;
+  /** Whether the agent that a conversation was handed over to comes before the fallback. */
+  sticks: boolean;
+  router: MessageRouter | null;
+  newId: () => EventId;
+}
+
+/** Finds the recipients of a message that names none. */
+export interface MessageRouter {
+  by: NonNullable<EventContext['routed']>;
+  find(
+    message: { conversation: ConversationId; author: Author; content: string; attachments: string[] },
+    place: { isHere: (agent: AgentId) => boolean; askedAt: (agent: AgentId) => number | undefined },
+  ): AgentId[];
+}
+
+type Message = EventDraftOf<'message'>;
+
+/**
+ * Appends a message of a trusted person. The same append first makes the changes that the message implies: a closed
+ * conversation is reopened, recipients that left rejoin, retired recipients are reinstated. A message that is already
+ * stored implies nothing.
+ */
+export async function appendTrusted(
+  conversations: ConversationDeps,
+  log: ConversationKey,
+  message: Message,
+  participants: Participants,
+): Promise<Appended> {
+  const { deps, engine } = conversations;
+  const { away, unavailable, directions } = participants.tasks;
+  if (away.size === 0 && unavailable.size === 0 && !directions.archived)
+    return appendLast(deps, log, [message]);
+  const changes = impliedChanges(conversations, message, participants);
+  const isStored = changes.length > 0 && (await deps.store.readById(log, message.id)) !== null;
+  if (!isStored) {
+    // Before the append: an agent reinstated in the log alone would never be resumed.
+    for (const agent of message.to)
+      if (isRetired(participants.tasks, agent)) await engine.resume({ ...log, agent }, 'REINSTATE');
+  }
+  return appendLast(deps, log, isStored ? [message] : [...changes, message]);
+}
+
+export async function appendLast(
+  { log: events }: Pick<EngineDeps, 'log'>,
+  log: ConversationKey,
+  drafts: EventDraft[],
+): Promise<Appended> {
+  const last = (await events.append(log, drafts)).at(-1);
+  if (!last) throw new Error('the log did not return the appended event');
+  return last;
+}
+
+/** Appends under an id that another writer may take first. Returns the event that was first. */
+export async function appendFirst(
+  { log: events, store }: Pick<EngineDeps, 'log' | 'store'>,
+  log: ConversationKey,
+  draft: EventDraft,
+): Promise<Event> {
+  try {
+    const [appended] = await events.append(log, [draft]);
+    if (appended) return appended.event;
+  } catch (error) {
+    if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+  }
+  const first = await readOwn(store, log, draft);
+  if (!first) throw new TroupeError('internal', `the log did not return ${draft.id}`);
+  return first;
+}
+
+function impliedChanges(
+  { deps, newId }: ConversationDeps,
+  { author, to }: Message,
+  { tasks }: Participants,
+): EventDraft[] {
+  const by = () => ({ id: newId(), author, to: [] });
+  const reopened: EventDraft[] = tasks.directions.archived
+    ? [{ ...by(), kind: 'reopened', body: { reason: `a message of ${author.name}` } }]
+    : [];
+  const back = to.flatMap((agent): EventDraft[] => [
+    ...(tasks.away.has(agent)
+      ? [{ ...by(), kind: 'joined' as const, body: { agent, policy: joinPolicyOf(deps, tasks, agent) } }]
+      : []),
+    ...(isRetired(tasks, agent)
+      ? [{ ...by(), kind: 'command' as const, body: { command: 'recall' as const, agent } }]
+      : []),
+  ]);
+  return [...reopened, ...back];
+}
+
+/** How much of the earlier conversation an agent sees: as when it first joined, else its profile's default. */
+export function joinPolicyOf(
+  { agents }: Pick<EngineDeps, 'agents'>,
+  { joined }: Participants['tasks'],
+  agent: AgentId,
+): JoinPolicy {
+  return joined.get(agent) ?? agents.get(agent)?.profile.join ?? 'full';
+}
+
+/** The agents that a message addresses. Only `to` counts; names in the text never do. */
+export function addressees(
+  agents: AgentRegistry,
+  message: { author: Author; to?: readonly string[] | undefined; replyTo?: string | undefined },
+  fallback: AgentId | null,
+): AgentId[] {
+  const named = message.to ?? [];
+  if (named.length > MAX_RECIPIENTS) {
+    throw new TroupeError('event_invalid', `to: at most ${MAX_RECIPIENTS} recipients, got ${named.length}`, {
+      path: 'to',
+    });
+  }
+  const found = new Set<AgentId>();
+  for (const name of named) found.add(resolveAgent(agents, name));
+  if (found.size > 0) return [...found];
+  const topLevel = message.author.kind === 'user' && message.replyTo === undefined;
+  return topLevel && fallback ? [fallback] : [];
+}
+
+/** An agent by id or pubkey. Throws `agent_unknown` with the known ones and the nearest name. */
+export function resolveAgent(agents: AgentRegistry, name: string): AgentId {
+  const plain = name.startsWith('@') ? name.slice(1) : name;
+  const direct = agents.get(plain as AgentId);
+  if (direct) return direct.profile.id;
+  for (const runtime of agents.values()) if (runtime.pubkey === plain) return runtime.profile.id;
+  const known = [...agents.keys()];
+  const nearest = nearestName(plain, known);
+  const hint = nearest ? ` Did you mean "${nearest}"?` : '';
+  throw new TroupeError(
+    'agent_unknown',
+    `there is no agent "${plain}".${hint} Known: ${known.slice(0, 50).join(', ')}.`,
+    { agent: plain, nearest, known: known.slice(0, 50) },
+  );
+}
+
+/** A message on its way into a conversation. */
+interface ReceivedMessage {
+  log: ConversationKey;
+  message: Message;
+  /** A gateway passes it on for a stranger. */
+  untrusted: boolean;
+}
+
+/**
+ * Stores a message. Its recipients are decided once, here.
+ *  M1  A message that names agents addresses them. A new message of a person that names none is routed, else it goes to
+ *      the agent that the conversation was handed over to last, or the default agent.
+ *  M2  A message of an untrusted person, or one that a gateway marks `untrusted`, addresses no agent. The recipients it
+ *      would have had are noted with it.
+ *  M3  A closed conversation accepts messages of trusted people only; they reopen it.
+ *  M4  A message with a known id is the stored event, whatever would be decided now.
+ *
+ * `prepare` is called with the addressed message before it is stored, and may refuse it by throwing.
+ */
+export async function receiveMessage(
+  conversations: ConversationDeps,
+  received: ReceivedMessage,
+  prepare: (addressed: Message) => Promise<void>,
+): Promise<Appended> {
+  const { deps, participantsCache, trust } = conversations;
+  const { log, message, untrusted } = received;
+  const participants = await participantsCache.of(log);
+  const isHeld = untrusted || !isTrusted(trust, message.author);
+  const addressed = await addressMessage(conversations, received, participants, isHeld);
+  const isTrustedPerson = message.author.kind === 'user' && !isHeld;
+  const isClosed = !isTrustedPerson && participants.tasks.directions.archived;
+  if (isClosed && (await deps.store.readById(log, message.id)) === null) throw archived(log);
+  await prepare(addressed);
+  try {
+    return isTrustedPerson
+      ? await appendTrusted(conversations, log, addressed, participants)
+      : await appendLast(deps, log, [addressed]);
+  } catch (error) {
+    // Sent twice at once and routed differently: the first one counts.
+    const isRouted = addressed.context?.routed !== undefined;
+    if (!isRouted || !(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+    return appendLast(deps, log, [await addressMessage(conversations, received, participants, isHeld)]);
+  }
+}
+
+/**
+ * Stores a notice: for people, wakes nobody and changes nothing. Throws `conversation_archived`. `prepare` is called before
+ * it is stored.
+ */
+export async function receiveNotice(
+  { deps, participantsCache }: ConversationDeps,
+  log: ConversationKey,
+  notice: EventDraftOf<'notice'>,
+  prepare: () => Promise<void>,
+): Promise<Appended> {
+  const { tasks } = await participantsCache.of(log);
+  if (tasks.directions.archived && (await deps.store.readById(log, notice.id)) === null) throw archived(log);
+  await prepare();
+  return appendLast(deps, log, [notice]);
+}
+
+async function addressMessage(
+  conversations: ConversationDeps,
+  { log, message }: ReceivedMessage,
+  participants: Participants,
+  isHeld: boolean,
+): Promise<Message> {
+  const { to, routed } =
+    message.to.length > 0
+      ? { to: message.to, routed: undefined }
+      : await recipientsOf(conversations, log, message, participants);
+  const held = to.length > 0 && isHeld ? { held: to } : {};
+  const mark =
+    isHeld && (await isMarked(conversations.deps.store, log, message)) ? { untrusted: true as const } : {};
+  const context = {
+    ...message.context,
+    ...(participants.tasks.directions.mode && modeIn(participants)),
+    ...held,
+    ...mark,
+    ...(routed && { routed }),
+  };
+  return {
+    ...message,
+    to: 'held' in held ? [] : to,
+    ...(Object.keys(context).length > 0 && { context }),
+  };
+}
+
+/** The mode and the run of a conversation, if they are set. */
+function modeIn({ tasks: { directions, directives } }: Participants): Message['context'] {
+  const run = directiveOf(directions, directives)?.run;
+  return { ...(directions.mode && { mode: directions.mode }), ...(run !== undefined && { run }) };
+}
+
+/** Of an author who was trusted when it was first sent, it has no mark (M4). */
+async function isMarked(
+  store: ConversationDeps['deps']['store'],
+  log: ConversationKey,
+  { id }: Message,
+): Promise<boolean> {
+  const known = await store.readById(log, id);
+  return known === null || known.context?.untrusted === true;
+}
+
+interface Recipients {
+  to: AgentId[];
+  routed?: NonNullable<Message['context']>['routed'];
+}
+
+async function recipientsOf(
+  { deps, router, fallback, sticks }: ConversationDeps,
+  log: ConversationKey,
+  { id, author, to, replyTo, body }: Message,
+  participants: Participants,
+): Promise<Recipients> {
+  const { handedTo } = participants;
+  const isNewRequest = author.kind === 'user' && replyTo === undefined;
+  if (!isNewRequest) return { to };
+  const known = router || (sticks && handedTo) ? await knownRecipients(deps.store, log, id) : null;
+  if (known) return known;
+  if (router) {
+    const attachments = (body.attachments ?? []).map(({ mediaType }) => mediaType);
+    const found = router.find(
+      { conversation: log.conversation, author, content: body.content, attachments },
+      { isHere: (agent) => isHere(participants, agent), askedAt: (agent) => participants.asked.get(agent) },
+    );
+    if (found.length > 0) return { to: found, routed: router.by };
+  }
+  const isThere = (agent: AgentId | null): agent is AgentId => agent !== null && isHere(participants, agent);
+  if (sticks && isThere(handedTo)) return { to: [handedTo], routed: 'handoff' };
+  return { to: isThere(fallback) ? [fallback] : [] };
+}
+
+/** Those of the message when it was first sent (M4). */
+async function knownRecipients(
+  store: ConversationDeps['deps']['store'],
+  log: ConversationKey,
+  id: Message['id'],
+): Promise<Recipients | null> {
+  const known = await store.readById(log, id);
+  if (known?.kind !== 'message') return null;
+  return { to: known.context?.held ?? known.to, routed: known.context?.routed };
+}
+
+function archived({ conversation }: ConversationKey): TroupeError {
+  const message = `conversation ${conversation} is archived: reopen it first`;
+  return new TroupeError('conversation_archived', message, { conversation });
+}
+
+/** Participants of conversations in use. Every entry can be rebuilt from the log at any time. */
+export interface ParticipantsCache {
+  of(log: ConversationKey): Promise<Participants>;
+  forget(log: ConversationKey): void;
+}
+
+/** Most conversations. The least recently used is dropped first. */
+const KEPT = 1_024;
+const SUBJECT = 'participants';
+
+interface Entry {
+  participants: Participants;
+  /** Seq of the last checkpoint. */
+  stored: number;
+}
+
+export function createParticipantsCache(
+  events: PageSource,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): ParticipantsCache {
+  const known = new Map<string, Entry>();
+
+  async function store(log: ConversationKey, entry: Entry, upTo: number): Promise<void> {
+    entry.stored = upTo;
+    const place = await checkpoints.mark(log, upTo);
+    // Extended or forgotten meanwhile: a later call stores it.
+    if (entry.participants.tasks.upTo !== upTo || known.get(conversationKey(log)) !== entry) return;
+    if (place) checkpoints.save(log, SUBJECT, place, [structuredClone(entry.participants)]);
+  }
+
+  return {
+    async of(log) {
+      const key = conversationKey(log);
+      const entry = known.get(key) ?? (await restored(checkpoints, log));
+      await catchUp(events, log, entry.participants);
+      known.delete(key);
+      known.set(key, entry);
+      if (known.size > KEPT) known.delete(known.keys().next().value ?? key);
+      const { upTo, tasks } = entry.participants.tasks;
+      // A fold of many tasks is stored less often.
+      if (upTo - entry.stored >= Math.max(checkpoints.least, tasks.size)) void store(log, entry, upTo);
+      return entry.participants;
+    },
+    forget: (log) => void known.delete(conversationKey(log)),
+  };
+}
+
+async function restored(checkpoints: Checkpoints, log: ConversationKey): Promise<Entry> {
+  const found = await checkpoints.load(log, SUBJECT);
+  if (!found) return { participants: newParticipants(), stored: 0 };
+  return { participants: found.parts[0] as Participants, stored: found.seq };
+}
+
+/** The same without the cache, for a single use. */
+export async function participantsOf(
+  events: PageSource,
+  log: ConversationKey,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): Promise<Participants> {
+  const { participants } = await restored(checkpoints, log);
+  await catchUp(events, log, participants);
+  return participants;
+}
+
+/** Two callers may catch up at once: folding an event twice changes nothing. */
+async function catchUp(events: PageSource, log: ConversationKey, participants: Participants): Promise<void> {
+  for (let isLast = false; !isLast;) {
+    const page = await events.readPage(log, { after: participants.tasks.upTo });
+    for (const event of page.events) foldParticipants(participants, event);
+    isLast = page.isLast;
+  }
+}

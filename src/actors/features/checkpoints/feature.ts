@@ -1,0 +1,126 @@
+import type { Feature, CheckpointsFeature } from '../../attempt/turn-run.ts';
+import type { Checkpoints, Folded, Place, Stored } from '../../log/read-log.ts';
+import { createCheckpoints } from './checkpoints.ts';
+import { forkView, hashText, type Slot, type View } from '../../../context/index.ts';
+import type { ActorAddress, EventId } from '../../../events/index.ts';
+import { forkTaskBook } from '../../../machines/task-book.ts';
+
+export const checkpoints: Feature = {
+  open({ foldEvery, ...parts }) {
+    const folds = createCheckpoints({ ...parts, ...(foldEvery !== undefined && { least: foldEvery }) });
+    return { checkpoints: hooksOf(folds) };
+  },
+};
+
+function hooksOf(folds: Checkpoints): CheckpointsFeature {
+  const { least } = folds;
+  return {
+    folds,
+    isWorthStoring: (live) => isWorthStoring(live, { least }),
+    async keep(live, { isBusy }) {
+      if (!isAtRest(live.view) || !isWorthStoring(live, { least, isBusy })) return null;
+      const copy = copyFolds(live);
+      // Read under the lease, so that the conversation is not deleted meanwhile.
+      const place = await folds.mark(live.address, live.view.upTo);
+      return () => {
+        if (place) live.stored = storeFolds(folds, live.address, copy, place);
+      };
+    },
+    restore: (address, options) => restoreFolds(folds, address, options),
+    close: () => folds.flush(),
+  };
+}
+
+/** An agent that never rests is stored less often, because the copies are made on the path of its next turn. */
+const BUSY_FACTOR = 4;
+
+/**
+ * Whether the folds are worth storing again once the turn is over: the view was rewritten, or has grown by half of its messages.
+ * So what is written stays in proportion to what is said, and what is read again is less than half a window.
+ */
+export function isWorthStoring(
+  { view, stored }: Pick<Folded, 'view'> & { stored: Stored },
+  { least: leastEvents, isBusy = false }: { least: number; isBusy?: boolean },
+): boolean {
+  const least = leastEvents * (isBusy ? BUSY_FACTOR : 1);
+  const grown = view.upTo - stored.seq;
+  if (view.upTo < least || grown <= 0) return false;
+  return grown >= Math.max(least, view.slots.length / 2) || lastCut(view) !== stored.cut;
+}
+
+/** No turn of the agent is under way, so the view holds nothing that is not in the log. */
+export function isAtRest({ turn, note, group }: View): boolean {
+  return turn === null && note === null && group === null;
+}
+
+/** The folds as they are now; cheap, because messages are shared. */
+export function copyFolds({ view, tasks }: Folded): Folded {
+  return { view: forkView(view), tasks: forkTaskBook(tasks) };
+}
+
+/** Stores copied folds behind the present work. Returns what is stored then. */
+export function storeFolds(
+  checkpoints: Checkpoints,
+  address: ActorAddress,
+  { view, tasks }: Folded,
+  place: Place,
+): Stored {
+  const { slots, secret, ...rest } = withoutPast(view);
+  const first: Stem = { view: rest, tasks, secretHash: hashText(secret) };
+  checkpoints.save(address, subjectOf(address), place, [first, ...inChunks(slots)]);
+  return { seq: place.seq, cut: lastCut(view) };
+}
+
+/** The newest stored folds up to `upTo`; null if there are none. */
+export async function restoreFolds(
+  checkpoints: Checkpoints,
+  address: ActorAddress,
+  { secret, upTo = Infinity }: { secret: string; upTo?: number },
+): Promise<{ folded: Folded; stored: Stored } | null> {
+  const found = await checkpoints.load(address, subjectOf(address), { upTo });
+  if (!found) return null;
+  const [{ view: rest, tasks, secretHash }, ...chunks] = found.parts as [Stem, ...Slot[][]];
+  // Its messages are fenced by the secret of another store.
+  if (secretHash !== hashText(secret)) return null;
+  const view: View = { ...rest, slots: chunks.flat(), secret };
+  return {
+    folded: { view, tasks },
+    stored: { seq: found.seq, cut: lastCut(view) },
+  };
+}
+
+/** The folds without the secret, and without the messages of the view, which are parts of their own. */
+interface Stem {
+  view: Omit<View, 'slots' | 'secret'>;
+  tasks: Folded['tasks'];
+  secretHash: string;
+}
+
+/** Messages of one part. */
+const CHUNK = 200;
+
+function inChunks(slots: readonly Slot[]): Slot[][] {
+  const count = Math.ceil(slots.length / CHUNK);
+  return Array.from({ length: count }, (_, at) => slots.slice(at * CHUNK, (at + 1) * CHUNK));
+}
+
+function subjectOf({ agent }: ActorAddress): string {
+  return `actor:${agent}`;
+}
+
+function lastCut({ cuts }: View): EventId | null {
+  return cuts.at(-1)?.event ?? null;
+}
+
+/**
+ * Without the texts of compactions that the view has left behind: `supplyAdopted` reads one again if an event still adopts
+ * it. The newest one stays, because the next one continues it.
+ */
+function withoutPast(view: View): View {
+  const inForce = new Set(view.slots.flatMap(({ layer, event }) => (layer === 'summary' ? [event] : [])));
+  const newest = [...view.compactions.keys()].at(-1);
+  const needed = [...view.compactions].filter(
+    ([id, { upTo }]) => upTo > view.floor || inForce.has(id) || id === newest,
+  );
+  return { ...view, compactions: new Map(needed) };
+}

@@ -1,0 +1,41 @@
+import { budget } from './budget/feature.ts';
+import { checkpoints } from './checkpoints/feature.ts';
+import { compaction } from './compaction/feature.ts';
+import type { Feature, FeatureCommands, FeatureParts, Features } from '../attempt/turn-run.ts';
+import { memory } from './memory/feature.ts';
+import { reruns } from './reruns/feature.ts';
+import { schedules } from './schedules/feature.ts';
+import { sessions } from './sessions/feature.ts';
+import { steering } from './steering/feature.ts';
+import { supervision } from './supervision/feature.ts';
+import { workflows } from './workflows/feature.ts';
+
+/**
+ * What only some companies use, in the order in which a turn comes to it. A folder that stands here can be deleted with its
+ * two lines; `test/features.test.ts` does so to each.
+ */
+const FEATURES: readonly Feature[] = [
+  schedules,
+  checkpoints,
+  memory,
+  reruns,
+  sessions,
+  steering,
+  compaction,
+  budget,
+  supervision,
+  workflows,
+];
+
+export function openFeatures(parts: FeatureParts): Features {
+  return Object.assign({}, ...FEATURES.map((feature) => feature.open(parts))) as Features;
+}
+
+export function featureCommands(): FeatureCommands {
+  return Object.assign({}, ...FEATURES.map(({ commands = {} }) => commands)) as FeatureCommands;
+}
+
+/** Writes what is still to be written. */
+export async function closeFeatures({ checkpoints: stored, memory: search }: Features): Promise<void> {
+  await Promise.all([stored?.close(), search?.close()]);
+}

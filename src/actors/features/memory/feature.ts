@@ -1,0 +1,99 @@
+import type { Feature } from '../../attempt/turn-run.ts';
+import { createMemorySearch, type MemorySearch } from './memory-search.ts';
+import {
+  chooseMemories,
+  type Memories,
+  NO_MEMORIES,
+  shownSeqs,
+  type View,
+  visibleText,
+} from '../../../context/index.ts';
+import type { ActorAddress, Event } from '../../../events/index.ts';
+import type { EngineDeps } from '../../actor/engine-deps.ts';
+import type { AgentRuntime } from '../../actor/agent-runtime.ts';
+import { readPages } from '../../log/read-log.ts';
+import { availableIn } from '../../attempt/model-window.ts';
+
+export const memory: Feature = {
+  open({ embedder = null, clock, onWarning, deadlineMs, firstDeadlineMs }) {
+    const search = createMemorySearch({
+      embedder,
+      clock,
+      onWarning,
+      ...(deadlineMs !== undefined && { deadlineMs }),
+      ...(firstDeadlineMs !== undefined && { firstDeadlineMs }),
+    });
+    return {
+      memory: {
+        retrieve: (deps, turn) => retrieveMemories(deps, search, turn),
+        async close() {
+          await search[Symbol.asyncDispose]();
+        },
+      },
+    };
+  },
+};
+
+/** Share of the available tokens that the memories of one turn may take, so that small windows have few. */
+const WINDOW_SHARE = 0.05;
+
+/**
+ * Retrieves what the agent's summary covers about the topic of a trigger, without what the prompt shows anyway. Called
+ * once per turn, when it is pinned; the result is recorded with the turn.
+ */
+async function retrieveMemories(
+  deps: EngineDeps,
+  memory: MemorySearch,
+  {
+    address,
+    runtime,
+    view,
+    trigger,
+  }: { address: ActorAddress; runtime: AgentRuntime; view: View; trigger: Event },
+): Promise<Memories> {
+  const { floor } = view;
+  const query = queryOf(trigger);
+  if (!runtime.retrieval || query.trim() === '') return NO_MEMORIES;
+  const { limit, tokens } = runtime.retrieval;
+  const shown = shownSeqs(view);
+  const isCovered = (seq: number) => seq <= floor && !shown.has(seq);
+  const hits = await memory.search({
+    address,
+    events: (after) => readPages(deps.store, address, { after, upTo: floor }),
+    upTo: floor,
+    query,
+    limit,
+    signal: deps.stopping,
+  });
+  // Hits that are already shown are not replaced: the next ones would be less and less relevant.
+  const best = hits.filter(({ seq }) => isCovered(seq));
+  const model = await deps.models.get(address.tenant, runtime.profile);
+  return chooseMemories({
+    hits: best,
+    events: await eventsAt(deps, address, best),
+    viewer: address.agent,
+    isInWindow: (seq) => !isCovered(seq),
+    countTokens: deps.countTokens,
+    asked: query,
+    budget: Math.min(tokens, Math.floor(availableIn(runtime, model) * WINDOW_SHARE)),
+    limit,
+  });
+}
+
+/** The search query for a trigger. Of a handoff only what is to be done. */
+function queryOf(trigger: Event): string {
+  // A retried turn gets its inputs with their memories.
+  if (trigger.kind === 'command') return '';
+  if (trigger.kind !== 'handoff') return visibleText(trigger) ?? '';
+  const { goal, next, openQuestions } = trigger.body.summary;
+  return [goal, next, ...openQuestions].join('\n');
+}
+
+async function eventsAt(
+  { store }: EngineDeps,
+  address: ActorAddress,
+  hits: readonly { seq: number }[],
+): Promise<ReadonlyMap<number, Event>> {
+  const read = hits.map(({ seq }) => store.read(address, { after: seq - 1, upTo: seq, limit: 1 }));
+  return new Map((await Promise.all(read)).flat().map((event) => [event.seq, event]));
+}

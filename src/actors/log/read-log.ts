@@ -1,0 +1,352 @@
+import type { Event, EventId, ActorAddress, AgentId, EventOf } from '../../events/index.ts';
+import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
+import { eventText, type Steps, createView, foldEvent, foldOrBegin, type View } from '../../context/index.ts';
+import type { Clock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { slicesOf } from '../../base/slices.ts';
+import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
+
+/** The store, or the log, which has recent events in memory. */
+export interface PageSource {
+  readPage(
+    log: ConversationKey,
+    range: { after: number; upTo?: number },
+  ): Promise<{ events: readonly Event[]; isLast: boolean }>;
+}
+
+/** What a view is folded from: pages, and single events that a checkpoint left out. */
+export interface ViewSource extends PageSource {
+  readById(log: ConversationKey, id: string): Promise<Event | null>;
+}
+
+/** The events of a log after a seq, up to `upTo` or the head, in pages. Other work runs between pages. */
+export async function* readPages(
+  source: PageSource,
+  log: ConversationKey,
+  { after, upTo }: { after: number; upTo?: number | undefined },
+): AsyncGenerator<readonly Event[], void> {
+  const end = upTo === undefined ? {} : { upTo };
+  for (let at = after; ;) {
+    const { events, isLast } = await source.readPage(log, { after: at, ...end });
+    if (events.length > 0) yield events;
+    at = events.at(-1)?.seq ?? at;
+    if (isLast) return;
+  }
+}
+
+/** Most characters that a summary is made from: far more than it can contain. */
+const MOST_CHARS = 16 * 1_048_576;
+
+/** The newest events of a range with at most `mostChars` of text, oldest first. Reads in bounded pages. */
+export async function readNewest(
+  store: Pick<Store, 'read'>,
+  log: ConversationKey,
+  { after, upTo, limit }: { after: number; upTo: number; limit: number },
+  mostChars: number = MOST_CHARS,
+): Promise<Event[]> {
+  const kept: { event: Event; chars: number }[] = [];
+  let chars = 0;
+  for (let at = after; at < upTo;) {
+    const page = await store.read(log, { after: at, upTo, limit, maxBytes: PAGE_BYTES });
+    if (page.length === 0) break;
+    for (const event of page) {
+      const length = eventText(event).length;
+      kept.push({ event, chars: length });
+      chars += length;
+    }
+    while (chars > mostChars && kept.length > 1) chars -= kept.shift()?.chars ?? 0;
+    at = page.at(-1)?.seq ?? upTo;
+  }
+  return kept.map(({ event }) => event);
+}
+
+/** Stored folds of logs, which only save reading; see `checkpoints/checkpoints.ts`. What a fold gives never depends on them. */
+export interface Checkpoints {
+  /** Least events between two checkpoints of a subject. */
+  readonly least: number;
+  /** The newest usable checkpoint of a subject. Never throws. */
+  load(log: ConversationKey, subject: string, range?: { upTo?: number }): Promise<Loaded | null>;
+  /** The place that `save` needs. Null if the log has no such event. Never throws. */
+  mark(log: ConversationKey, seq: number): Promise<Place | null>;
+  /** Queues a checkpoint. The caller no longer changes `parts`, each of which takes a few milliseconds to pack. */
+  save(log: ConversationKey, subject: string, place: Place, parts: readonly unknown[]): void;
+  /** Writes what is queued. */
+  flush(): Promise<void>;
+}
+
+export interface Place {
+  seq: number;
+  mark: string;
+}
+
+export interface Loaded {
+  seq: number;
+  parts: unknown[];
+}
+
+/** Up to where an actor's folds are stored, and the last rewrite of its view there. */
+export interface Stored {
+  seq: number;
+  cut: EventId | null;
+}
+
+export const NOTHING_STORED: Stored = { seq: 0, cut: null };
+
+/** For engines without a store that lasts, and tests of what a fold gives without checkpoints. */
+export const NO_CHECKPOINTS: Checkpoints = {
+  least: Infinity,
+  load: () => Promise.resolve(null),
+  mark: () => Promise.resolve(null),
+  save: () => undefined,
+  flush: () => Promise.resolve(),
+};
+
+interface FoldOptions<T> {
+  begin: (log: ConversationKey, name: string) => T;
+  /** A stored fold to go on from; null if there is none. */
+  restore?: (log: ConversationKey, name: string) => Promise<{ state: T; seq: number } | null>;
+  /** Stores a fold, if that is worth it. `stored`: seq of the last stored one. Returns that of the stored one then. */
+  store?: (log: ConversationKey, state: T, seqs: { seq: number; stored: number }) => number;
+  /** Changes `state`. Returns a promise if it takes long. */
+  fold: (state: T, event: Event) => Promise<void> | void;
+  /** Most folds that are kept. The least recently read is dropped first. */
+  kept: number;
+  /** Weight of a fold, and the most that all may weigh. A fold that alone weighs more is not kept. */
+  weigh?: { of: (state: T) => number; most: number };
+}
+
+export interface LogFolds<T> {
+  /** The fold up to the head of the log. Use it at once: the next read changes it. `name` distinguishes folds of one log. */
+  of(log: ConversationKey, name?: string): Promise<T>;
+}
+
+interface Kept<T> {
+  state: T;
+  seq: number;
+  /** Id of the event at `seq`. */
+  id: EventId | null;
+  /** Seq of the stored fold. */
+  stored: number;
+}
+
+/**
+ * Folds of logs that are extended by new events only. Owns the folds, which can be lost at any moment.
+ *  1. A read fetches the new events and the last folded one. If that seq has another event, the conversation was deleted
+ *     and created again, and is folded from its beginning.
+ *  2. Concurrent reads of one log wait for each other: the first folds, the others read only what came meanwhile.
+ */
+export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): LogFolds<T> {
+  const { begin, restore, store, fold, kept: most, weigh } = options;
+  const weightOf = (state: T): number => weigh?.of(state) ?? 0;
+  const heaviest = weigh?.most ?? 0;
+  const known = new Map<string, Kept<T>>();
+  const queues = new Map<string, Promise<unknown>>();
+
+  const anew = (log: ConversationKey, name: string): Kept<T> => ({
+    state: begin(log, name),
+    seq: 0,
+    id: null,
+    stored: 0,
+  });
+
+  async function catchUp(log: ConversationKey, name: string, kept: Kept<T>): Promise<Kept<T>> {
+    let isFirst = kept.seq > 0;
+    for await (const events of readPages(source, log, { after: Math.max(0, kept.seq - 1) })) {
+      if (isFirst && kept.id !== null && events[0]?.id !== kept.id)
+        return catchUp(log, name, anew(log, name));
+      isFirst = false;
+      for (const event of events) {
+        if (event.seq === kept.seq) kept.id = event.id;
+        if (event.seq <= kept.seq) continue;
+        const folding = fold(kept.state, event);
+        if (folding) await folding;
+        kept.seq = event.seq;
+        kept.id = event.id;
+      }
+    }
+    // The last folded event is gone: the conversation was deleted.
+    return isFirst ? anew(log, name) : kept;
+  }
+
+  /** The id is unknown: the checkpoint has been compared with the log already. */
+  async function restored(log: ConversationKey, name: string): Promise<Kept<T>> {
+    const found = await restore?.(log, name);
+    return found ? { ...found, id: null, stored: found.seq } : anew(log, name);
+  }
+
+  function keep(key: string, kept: Kept<T>): void {
+    if (weightOf(kept.state) > heaviest) return;
+    known.set(key, kept);
+    let weight = 0;
+    for (const { state } of known.values()) weight += weightOf(state);
+    for (const [oldest, { state }] of known) {
+      if (known.size <= most && weight <= heaviest) return;
+      weight -= weightOf(state);
+      known.delete(oldest);
+    }
+  }
+
+  async function readFold(key: string, log: ConversationKey, name: string): Promise<T> {
+    const before = known.get(key);
+    // A fold that fails half-way must not be reused.
+    known.delete(key);
+    const kept = await catchUp(log, name, before ?? (await restored(log, name)));
+    keep(key, kept);
+    if (store) kept.stored = store(log, kept.state, kept);
+    return kept.state;
+  }
+
+  return {
+    of(log, name = '') {
+      const key = `${log.tenant}/${log.conversation}/${name}`;
+      const read = (queues.get(key) ?? Promise.resolve())
+        .catch(() => undefined)
+        .then(() => readFold(key, log, name));
+      queues.set(key, read);
+      const leave = () => void (queues.get(key) === read && queues.delete(key));
+      read.then(leave, leave);
+      return read;
+    },
+  };
+}
+
+/** Characters per slice: about 10 ms of work, before timers, sockets and other actors are served. */
+const SLICE_CHARS = 32_768;
+
+/** The characters that the context work of one turn may still process. */
+export interface TurnWork {
+  left: number;
+}
+
+/**
+ * Runs long pure work in slices. Between them the event loop renews leases and serves others. Throws `context_too_costly` once
+ * the work of the turn is used up.
+ */
+export async function inSlices<T>(
+  clock: Pick<Clock, 'monotonic' | 'sleep'>,
+  steps: Steps<T>,
+  work?: TurnWork,
+): Promise<T> {
+  let chars = 0;
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    if (work && (work.left -= step.value) < 0) throw tooCostly();
+    chars += step.value;
+    if (chars < SLICE_CHARS) continue;
+    chars = 0;
+    await slicesOf(clock).next();
+  }
+}
+
+export function tooCostly(): TroupeError {
+  return new TroupeError(
+    'context_too_costly',
+    'what was said since the last compaction takes more work to read and compact than one turn may cost; begin another conversation, or import a part of this one',
+  );
+}
+
+/** Folds of an actor's log: its view, and the tasks. Both are at the same seq. */
+export interface Folded {
+  view: View;
+  tasks: TaskBook;
+}
+
+/**
+ * Extends both folds up to `upTo`, by default the head of the log. Returns the seq reached. The cost depends on the new
+ * events only.
+ */
+export async function catchUp(
+  log: ViewSource,
+  address: ActorAddress,
+  { view, tasks }: Folded,
+  upTo?: number,
+): Promise<number> {
+  const range = upTo === undefined ? {} : { upTo };
+  for (let isLast = false; !isLast;) {
+    const page = await log.readPage(address, { after: view.upTo, ...range });
+    for (const event of page.events) {
+      if (event.kind === 'baseline' && adoptsUnknown(view, event)) await supplyAdopted(log, view, event);
+      foldEvent(view, event);
+      foldTask(tasks, event);
+    }
+    isLast = page.isLast;
+  }
+  return view.upTo;
+}
+
+/** Whether an event adopts a compaction whose text the view lacks, because a checkpoint left it out. */
+function adoptsUnknown({ compactions }: View, event: Event): event is EventOf<'baseline'> {
+  const id = event.kind === 'baseline' ? event.body.adopts?.compaction : undefined;
+  return id !== undefined && id !== null && !compactions.has(id);
+}
+
+/** Reads the text of an adopted compaction again, in its place before the ones that the view has. */
+async function supplyAdopted(log: ViewSource, view: View, baseline: EventOf<'baseline'>): Promise<void> {
+  const adopted = await log.readById(baseline, baseline.body.adopts?.compaction ?? '');
+  if (adopted?.kind !== 'compaction' || adopted.seq > baseline.seq) return;
+  view.compactions = new Map([[adopted.id, adopted.body], ...view.compactions]);
+}
+
+type Ticking = Pick<Clock, 'monotonic' | 'sleep'>;
+
+/**
+ * `foldEvent` in slices, for views that no one else uses: meanwhile the view is inconsistent. Only the events with which a
+ * turn renders its inputs take long; for the many others there is no promise to wait for.
+ */
+export function foldInSlices(clock: Ticking, view: View, event: Event): Promise<void> | undefined {
+  const steps = foldOrBegin(view, event);
+  return steps && inSlices(clock, steps);
+}
+
+/** `catchUp` in slices, for a view that no one else uses. */
+export async function catchUpInSlices(
+  { log, clock }: { log: ViewSource; clock: Ticking },
+  address: ActorAddress,
+  { view, tasks }: Folded,
+  upTo?: number,
+): Promise<number> {
+  for await (const events of readPages(log, address, { after: view.upTo, upTo })) {
+    for (const event of events) {
+      if (adoptsUnknown(view, event)) await supplyAdopted(log, view, event);
+      const folding = foldInSlices(clock, view, event);
+      if (folding) await folding;
+      foldTask(tasks, event);
+    }
+  }
+  return view.upTo;
+}
+
+const KEPT = 16;
+/** About 100 MB: a token is some four bytes, and a message needs more than its text. */
+const MOST_TOKENS = 16_000_000;
+const MESSAGE_TOKENS = 50;
+
+/** Views of agents that are not at work, named by agent. Inspecting a prompt again does not fold its log again. */
+export function createColdViews(
+  source: ViewSource,
+  secretOf: (address: ActorAddress) => string,
+  clock: Pick<Clock, 'monotonic' | 'sleep'>,
+  restore?: (address: ActorAddress) => Promise<Folded | null>,
+): LogFolds<Folded> {
+  return createLogFolds<Folded>(source, {
+    async restore({ tenant, conversation }, name) {
+      const folded = await restore?.({ tenant, conversation, agent: name as AgentId });
+      return folded ? { state: folded, seq: folded.view.upTo } : null;
+    },
+    begin: ({ tenant, conversation }, name) => {
+      const agent = name as AgentId;
+      return { view: createView(agent, secretOf({ tenant, conversation, agent })), tasks: newTaskBook() };
+    },
+    fold({ view, tasks }, event) {
+      foldTask(tasks, event);
+      if (!adoptsUnknown(view, event)) return foldInSlices(clock, view, event);
+      return supplyAdopted(source, view, event).then(() => foldInSlices(clock, view, event));
+    },
+    kept: KEPT,
+    weigh: {
+      of: ({ view }) => view.tokens + MESSAGE_TOKENS * view.slots.length,
+      most: MOST_TOKENS,
+    },
+  });
+}

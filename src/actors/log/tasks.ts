@@ -1,0 +1,338 @@
+import {
+  type AgentId,
+  ConversationId,
+  type Event,
+  type EventId,
+  isAbout,
+  type Join,
+  type Author,
+  MAX_TASK_EXCERPT,
+  type OutgoingEvent,
+  runtimeId,
+  type TenantId,
+  type TurnId,
+} from '../../events/index.ts';
+import type { TaskEnd } from '../../machines/task-events.ts';
+import {
+  foldTask,
+  isTaskOpen,
+  newTaskBook,
+  openTasks,
+  type Task,
+  type TaskBook,
+} from '../../machines/task-book.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import {
+  type Checkpoints,
+  NO_CHECKPOINTS,
+  type PageSource,
+  readPages,
+  createLogFolds,
+  type LogFolds,
+} from './read-log.ts';
+import { capped, hashText } from '../../context/index.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { Metrics } from '../../events/metrics.ts';
+import type { ConversationLog } from './conversation-log.ts';
+
+/** The tasks of a log, the events that opened them, and whom the log addresses. */
+export interface ReadTasks {
+  book: TaskBook;
+  /** Ids of the opening events, by task. */
+  openedBy: Map<string, EventId>;
+  /** Seq of the last event to each agent. */
+  addressed: Map<AgentId, number>;
+}
+
+export async function readTasks(
+  store: PageSource,
+  log: ConversationKey,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): Promise<ReadTasks> {
+  const read = (await restored(checkpoints, log))?.state ?? newReadTasks();
+  for await (const events of readPages(store, log, { after: read.book.upTo }))
+    for (const event of events) foldReadTasks(read, event);
+  return read;
+}
+
+const SUBJECT = 'tasks';
+
+async function restored(checkpoints: Checkpoints, log: ConversationKey) {
+  const found = await checkpoints.load(log, SUBJECT);
+  return found && { state: found.parts[0] as ReadTasks, seq: found.seq };
+}
+
+export function newReadTasks(): ReadTasks {
+  return { book: newTaskBook(), openedBy: new Map(), addressed: new Map() };
+}
+
+export function foldReadTasks({ book, openedBy, addressed }: ReadTasks, event: Event): void {
+  foldTask(book, event);
+  for (const agent of event.to) addressed.set(agent, event.seq);
+  const task = openingOf(event);
+  if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
+}
+
+/** Most logs whose folded tasks are kept for repeated reads. */
+const KEPT = 256;
+
+export function createTaskFolds(
+  source: PageSource,
+  checkpoints: Checkpoints = NO_CHECKPOINTS,
+): LogFolds<ReadTasks> {
+  return createLogFolds(source, {
+    begin: newReadTasks,
+    fold: foldReadTasks,
+    kept: KEPT,
+    restore: (log) => restored(checkpoints, log),
+    store(log, state, { seq, stored }) {
+      // A fold of many tasks is stored less often.
+      if (seq - stored < Math.max(checkpoints.least, state.book.tasks.size)) return stored;
+      const content = structuredClone(state);
+      void checkpoints
+        .mark(log, seq)
+        .then((place) => place && checkpoints.save(log, SUBJECT, place, [content]));
+      return seq;
+    },
+  });
+}
+
+function openingOf(event: Event): string | null {
+  if (!isAbout(event, 'taskOpening')) return null;
+  switch (event.kind) {
+    case 'delegation.opened':
+      return event.body.delegation;
+    case 'question':
+      return event.body.question;
+    case 'approval.requested':
+      return event.body.request;
+  }
+}
+
+/** A task as shown to people. The optional fields depend on its kind. */
+export interface TaskInfo {
+  /** Its id. */
+  id: string;
+  /** Delegation, question or approval. */
+  kind: Task['kind'];
+  /** The waiting agent. */
+  owner: AgentId;
+  /** Delegations only: the assignee and its conversation. */
+  assignee?: AgentId;
+  /** Delegations only: the conversation of the assignee. */
+  thread?: ConversationId;
+  /** Text of a delegation or a question. */
+  text?: string;
+  /** Approvals only: the call as the model wrote it. */
+  tool?: string;
+  /** Approvals only: the arguments as the model wrote them. */
+  args?: string;
+  /** Approvals only: the hash that an approval must name. */
+  argsHash?: string;
+  /** Ids of the people who may answer. Empty: everybody. */
+  by?: string[];
+  /** Questions only: answers to choose from. */
+  choices?: string[];
+  /** Ms since the epoch. */
+  deadline: number | null;
+  /** The event that opened it. */
+  openedAt: { event: EventId; seq: number; at: number };
+  /** How it ended. Null: it is open. */
+  end: TaskEnd | null;
+  /** Tasks of a group wake their owner together, as `join` says. */
+  group: string;
+  /** When the waiting agent is woken. */
+  join: Join;
+}
+
+/** The last task that a conversation is the thread of. */
+export interface ThreadInfo {
+  /** Id of the task. */
+  task: string;
+  /** Id of the agent that gave it. */
+  delegator: AgentId;
+  /** Id of the agent that does it. */
+  assignee: AgentId;
+  /** The conversation in which the delegator waits. */
+  home: ConversationId;
+  /** What is to be done. */
+  text: string;
+  /** When it expires, ms since the epoch. Null: never. */
+  deadline: number | null;
+  /** Whether it has not ended. */
+  isOpen: boolean;
+}
+
+/** Tasks of a conversation. */
+export interface TaskList {
+  /** Oldest first. */
+  tasks: TaskInfo[];
+  /** The task that this conversation is the thread of. Null: none. */
+  thread: ThreadInfo | null;
+}
+
+export async function listTasks(
+  folds: LogFolds<ReadTasks>,
+  log: ConversationKey,
+  options: TaskFilter = {},
+): Promise<TaskList> {
+  const read = await folds.of(log);
+  const { book } = read;
+  const { thread } = book;
+  const own = thread && (thread.open.at(-1) ?? thread.opened);
+  return {
+    tasks: tasksIn(read, options),
+    thread: own && {
+      task: own.delegation,
+      delegator: own.delegator,
+      assignee: own.assignee,
+      home: own.home,
+      text: own.task,
+      deadline: own.deadline ?? null,
+      isOpen: isTaskOpen(book),
+    },
+  };
+}
+
+interface TaskFilter {
+  /** Leaves out the tasks that have ended. Default: all tasks. */
+  open?: boolean | undefined;
+}
+
+/** Oldest first. */
+export function tasksIn({ book, openedBy }: ReadTasks, { open = false }: TaskFilter = {}): TaskInfo[] {
+  const tasks = open ? openTasks(book) : [...book.tasks.values()];
+  return tasks.map((task): TaskInfo => {
+    const { id, kind, owner, group, seq, at, end } = task;
+    const { deadline = null } = task.body;
+    const join = book.groups.get(group)?.join ?? 'all';
+    const openedAt = { event: openedBy.get(id)!, seq, at };
+    return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
+  });
+}
+
+function detailsOf(task: Task): Partial<TaskInfo> {
+  switch (task.kind) {
+    case 'delegation': {
+      const { assignee, thread, task: text } = task.body;
+      return { assignee, thread, text };
+    }
+    case 'question': {
+      const { text, by, choices } = task.body;
+      return { text, by, ...(choices && { choices }) };
+    }
+    case 'approval': {
+      const { tool, args, argsHash, by } = task.body;
+      return { tool, args, argsHash, by };
+    }
+  }
+}
+
+/** A task has one end: the id is fixed, so the first writer ends it. */
+export function endId(task: string): EventId {
+  return runtimeId(task, 'end');
+}
+
+/** Id of the opening event in the thread. */
+export function openedId(delegation: string): EventId {
+  return runtimeId(delegation, 'opened');
+}
+
+/** The beginning of a task on one line, for its result: whoever gave it may no longer have it in its prompt. */
+export function taskExcerpt(task: string): string {
+  const line = task
+    .slice(0, 4 * MAX_TASK_EXCERPT)
+    .replace(/\s+/g, ' ')
+    .trim();
+  return capped(line, MAX_TASK_EXCERPT);
+}
+
+/** The events that end a task from above or at its deadline: one for its owner, and one that stops the assignee. */
+export function abortTask(
+  { conversation }: Pick<ConversationKey, 'conversation'>,
+  task: Task,
+  by: Author,
+  why: string,
+): OutgoingEvent[] {
+  const id = endId(task.id);
+  const to = [task.owner];
+  switch (task.kind) {
+    case 'delegation': {
+      const { thread, assignee, task: words } = task.body;
+      const body = {
+        delegation: task.id,
+        outcome: 'aborted' as const,
+        result: why,
+        task: taskExcerpt(words),
+      };
+      const kind = 'delegation.aborted' as const;
+      return [
+        { conversation, draft: { id, author: by, to, kind, body } },
+        {
+          conversation: thread,
+          draft: { id: runtimeId(task.id, 'abort'), author: by, to: [assignee], kind, body },
+        },
+      ];
+    }
+    case 'question': {
+      const body = { question: task.id, outcome: endedBy(by), content: why };
+      return [{ conversation, draft: { id, author: by, to, kind: 'question.answered', body } }];
+    }
+    case 'approval': {
+      const body = { request: task.id, outcome: endedBy(by), note: why };
+      return [{ conversation, draft: { id, author: by, to, kind: 'approval.decided', body } }];
+    }
+  }
+}
+
+/** A task that is being opened, for its deadline timer. */
+export function opening(opened: Pick<Task, 'kind' | 'body' | 'id'>, owner: AgentId): Task {
+  return { ...opened, owner, group: opened.id, seq: 0, at: 0, end: null } as Task;
+}
+
+function endedBy(by: Author): 'expired' | 'withdrawn' {
+  return by.kind === 'system' ? 'expired' : 'withdrawn';
+}
+
+const ID_DIGITS = 12;
+/** Most characters of a root id in a thread id; the rest is for the task. */
+const MOST_ROOT = 100;
+
+/** The id of a task is the same in every attempt at a turn, so a repeated call opens the same task. */
+export function taskIdOf(
+  kind: 'd' | 'q' | 'a',
+  turn: TurnId,
+  { step, index }: { step: number; index: number },
+): string {
+  return `${kind}-${hashText(`${turn}/${step}.${index}`).slice(0, ID_DIGITS)}`;
+}
+
+/** Id of a task's thread, named after the root conversation, however deep the task is. */
+export function threadOf(root: ConversationId, task: string): ConversationId {
+  const stem =
+    root.length <= MOST_ROOT ? root : `${root.slice(0, MOST_ROOT - 9)}.${hashText(root).slice(0, 8)}`;
+  return ConversationId.parse(`${stem}.${task}`);
+}
+
+/**
+ * Appends outgoing events to their logs, in order per log. Safe to repeat. An existing event with the same id counts instead,
+ * because the task has ended already.
+ */
+export async function sendOutgoing(
+  { log, metrics }: { log: Pick<ConversationLog, 'append'>; metrics: Pick<Metrics, 'count'> },
+  tenant: TenantId,
+  outgoing: readonly OutgoingEvent[],
+): Promise<void> {
+  await Promise.all([...Map.groupBy(outgoing, ({ conversation }) => conversation)].map(sendTo));
+
+  async function sendTo([conversation, own]: [ConversationId, OutgoingEvent[]]): Promise<void> {
+    for (const { draft } of own) {
+      try {
+        await log.append({ tenant, conversation }, [draft]);
+      } catch (error) {
+        if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
+        metrics.count('posts_too_late', { kind: draft.kind });
+      }
+    }
+  }
+}

@@ -1,0 +1,248 @@
+import {
+  type ConversationId,
+  type Event,
+  type Halt,
+  isTaskEnd,
+  type TaskPlace,
+  type TenantId,
+  agentAuthor,
+  type DelegationOpenedBody,
+  type EventDraft,
+  type OutgoingEvent,
+} from '../../events/index.ts';
+import { isTaskOpen, type TaskBook, isResolved, openTasks, type Task } from '../../machines/task-book.ts';
+import type { ConversationKey, Store } from '../../store/store.ts';
+import { endId, abortTask, taskExcerpt } from '../log/tasks.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
+import type { LiveActor } from '../actor/registry.ts';
+import { type TurnRun, ownDraft } from '../attempt/turn-run.ts';
+import { coversOf } from '../attempt/pinned-turn.ts';
+
+/** The task of a thread and the tasks it is part of, the outermost first. Empty outside threads. */
+export function placesOf({ thread }: Pick<TaskBook, 'thread'>): TaskPlace[] {
+  if (!thread) return [];
+  const { delegation, home, within = [] } = thread.opened;
+  return [...within, { delegation, home }];
+}
+
+/**
+ * Whether the work of a thread is cancelled, by its own task or by any task above it. The logs that hold the ends decide,
+ * so the answer is right at once and does not depend on the events that notify the threads.
+ *  C1  A part of an ended task is over, whatever the outcome: a task that ends well waits for nothing.
+ *  C2  The last task of a thread is over only if it was cancelled: people may ask more about a finished task.
+ *  C3  Cancelling all work that follows from a message writes an entry beside the log of its conversation.
+ *  C4  If the root conversation is deleted, all work that follows from it is over.
+ */
+export async function isThreadCancelled(
+  store: Pick<Store, 'readById' | 'head' | 'get'>,
+  tenant: TenantId,
+  { thread }: Pick<TaskBook, 'thread'>,
+): Promise<boolean> {
+  if (!thread) return false;
+  const { root, tree } = thread.opened;
+  const [head, isNoted, ...ends] = await Promise.all([
+    store.head({ tenant, conversation: root }),
+    tree === undefined ? false : isTreeCancelled(store, tenant, root, tree),
+    ...placesOf({ thread }).map(({ delegation, home }) =>
+      store.readById({ tenant, conversation: home }, endId(delegation)),
+    ),
+  ]);
+  const own = ends.pop() ?? null;
+  return head === 0 || isNoted || ends.some((end) => end !== null) || own?.kind === 'delegation.aborted';
+}
+
+const MOST_ROUNDS = 20;
+
+/**
+ * Records that all work of a conversation up to the message `begun` is cancelled. The entry only moves forward. It is kept
+ * beside the log, because a reader knows neither the length of the log nor its last message.
+ */
+export async function recordCancellation(
+  store: Pick<Store, 'get' | 'compareAndSet'>,
+  { tenant, conversation }: ConversationKey,
+  begun: string,
+): Promise<void> {
+  const key = cancellationKey(conversation);
+  let noted = await store.get(tenant, key);
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    if (noted !== null && isCovered(noted, begun)) return;
+    const stored = await store.compareAndSet(tenant, key, noted, begun);
+    if (stored === begun) return;
+    noted = stored;
+  }
+  throw new TroupeError('store_unavailable', `${key} changes faster than it can be written; try again`);
+}
+
+/** Whether a tree was cancelled together with its whole conversation. */
+async function isTreeCancelled(
+  store: Pick<Store, 'get'>,
+  tenant: TenantId,
+  root: ConversationId,
+  tree: string,
+): Promise<boolean> {
+  const noted = await store.get(tenant, cancellationKey(root));
+  return noted !== null && isCovered(noted, tree);
+}
+
+function cancellationKey(root: ConversationId): string {
+  return `calledoff/${root}`;
+}
+
+/** Compares seq and time: a recreated conversation counts its seqs anew, and the clocks of processes differ. */
+function isCovered(noted: string, tree: string): boolean {
+  const [last, until] = partsOf(noted);
+  const [seq, at] = partsOf(tree);
+  return seq <= last && at <= until;
+}
+
+function partsOf(tree: string): [seq: number, at: number] {
+  const [seq = '', at = ''] = tree.split('-');
+  return [Number(seq) || 0, Number.parseInt(at, 36) || 0];
+}
+
+/** `by` of the end of a turn whose task was cancelled. The value is stored. */
+export const CANCELLED = 'called off';
+
+/** Whether a turn works on a cancelled task. A turn that answers a person goes on. */
+export async function isTurnCancelled({ deps, live, turn }: Pick<TurnRun, 'deps' | 'live' | 'turn'>) {
+  if (live.tasks.thread === null || turn.byPerson) return false;
+  return isThreadCancelled(deps.store, live.address.tenant, live.tasks);
+}
+
+/** Stops all turns of this process that work on a task or part of it, however deep, or below a conversation. */
+export async function stopBelow(
+  deps: Pick<EngineDeps, 'store' | 'registry'>,
+  tenant: TenantId,
+  task: string,
+): Promise<void> {
+  const isBelow = ({ address, tasks }: LiveActor) =>
+    address.tenant === tenant &&
+    (tasks.thread?.opened.root === task || placesOf(tasks).some(({ delegation }) => delegation === task));
+  const below = deps.registry.working().filter(isBelow);
+  await Promise.all(
+    below.map(async ({ lease, tasks }) => {
+      const turn = lease?.record.turn;
+      if (!lease || !turn || turn.byPerson) return;
+      // Anyone who can reach the broadcast can send such a notice; the log decides.
+      if (await isThreadCancelled(deps.store, tenant, tasks)) lease.abort(turn.id);
+    }),
+  );
+}
+
+/** The reason not to ask a model about these inputs. Null: ask it. */
+export function haltOf(
+  { limits }: Pick<EngineDeps, 'limits'>,
+  tasks: TaskBook,
+  inputs: readonly Event[],
+  isCancelled: boolean,
+): Halt | null {
+  const isOver = tasks.thread !== null && !isTaskOpen(tasks);
+  // A later message of a person resets `off`.
+  if (tasks.off) return { kind: 'task aborted' };
+  if (isCancelled && !inputs.some(isOfPeople)) return { kind: 'task aborted' };
+  if (isOver && inputs.every((event) => isOfTasks(event))) return { kind: 'task aborted' };
+  if (inputs.some((event) => event.author.kind === 'user')) return null;
+  if (tasks.agentTurns < limits.maxAgentTurns) return null;
+  return {
+    kind: 'guard',
+    guard: 'agent_turns',
+    message: `agents took ${tasks.agentTurns} turns here since a person spoke (limits.maxAgentTurns ${limits.maxAgentTurns})`,
+    goOn: 'a message of a person starts the count anew',
+  };
+}
+
+/** Messages of people in a thread are answered, whatever became of its task. */
+export function isOfPeople(event: Event): boolean {
+  return (event.author.kind === 'user' || event.kind === 'command') && !isOfTasks(event);
+}
+
+/** Events about tasks need no answer: in a finished thread no one would read it. */
+function isOfTasks(event: Event): boolean {
+  return event.kind === 'delegation.opened' || isTaskEnd(event);
+}
+
+type TaskOutcome = 'done' | 'failed' | 'aborted';
+
+/** Events in this log and in others that the end of a turn causes for tasks. */
+export interface TaskEnds {
+  events: EventDraft[];
+  outgoing: OutgoingEvent[];
+}
+
+/**
+ * Ends tasks together with a turn. The answer of an assignee that waits for nothing is the result of its thread's open tasks.
+ * A failed or stopped turn ends them too, with all tasks opened for them, so that no owner waits for ever.
+ */
+export function taskEnds(run: TurnRun): TaskEnds {
+  const { live, ending, turn, runtime } = run;
+  const { agent } = live.address;
+  const own = (live.tasks.thread?.open ?? []).filter(({ assignee }) => assignee === agent);
+  const rest = openTasks(live.tasks, agent);
+  if (turn.halt?.kind === 'task aborted')
+    return { events: [], outgoing: abortAll(run, rest, 'what it was for has ended') };
+  if (own.length === 0) {
+    return {
+      events: [],
+      outgoing: abortAll(run, rest.filter(isSuperseded(run)), 'another result was enough'),
+    };
+  }
+  const superseded = rest.filter(isSuperseded(run));
+  if (ending.kind === 'done') {
+    const waits = rest.length - superseded.length + openedBy(run);
+    const late = abortAll(run, superseded, 'another result was enough');
+    if (waits > 0 || run.isAddressedAgain) return { events: [], outgoing: late };
+    const done = endOf(run, 'done', run.answer?.text ?? '');
+    return { events: done.events, outgoing: [...done.outgoing, ...late] };
+  }
+  // The interrupting message is answered next: the task goes on, or ends then.
+  if (ending.kind === 'aborted' && ending.by === 'interrupted')
+    return { events: [], outgoing: abortAll(run, superseded, 'another result was enough') };
+  const why = ending.kind === 'failed' ? `${ending.code}: ${ending.message}` : `stopped by ${ending.by}`;
+  const ended = endOf(run, ending.kind, why);
+  return {
+    events: ended.events,
+    outgoing: [...ended.outgoing, ...abortAll(run, rest, 'what it was for has ended')],
+  };
+
+  function endOf({ answer }: TurnRun, outcome: TaskOutcome, result: string): TaskEnds {
+    const kind = outcome === 'aborted' ? ('delegation.aborted' as const) : ('delegation.completed' as const);
+    const data = outcome === 'done' && answer && 'data' in answer ? { data: answer.data } : {};
+    const bodyOf = ({ delegation, task }: DelegationOpenedBody) => ({
+      delegation,
+      outcome,
+      result,
+      task: taskExcerpt(task),
+      ...data,
+    });
+    const by = { author: agentAuthor(runtime.profile), hop: turn.hop + 1 };
+    return {
+      events: own.map((opened) => ({
+        ...ownDraft(run, `completed:${opened.delegation}`),
+        kind,
+        body: bodyOf(opened),
+      })),
+      outgoing: own.map((opened) => ({
+        conversation: opened.home,
+        draft: { id: endId(opened.delegation), ...by, to: [opened.delegator], kind, body: bodyOf(opened) },
+      })),
+    };
+  }
+}
+
+/** A predicate: whether a task's group already has enough results, as with the joins `first` and `any`. */
+export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
+  const given = new Set(coversOf(turn).map((seq) => live.tasks.ended.get(seq)?.group));
+  return ({ group }) => given.has(group) || isResolved(live.tasks, group);
+}
+
+function abortAll({ live, runtime }: TurnRun, tasks: readonly Task[], why: string): OutgoingEvent[] {
+  return tasks.flatMap((task) => abortTask(live.address, task, agentAuthor(runtime.profile), why));
+}
+
+const OPENINGS: readonly EventDraft['kind'][] = ['delegation.opened', 'question', 'approval.requested'];
+
+/** Number of tasks that the turn opens. */
+export function openedBy({ outputs }: TurnRun): number {
+  return outputs.filter(({ kind }) => OPENINGS.includes(kind)).length;
+}

@@ -1,0 +1,189 @@
+import { TroupeError } from '../../base/errors.ts';
+import {
+  type AgentId,
+  canonicalJson,
+  type Event,
+  type EventOf,
+  isAbout,
+  parseExact,
+  parseTurnId,
+  runtimeId,
+  type TenantId,
+  type ToolCall,
+  type ToolOutcome,
+  type ConversationId,
+  dispatchId,
+  hasAuthority,
+  isRuntimeId,
+  isTaskEnd,
+} from '../../events/index.ts';
+import type { ConversationKey, Store } from '../../store/store.ts';
+import { readPages } from '../log/read-log.ts';
+import { endOf } from '../../machines/task-events.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
+
+/** A turn as it is in the log. */
+export interface LoggedTurn {
+  log: ConversationKey;
+  agent: AgentId;
+  number: number;
+  started: EventOf<'turn.started'>;
+  inputs: Event[];
+  /** The events of the turn itself, in order. */
+  own: Event[];
+  /** Its ending. Null: it runs. */
+  end: Event | null;
+}
+
+/** Throws `turn_unknown`. */
+export async function readTurn(store: Store, tenant: TenantId, turn: string): Promise<LoggedTurn> {
+  const parts = parseTurnId(turn);
+  const log = parts && { tenant, conversation: parts.conversation };
+  const started = log && (await store.readById(log, runtimeId(turn, 'started')));
+  if (!parts || !log || started?.kind !== 'turn.started')
+    throw new TroupeError('turn_unknown', `there is no turn "${turn}"`, { turn });
+  const inputs = await eventsAt({ store }, log, started.body.inputs);
+  const own = await ownEvents(store, log, started);
+  const last = own.at(-1);
+  const end = last && isAbout(last, 'turnEnd') ? last : null;
+  return { log, agent: parts.agent, number: parts.number, started, inputs, own, end };
+}
+
+async function ownEvents(store: Store, log: ConversationKey, started: Event): Promise<Event[]> {
+  const own: Event[] = [];
+  for await (const page of readPages(store, log, { after: started.seq - 1 })) {
+    for (const event of page) {
+      if (event.turn !== started.turn) continue;
+      own.push(event);
+      if (isAbout(event, 'turnEnd')) return own;
+    }
+  }
+  return own;
+}
+
+/** A call of a turn with its result. */
+export interface LoggedCall {
+  /** Index of its step, from 0. */
+  step: number;
+  call: ToolCall;
+  /** Null: none is in the log. */
+  result: { outcome: ToolOutcome; content: string; artifact?: string | undefined } | null;
+}
+
+/** The calls of a turn in their order. The ids of calls may repeat, so results are told apart by their places. */
+export function callsOf({ own }: Pick<LoggedTurn, 'own'>): LoggedCall[] {
+  const calls: LoggedCall[] = [];
+  let waiting: LoggedCall[] = [];
+  for (const event of own) {
+    if (!isAbout(event, 'turn')) continue;
+    if (event.kind === 'step') {
+      const { index: step, calls: asked } = event.body;
+      waiting = asked.map((call): LoggedCall => ({ step, call, result: null }));
+      calls.push(...waiting);
+    } else if (event.kind === 'tool.result') {
+      const { call: id, outcome, content, artifact } = event.body;
+      const call = waiting.find((each) => each.call.id === id && each.result === null);
+      if (call) call.result = { outcome, content, ...(artifact !== undefined && { artifact }) };
+    }
+  }
+  return calls;
+}
+
+/** The same tool with the same arguments, however they are written. */
+export function isSameCall(a: ToolCall, b: ToolCall): boolean {
+  return a.name === b.name && (a.args === b.args || comparable(a.args) === comparable(b.args));
+}
+
+function comparable(args: string): string {
+  try {
+    return canonicalJson(parseExact(args.trim() || '{}'));
+  } catch {
+    return args;
+  }
+}
+
+type Reader = Pick<EngineDeps, 'store' | 'taskFolds'>;
+
+/** Most steps back. Beyond it, what was found counts as the origin. */
+const MOST_STEPS = 64;
+
+/**
+ * The events that began what a turn does, oldest first.
+ *  A1  A message of a person, or of the runtime (a schedule), begins work.
+ *  A2  What an agent says in a turn is due to what that turn answers: a handoff, a delegated task.
+ *  A3  The end of a task is due to what its owner answered when it opened the task, not to whoever ended it.
+ *  A4  A repeated turn is due to the inputs of the turn that it repeats.
+ *  A5  A held message that a person has passed on was asked by its author.
+ *  A6  An event that none of these lead on from is its own origin, so that there is always one.
+ */
+export async function originsOf(deps: Reader, inputs: readonly Event[]): Promise<Event[]> {
+  const open = [...inputs];
+  const origins = new Map<string, Event>();
+  const seen = new Set<string>();
+  for (let event = open.shift(); event; event = open.shift()) {
+    const { tenant, conversation, seq } = event;
+    const place = `${conversation}/${seq}`;
+    if (seen.has(place)) continue;
+    seen.add(place);
+    const before = seen.size > MOST_STEPS ? [] : await causesOf(deps, { tenant, conversation }, event);
+    if (before.length > 0) open.push(...before);
+    else origins.set(place, event);
+  }
+  return [...origins.values()].sort((a, b) => a.at - b.at || a.seq - b.seq);
+}
+
+async function causesOf(deps: Reader, log: ConversationKey, event: Event): Promise<Event[]> {
+  if (!hasAuthority(event)) return [];
+  const { author, turn } = event;
+  if (event.kind === 'delegation.opened' && event.body.thread === log.conversation)
+    return openingOf(deps, log.tenant, event.body);
+  if (isTaskEnd(event)) return ownOpening(deps, log, endOf(event)?.id);
+  if (event.kind === 'command') return eventsAt(deps, log, event.body.inputs ?? []);
+  if (event.kind === 'message' && author.kind === 'user') return heldBefore(deps, log, event);
+  if (author.kind !== 'agent') return [];
+  if (turn !== undefined) return inputsOf(deps, log, turn);
+  // A message to the assignee of an open task has no turn in this log.
+  const { thread } = (await deps.taskFolds.of(log)).book;
+  return thread && thread.opened.delegator === author.id ? openingOf(deps, log.tenant, thread.opened) : [];
+}
+
+/** The message that this one passes on. */
+async function heldBefore(
+  { store }: Reader,
+  log: ConversationKey,
+  { id, replyTo }: EventOf<'message'>,
+): Promise<Event[]> {
+  if (replyTo === undefined || !isRuntimeId(id)) return [];
+  const held = await store.readById(log, replyTo);
+  // Its id may be a spare one.
+  return held && `${id}:`.startsWith(`${dispatchId(held)}:`) ? [held] : [];
+}
+
+/** The event in the delegator's log that opened a task. */
+function openingOf(
+  deps: Reader,
+  tenant: TenantId,
+  { home, delegation }: { home: ConversationId; delegation: string },
+): Promise<Event[]> {
+  return ownOpening(deps, { tenant, conversation: home }, delegation);
+}
+
+async function ownOpening(deps: Reader, log: ConversationKey, id: string | undefined): Promise<Event[]> {
+  const { book } = await deps.taskFolds.of(log);
+  const task = id === undefined ? undefined : book.tasks.get(id);
+  return task ? eventsAt(deps, log, [task.seq]) : [];
+}
+
+async function inputsOf(deps: Reader, log: ConversationKey, turn: string): Promise<Event[]> {
+  const started = await deps.store.readById(log, runtimeId(turn, 'started'));
+  return started?.kind === 'turn.started' ? eventsAt(deps, log, started.body.inputs) : [];
+}
+
+export async function eventsAt(
+  { store }: Pick<Reader, 'store'>,
+  log: ConversationKey,
+  seqs: readonly number[],
+): Promise<Event[]> {
+  const pages = await Promise.all(seqs.map((seq) => store.read(log, { after: seq - 1, limit: 1 })));
+  return pages.flat();
+}
