@@ -11,7 +11,7 @@ import type {
 import type { AgentProfile, BaselineText } from './baseline.ts';
 import { type Calibration, emptyCalibration, estimate, kindOf, type KindTokens } from './budget/tokens.ts';
 import { budgetOf, usageLevel } from './budget/windows.ts';
-import { closeGroup } from './render/own-words.ts';
+import { closeGroup } from './render/messages.ts';
 import { hashText } from './text/hash.ts';
 import { chainMessage, type Note, type View } from './view/view.ts';
 

@@ -3,7 +3,7 @@ import { asksToCompact } from '../machines/compaction-book.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
 import { beginTurnSteps, steerTurn } from './render/begin-turn.ts';
 import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/tokens.ts';
-import { closeGroup, foldOwn, isNote, isSpoken } from './render/own-words.ts';
+import { closeGroup, foldOwn, isNote, isSpoken } from './render/messages.ts';
 import { eventText, isShownTo, visibleText } from './text/event-text.ts';
 import { addPerson } from './text/people.ts';
 import { applyCompactionEvent } from './compaction/apply.ts';

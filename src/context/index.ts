@@ -58,7 +58,7 @@ export {
   type People,
   personLabel,
 } from './text/people.ts';
-export { minute } from './render/turn-input.ts';
+export { minute } from './render/lines.ts';
 export {
   deltaOf,
   isAdopted,

@@ -7,7 +7,7 @@ import type {
   Quote,
   Usage,
 } from '../../events/index.ts';
-import { closeGroup } from '../render/own-words.ts';
+import { closeGroup, partTokens, renderPart, userMessage } from '../render/messages.ts';
 import { estimateTokens, FRAME_TOKENS, kindOf, NO_TOKENS } from '../budget/tokens.ts';
 import {
   lastSeq,
@@ -20,7 +20,6 @@ import {
   type OpenTurn,
   type View,
 } from '../view/view.ts';
-import { partTokens, renderPart, userMessage } from '../render/turn-input.ts';
 import { toldBy } from '../render/lines.ts';
 import { pruneSlots } from './prune.ts';
 import { inputLayers } from '../render/begin-turn.ts';

@@ -3,7 +3,7 @@ import type { Slot, View } from '../view/view.ts';
 import type { CompactionPolicy } from './policy.ts';
 import { estimateTokens, FRAME_TOKENS } from '../budget/tokens.ts';
 import { MEMORIES } from '../view/live.ts';
-import { partTokens, renderPart } from '../render/turn-input.ts';
+import { partTokens, renderPart } from '../render/messages.ts';
 
 interface PruneChoice {
   /** Results. */

@@ -10,11 +10,9 @@ import {
   type MessageBody,
 } from '../../events/index.ts';
 import { type Reader, readerAt, toldBy } from './lines.ts';
-import { closeGroup, foldOwn } from './own-words.ts';
-import { withStated, statedUnder } from '../view/live.ts';
-import { type Part, type Slot, type InputLayers, isOwn, type View } from '../view/view.ts';
-import { atOnce, type Steps } from '../text/steps.ts';
 import {
+  closeGroup,
+  foldOwn,
   blockPart,
   earlierPart,
   historyPart,
@@ -25,7 +23,10 @@ import {
   verbatimPart,
   withLive,
   withoutLive,
-} from './turn-input.ts';
+} from './messages.ts';
+import { withStated, statedUnder } from '../view/live.ts';
+import { type Part, type Slot, type InputLayers, isOwn, type View } from '../view/view.ts';
+import { atOnce, type Steps } from '../text/steps.ts';
 import { HASHED, hashSteps, hashText, NO_TEXT } from '../text/hash.ts';
 import { imagesText, visibleText } from '../text/event-text.ts';
 import { headTail } from '../text/cut-text.ts';

@@ -245,8 +245,6 @@ function endOfObject(text: string, start: number): number | null {
   return null;
 }
 
-/** Instructions for models that write summaries. */
-
 /** A token of prose is about 0.75 words. Slightly less, so that a summary of that length fits. */
 const WORDS_PER_TOKEN = 0.7;
 const MIN_WORDS = 50;

@@ -22,7 +22,7 @@ import {
   speakerOf,
 } from '../text/people.ts';
 import { atOnce, type Steps } from '../text/steps.ts';
-import { minute } from '../render/turn-input.ts';
+import { minute } from '../render/lines.ts';
 import { clip } from '../text/cut-text.ts';
 
 interface TranscriptOptions {

@@ -1,11 +1,10 @@
 import type { ServerCapabilities } from '@modelcontextprotocol/client';
 import type { Clock } from '../../base/clock.ts';
 import type { ToolContext } from '../tool.ts';
-import type { Link } from './link.ts';
+import { type Link, type ListedTools, listTools, openSession, type Session } from './session.ts';
 import { messageOf, RefusedProbe } from './wire.ts';
 import { resultText, AnyResult, isRecord, isTooDeep, withoutNulls, textOf } from './results.ts';
 import { type Answered, InputRequired } from './input-required.ts';
-import { type ListedTools, listTools, openSession, type Session } from './session.ts';
 
 /**
  * A server as agents use it: one session shared by all of them, opened on demand and reopened after a loss.

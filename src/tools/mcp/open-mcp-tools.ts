@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { type Connection, createConnection, LONGEST_PAUSE_MS, pauseMs } from './connection.ts';
 import { unknownName } from '../../events/index.ts';
-import { linksTo } from './link.ts';
+import { linksTo } from './session.ts';
 import { extraTools, type McpTool, type Origin, wrapTool } from './tools.ts';
 import { isExtra, PROMPTS, RESOURCES, type McpServer, type McpServers, parseGrant } from './settings.ts';
 import { createRedactor, messageOf } from './wire.ts';
