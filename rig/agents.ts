@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { DEFAULT_LIMITS } from '../src/actors/actor/engine-deps.ts';
 import { defineTool, defineTroupe } from '../src/index.ts';
 
 /**
@@ -7,7 +8,6 @@ import { defineTool, defineTroupe } from '../src/index.ts';
  */
 export const AGENT_IDS = ['ada', 'bo', 'cy'] as const;
 export const LEASE_MS = 2_000;
-export const SWEEP_MS = 2_000;
 
 const { RIG_MODEL_URL = 'http://127.0.0.1:1/v1', RIG_TOOLS_URL = 'http://127.0.0.1:1' } = process.env;
 
@@ -36,6 +36,9 @@ const look = defineTool({
   run: (_, { effect, signal }) => call('look', effect, signal),
 });
 
+// A turn may be killed any number of times; none is poison.
+Object.assign(DEFAULT_LIMITS, { maxAttempts: 1_000, maxHops: 3 });
+
 export const troupe = defineTroupe({
   agents: AGENT_IDS.map((id) => ({
     id,
@@ -47,7 +50,7 @@ export const troupe = defineTroupe({
     tools: ['book', 'look', 'handoff'],
   })),
   tools: [book, look],
-  // A turn may be killed any number of times; none is poison. All clients are one caller and one author here.
+  // All clients are one caller and one author here.
   access: { limits: { requestsPerSecond: 100_000, messagesPerSecond: 100_000 } },
-  limits: { leaseMs: LEASE_MS, sweepMs: SWEEP_MS, maxAttempts: 1_000, maxHops: 3 },
+  limits: { leaseMs: LEASE_MS },
 });

@@ -1,4 +1,4 @@
-import { LEASE_MS, SWEEP_MS } from './agents.ts';
+import { LEASE_MS } from './agents.ts';
 import { percentile } from './recovery.ts';
 
 /** Minimum work of a meaningful run of one minute; longer runs need proportionally more. */
@@ -8,8 +8,8 @@ const CONVERSATIONS_PER_SECOND = 5;
 const MOST_CONVERSATIONS = 10_000;
 /** Sample size of the recovery figures, whatever the length of the run. */
 const RECOVERIES = 25;
-/** A lease and a sweep. Sweeps are jittered by a quarter of their pause. */
-export const RECOVERY_LIMIT_MS = LEASE_MS + 1.25 * SWEEP_MS;
+/** A lease and a sweep, which comes within a lease, and a quarter for slow machines. */
+export const RECOVERY_LIMIT_MS = 2.25 * LEASE_MS;
 
 export interface Progress {
   kills: number;

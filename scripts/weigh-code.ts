@@ -24,7 +24,11 @@ export interface CodeWeight {
   /** Imports between folders, of rooms and inside them, against the order in which most run one way. */
   arrowsUp: number;
   eventKinds: number;
-  /** Fields of the agents file. */
+  /**
+   * Fields of the JSON schema of the agents file, blocks such as `limits` among them. Fields at one path in several variants of a
+   * union (`agents.model`) are one, and so are fields of one name and one schema in several places (a cap, the settings of a
+   * template). MCP servers and Nostr have schemas of their own.
+   */
   settings: number;
 }
 
@@ -90,13 +94,40 @@ export function sourceOf(file: string, text: string): Source {
   };
 }
 
-/** Fields of the agents file, each where it is declared. */
-function settingsIn(schema: unknown): number {
-  if (typeof schema !== 'object' || schema === null) return 0;
-  const parts: unknown[] = Object.values(schema);
-  const { properties } = schema as { properties?: object };
-  const own = properties && typeof properties === 'object' ? Object.keys(properties).length : 0;
-  return own + sum(parts, settingsIn);
+interface JsonSchema {
+  $ref?: string;
+  $defs?: Record<string, JsonSchema>;
+  properties?: Record<string, JsonSchema>;
+  anyOf?: JsonSchema[];
+  oneOf?: JsonSchema[];
+  allOf?: JsonSchema[];
+  items?: JsonSchema;
+  additionalProperties?: JsonSchema | boolean;
+}
+
+/** Fields of a JSON schema: see `CodeWeight`. */
+export function settingsIn(schema: JsonSchema): number {
+  const seen = new Set<string>();
+  let settings = 0;
+  function walk(part: JsonSchema, at: string): void {
+    const { $ref, properties, anyOf = [], oneOf = [], allOf = [], items, additionalProperties } = part;
+    const shared = $ref && schema.$defs?.[$ref.replace('#/$defs/', '')];
+    if (shared && !seen.has($ref)) {
+      seen.add($ref);
+      walk(shared, at);
+    }
+    for (const [name, field] of Object.entries(properties ?? {})) {
+      const path = `${at}.${name}`;
+      const names = field.$ref === undefined ? [path] : [path, `${name} ${field.$ref}`];
+      if (!names.some((each) => seen.has(each))) settings += 1;
+      for (const each of names) seen.add(each);
+      walk(field, path);
+    }
+    for (const each of [...anyOf, ...oneOf, ...allOf, items, additionalProperties])
+      if (typeof each === 'object') walk(each, at);
+  }
+  walk(schema, '');
+  return settings;
 }
 
 export function medianOf(sources: readonly Source[]): number {

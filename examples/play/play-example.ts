@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { createTroupe, loadAgentsFile } from '../../src/index.ts';
+import { loadAgentsFile, openTestTroupe } from '../../src/index.ts';
 import { createStage, createStoryClock } from './stage.ts';
 import type { People, Story } from './story.ts';
 
@@ -28,7 +28,7 @@ export async function playExample(
   print(isScripted ? 'agents: they follow a script' : `agents: ${agent?.provider}, ${agent?.model}`);
 
   const clock = createStoryClock();
-  const limits = { ...definition.limits, sweepMs: 500 }; // Reminders fire with the next sweep.
-  await using troupe = await createTroupe({ ...definition, limits }, { clock });
+  const constants = { limits: { sweepMs: 500 } }; // Reminders fire with the next sweep.
+  await using troupe = await openTestTroupe(definition, { clock, constants });
   await story.play(createStage(troupe, story.conversation, { people: people ?? story.people, clock, print }));
 }

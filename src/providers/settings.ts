@@ -133,6 +133,14 @@ function isPublicKey(key: object): boolean {
   }
 }
 
+/** A server with OpenAI's API. */
+const OpenAiServer = {
+  /** The server. Default `https://api.openai.com/v1`. */
+  baseUrl: BaseUrl.default('https://api.openai.com/v1'),
+  /** Name of the variable that holds the key. Default `OPENAI_API_KEY`. */
+  apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
+};
+
 /** Settings of a model behind a command-line program that remembers the conversation. */
 const Cli = {
   cwd: z.string().min(1).optional(),
@@ -250,76 +258,36 @@ export const CustomProviderSetting = z
     if (message !== null) context.addIssue({ code: 'custom', message });
   });
 
-/** How long turns wait for the vector of their question. */
-export interface EmbedderDeadlines {
-  /** How long a turn waits for the vector of its question, ms. Default 300. */
-  deadlineMs?: number | undefined;
-  /** The same before the first vector, ms: the server may have to load its model first. Default 10,000. */
-  firstDeadlineMs?: number | undefined;
-}
-
 /** An embedding model of a server with OpenAI's API. */
-export interface CompatibleEmbedder extends EmbedderDeadlines {
+const CompatibleEmbedder = z.strictObject({
   /** Who runs the model. */
-  provider: 'openai-compatible';
+  provider: z.literal('openai-compatible'),
   /** The server's name of the model. */
-  model: string;
-  /** The server. Default `https://api.openai.com/v1`. */
-  baseUrl?: string | undefined;
-  /** Name of the variable that holds the key. Default `OPENAI_API_KEY`. */
-  apiKeyEnv?: string | undefined;
-}
+  model: z.string().min(1),
+  ...OpenAiServer,
+});
 
-/** An embedding model of a package of the AI SDK. */
-export interface AiSdkEmbedder extends EmbedderDeadlines {
+const AiSdkEmbedder = z.strictObject({
   /** Who runs the model. */
-  provider: 'ai-sdk';
+  provider: z.literal('ai-sdk'),
   /** The model, such as `bedrock.embeddingModel('…')`. */
-  model: AiSdkEmbeddingModel;
-}
+  model: z
+    .custom<AiSdkEmbeddingModel>(isAiSdkEmbeddingModel, NO_EMBEDDING_MODEL)
+    .superRefine((model, context) => {
+      const message = isAiSdkEmbeddingModel(model) ? versionProblem(model) : null;
+      if (message !== null) context.addIssue({ code: 'custom', message });
+    }),
+});
 
-/** An embedder that the program brings. */
-export interface CustomEmbedder extends EmbedderDeadlines {
+const CustomEmbedder = z.strictObject({
   /** Who runs the model. */
-  provider: 'custom';
+  provider: z.literal('custom'),
   /** Made with `defineEmbedder`. */
-  embedder: Embedder;
-}
-
-/** The model that turns texts into vectors. */
-export type EmbedderInput = CompatibleEmbedder | AiSdkEmbedder | CustomEmbedder;
-
-const Deadlines = {
-  deadlineMs: z.int().min(1).max(60_000).default(300),
-  firstDeadlineMs: z.int().min(1).max(60_000).default(10_000),
-};
-
+  embedder: z.custom<Embedder>(isEmbedder, 'an embedder is made with defineEmbedder'),
+});
 export const EmbedderSettings = z.discriminatedUnion(
   'provider',
-  [
-    z.strictObject({
-      provider: z.literal('openai-compatible'),
-      model: z.string().min(1),
-      baseUrl: BaseUrl.default('https://api.openai.com/v1'),
-      apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
-      ...Deadlines,
-    }),
-    z.strictObject({
-      provider: z.literal('ai-sdk'),
-      model: z
-        .custom<AiSdkEmbeddingModel>(isAiSdkEmbeddingModel, NO_EMBEDDING_MODEL)
-        .superRefine((model, context) => {
-          const message = isAiSdkEmbeddingModel(model) ? versionProblem(model) : null;
-          if (message !== null) context.addIssue({ code: 'custom', message });
-        }),
-      ...Deadlines,
-    }),
-    z.strictObject({
-      provider: z.literal('custom'),
-      embedder: z.custom<Embedder>(isEmbedder, 'an embedder is made with defineEmbedder'),
-      ...Deadlines,
-    }),
-  ],
+  [CompatibleEmbedder, AiSdkEmbedder, CustomEmbedder],
   'is one of openai-compatible, ai-sdk, custom',
 );
 export type EmbedderSettings = z.infer<typeof EmbedderSettings>;

@@ -33,8 +33,9 @@ const SLOW_MS = IS_DISTRIBUTED ? 3_000 : 60_000;
 const warned: string[] = [];
 
 function open(agents: object[], data: string): Promise<Troupe> {
-  return openTroupe({ agents, limits: { sweepMs: 500 } } as unknown as TroupeInput, {
+  return openTroupe({ agents } as unknown as TroupeInput, {
     data,
+    constants: { limits: { sweepMs: 500 } },
     onWarning: (error, where) => void warned.push(`${where}: ${String(error)}`),
   });
 }
@@ -79,8 +80,9 @@ describe('the assignee of an open task was renamed', () => {
     const data = newData();
     await openTask(data);
     const definition = { agents: [lead, workerAs('researcher')] } as unknown as TroupeInput;
-    await using troupe = await openTroupe({ ...definition, limits: { sweepMs: SLOW_MS } } as TroupeInput, {
+    await using troupe = await openTroupe(definition, {
       data,
+      constants: { limits: { sweepMs: SLOW_MS } },
       onWarning: () => undefined,
     });
     await holds(async () => (await troupe.stuck()).total > 0);
@@ -97,10 +99,11 @@ describe('the assignee of an open task was renamed', () => {
     const data = newData();
     await openTask(data);
     {
-      await using troupe = await openTroupe(
-        { agents: [lead], limits: { sweepMs: SLOW_MS } } as unknown as TroupeInput,
-        { data, onWarning: () => undefined },
-      );
+      await using troupe = await openTroupe({ agents: [lead] } as unknown as TroupeInput, {
+        data,
+        constants: { limits: { sweepMs: SLOW_MS } },
+        onWarning: () => undefined,
+      });
       await holds(async () => (await troupe.stuck()).total > 0);
     }
     await using troupe = await open([lead, workerAs('worker')], data);

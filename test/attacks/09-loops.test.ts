@@ -28,7 +28,7 @@ function delegates(next: Record<string, string>, more: object = {}): Answers {
 
 async function open(ids: readonly string[], answer: Answers): Promise<AttackStage> {
   const agents = ids.map((id) => ({ id, tools: ['handoff', 'delegate'] }));
-  return openStage({ agents, answer, company: { limits: LIMITS } });
+  return openStage({ agents, answer, troupe: { constants: { limits: LIMITS } } });
 }
 
 async function stopsOf(stage: AttackStage): Promise<EventOf<'guard.stopped'>[]> {

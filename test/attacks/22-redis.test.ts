@@ -67,7 +67,7 @@ attack(
   async (refused) => {
     const thinking = Promise.withResolvers<void>();
     const { stage, redis, queue, prefix } = await openShared({
-      company: { limits: { sweepMs: 500 } },
+      troupe: { constants: { limits: { sweepMs: 500 } } },
       answer: async ({ last }) => {
         if (last.includes('think')) await thinking.promise;
         return { text: 'fine' };

@@ -34,7 +34,8 @@ attack(25, 'tasks given at the same time do not exceed their budget', async (ref
       if (agent === 'worker') return { text: 'done', usage, delayMs: 1 };
       return last.includes('begin') ? { calls, chunk: 1_000 } : { text: 'that is all' };
     },
-    company: { limits: { maxOpenTasks: TASKS }, budgets: BUDGETS },
+    company: { budgets: BUDGETS },
+    troupe: { constants: { limits: { maxOpenTasks: TASKS } } },
   });
   await stage.say('c', 'begin', { to: ['lead'] });
   const { tasks } = await stage.troupe.tasks('c');

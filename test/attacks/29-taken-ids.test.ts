@@ -53,7 +53,8 @@ attack(29, 'a writer that takes every id that an agent will need next stops no a
     agents: AGENTS,
     tools: [report],
     answer,
-    company: { context: { summaries: 'extract' as const, protectTokens: 500, minGain: 500 } },
+    company: { context: { summaries: 'extract' as const } },
+    troupe: { constants: { policy: { prune: { protectTokens: 500, minGain: 500 } } } },
   };
   // The runtime will create the same ids as in the same conversation elsewhere.
   await using elsewhere = await openStage(options);

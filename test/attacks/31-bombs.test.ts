@@ -84,7 +84,7 @@ attack(31, 'one message causes a limited number of tasks, whatever their agents 
   const limits = { maxTreeTasks: 100, maxTreeOpen: 30, maxDepth: 20 };
   await using stage = await openStage({
     agents: [{ id: 'bo', tools: ['delegate'] }],
-    company: { limits },
+    troupe: { constants: { limits } },
     answer: ({ number }) => ({
       calls: Array.from({ length: FAN_OUT }, (_, index) => ({
         name: 'delegate',

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { RedisClient } from '../../src/queue/redis/connect-redis.ts';
 import { expect } from 'vitest';
 import { NO_METRICS } from '../../src/events/metrics.ts';
-import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import { type OpenOptions, openTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { FIXED, type KeyType, NONSENSE, plant, TYPES } from '../queue/queue-damage.ts';
@@ -66,12 +66,11 @@ attack(
     const { stage, redis, prefix } = await openShared({
       company: {
         limits: {
-          sweepMs: 500,
           turnsPerTenant: 4,
           providers: { 'openai-compatible': { turns: 4, callsPerMinute: 60_000 } },
         },
       },
-      async open(input: TroupeInput, options: TroupeOptions) {
+      async open(input: TroupeInput, options: OpenOptions) {
         const metrics: TroupeOptions['metrics'] = {
           ...NO_METRICS,
           count: (name, labels) => {
@@ -80,8 +79,9 @@ attack(
           },
         };
         const onWarning = (error: unknown) => void warnings.push(String(error));
-        openWorker = () => createTroupe(input, { ...options, metrics, onWarning });
-        return createTroupe(input, { ...options, work: false });
+        const given = { ...options, constants: { limits: { sweepMs: 500 } }, onWarning };
+        openWorker = () => openTroupe(input, { ...given, metrics });
+        return openTroupe(input, { ...given, onWarning: options.onWarning ?? onWarning, work: false });
       },
     });
     await using _ = stage;

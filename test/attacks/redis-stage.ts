@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { onTestFinished } from 'vitest';
 import { openRedis } from '../../src/queue/redis/connect-redis.ts';
-import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
+import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { dropDatabases, mongoUrl, redisUrl } from '../support/mode.ts';
 import { openStage, type StageOptions } from './stage.ts';
 
@@ -12,7 +12,7 @@ export async function openShared(options: StageOptions) {
   onTestFinished(() => dropDatabases(new Set([prefix])));
   const stage = await openStage({
     ...options,
-    open: options.open ?? createTroupe,
+    open: options.open ?? openTroupe,
     troupe: { ...options.troupe, mongodb: mongoUrl(prefix), redis: redisUrl(), prefix },
   });
   const redis = openRedis(redisUrl(), { maxRetriesPerRequest: null });

@@ -4,7 +4,7 @@ import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type AppOptions, createApp, serveHttp } from '../../src/http/api/index.ts';
-import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import type { OpenOptions } from '../../src/library/runtime/create-troupe.ts';
 import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import type { FakeReply, FakeRequest, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import type { Tool } from '../../src/tools/tool.ts';
@@ -70,14 +70,14 @@ export interface StageOptions {
   tools?: Tool[];
   answer?: (asked: Asked) => FakeReply | Promise<FakeReply>;
   company?: Partial<TroupeInput>;
-  troupe?: TroupeOptions;
+  troupe?: OpenOptions;
   app?: AppOptions;
   /** Wraps the troupe behind the server. */
   wrap?: (troupe: Troupe) => Troupe;
   /** True if every request needs a credential of the troupe. */
   guarded?: boolean;
   /** Opens the troupe; by default in the mode of the tests. */
-  open?: (input: TroupeInput, options: TroupeOptions) => Promise<Troupe>;
+  open?: (input: TroupeInput, options: OpenOptions) => Promise<Troupe>;
 }
 
 export const VENDOR_KEY = 'key-of-the-vendor';

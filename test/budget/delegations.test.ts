@@ -12,26 +12,28 @@ test(`${TASKS} concurrent tasks stay within their budget, and all of them end`, 
     name: 'delegate',
     args: { to: 'worker', task: `please do part ${index}` },
   }));
-  await using troupe = await openTroupe({
-    agents: [
-      {
-        id: 'lead',
-        provider: 'scripted',
-        contextWindow: 1_000_000,
-        script: { rules: [{ when: { contains: 'begin' }, calls }, { reply: 'that is all' }] },
-        tools: ['delegate'],
-      },
-      {
-        id: 'worker',
-        provider: 'scripted',
-        maxOutputTokens: 200,
-        script: { rules: [{ reply: 'a part is done', delayMs: 5 }] },
-      },
-    ],
-    defaults: { respondWhenUnaddressed: 'lead' },
-    limits: { maxOpenTasks: TASKS },
-    budgets: { agents: { worker: { tokens: CAP } } },
-  });
+  await using troupe = await openTroupe(
+    {
+      agents: [
+        {
+          id: 'lead',
+          provider: 'scripted',
+          contextWindow: 1_000_000,
+          script: { rules: [{ when: { contains: 'begin' }, calls }, { reply: 'that is all' }] },
+          tools: ['delegate'],
+        },
+        {
+          id: 'worker',
+          provider: 'scripted',
+          maxOutputTokens: 200,
+          script: { rules: [{ reply: 'a part is done', delayMs: 5 }] },
+        },
+      ],
+      defaults: { respondWhenUnaddressed: 'lead' },
+      budgets: { agents: { worker: { tokens: CAP } } },
+    },
+    { constants: { limits: { maxOpenTasks: TASKS } } },
+  );
   await troupe.send('c', { author: ANA, content: 'begin' });
   await troupe.idle();
   const { tasks } = await troupe.tasks('c');

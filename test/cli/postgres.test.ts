@@ -47,7 +47,7 @@ async function killOneOfTwo(site: Site, checks: object[]) {
   const script = { rules: [{ reply: 'abcdefghijkl', chunk: 1, chunkDelayMs: 20 }] };
   site.place.write('agents.json', {
     agents: AGENTS.map((id) => ({ id, name: id, provider: 'scripted', model: 'test', script })),
-    limits: { leaseMs: 1_500, sweepMs: 500 },
+    limits: { leaseMs: 1_500 },
   });
   const [api, one] = await Promise.all([site.serve(), site.worker(), site.worker()]);
   expect(api.ready).toMatchObject({ postgres: expect.stringMatching(/^postgres:/) });

@@ -89,7 +89,7 @@ siteTest('a second signal ends a worker at once, and its turn is not lost', asyn
         script: { rules: [{ reply: 'abcdefgh', chunk: 1, chunkDelayMs: 500 }] },
       },
     ],
-    limits: { leaseMs: 1_000, sweepMs: 500 },
+    limits: { leaseMs: 1_000 },
   });
   const api = await site.serve();
   const worker = await site.worker();

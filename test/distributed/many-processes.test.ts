@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import type { LimitInput } from '../../src/library/config/limit-settings.ts';
+import { createTroupe, type OpenOptions, openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { Troupe, Watcher } from '../../src/library/troupe.ts';
 import { costlyText } from '../support/costly-texts.ts';
@@ -21,16 +22,21 @@ function newName(place: Place): string {
 
 async function open(
   name: string,
-  options: Partial<TroupeOptions> & { limits?: object; contextWindow?: number } = {},
+  options: OpenOptions & { limits?: LimitInput; sweepMs?: number; contextWindow?: number } = {},
 ): Promise<Troupe> {
-  const { limits, contextWindow, ...rest } = options;
+  const { limits, sweepMs = 1_000, contextWindow, ...rest } = options;
   const rules = [{ reply: 'answer {{n}}', chunk: 2, chunkDelayMs: 2 }];
-  return createTroupe(
+  return openTroupe(
     {
       agents: ['bo', 'cy'].map((id) => ({ id, provider: 'scripted', script: { rules }, contextWindow })),
-      limits: { leaseMs: 2_000, sweepMs: 1_000, ...limits },
+      limits: { leaseMs: 2_000, ...limits },
     },
-    { ...names.get(name)?.options(name), onWarning: () => undefined, ...rest },
+    {
+      ...names.get(name)?.options(name),
+      constants: { limits: { sweepMs } },
+      onWarning: () => undefined,
+      ...rest,
+    },
   );
 }
 
@@ -106,7 +112,7 @@ describe.each(PLACES.filter(({ missing }) => missing === null))('many processes 
           { id: 'cy', provider: 'scripted', script: { rules: [{}] } },
         ],
         // Neither the reply, nor a lease, nor a sweep ends within this test.
-        limits: { leaseMs: 3_600_000, sweepMs: 3_600_000 },
+        limits: { leaseMs: 3_600_000 },
       },
       place.options(name),
     );
@@ -157,7 +163,7 @@ describe.each(PLACES.filter(({ missing }) => missing === null))('many processes 
     await place.loseQueue(name);
     expect(await api.queues()).toMatchObject({ waiting: 0, active: 0, delayed: 0 });
     // The second sweep would come after an hour.
-    await using worker = await open(name, { limits: { sweepMs: 3_600_000 } });
+    await using worker = await open(name, { sweepMs: 3_600_000 });
     for (let i = 0; i < 10; i++) {
       await until('both have answered', async () => (await answered(worker, `c${i}`)).length === 2);
     }

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { TroupeError } from '../../src/base/errors.ts';
 import type { Author } from '../../src/events/index.ts';
-import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
+import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { replicaSetWay, type ReplicaSet, startReplicaSet } from '../services/replica-set.ts';
@@ -49,9 +49,17 @@ describe.runIf(isHere)(name, () => {
         },
       ];
       const open = (work: boolean) =>
-        createTroupe(
-          { agents, limits: { leaseMs: 20_000, sweepMs: 2_000 } },
-          { mongodb, redis: redisUrl(), prefix: PREFIX, work, concurrency: 8, onWarning: () => {} },
+        openTroupe(
+          { agents, limits: { leaseMs: 20_000 } },
+          {
+            mongodb,
+            redis: redisUrl(),
+            prefix: PREFIX,
+            work,
+            concurrency: 8,
+            constants: { limits: { sweepMs: 2_000 } },
+            onWarning: () => {},
+          },
         );
       await using api = await open(false);
       await using _one = await open(true);

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Author } from '../../src/events/index.ts';
-import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
+import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { checkLog } from '../../packages/testing/src/check-log.ts';
 import { dropDatabases, HAS_SERVICES, mongoUrl } from '../support/mode.ts';
 import { openTopology, TOPOLOGY } from '../support/topology.ts';
@@ -20,7 +20,7 @@ describe.runIf(isHere)(name, () => {
     const topology = await openTopology();
     onTestFinished(() => topology.stop());
     const open = (work: boolean) =>
-      createTroupe(
+      openTroupe(
         {
           agents: [
             {
@@ -29,7 +29,7 @@ describe.runIf(isHere)(name, () => {
               script: { rules: [{ reply: 'a rather long answer', chunk: 1, chunkDelayMs: 20 }] },
             },
           ],
-          limits: { leaseMs: 15_000, sweepMs: 2_000 },
+          limits: { leaseMs: 15_000 },
         },
         {
           mongodb: mongoUrl(PREFIX),
@@ -37,6 +37,7 @@ describe.runIf(isHere)(name, () => {
           prefix: PREFIX,
           work,
           concurrency: 8,
+          constants: { limits: { sweepMs: 2_000 } },
           onWarning: () => {},
         },
       );

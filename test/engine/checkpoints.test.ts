@@ -31,7 +31,7 @@ async function open(data: MemoryData, checkpoints: StageOptions['checkpoints'] =
   const { driver, rows } = driverOn(data);
   const agents = [small('bo', model), { id: 'cy', model: mind() }];
   // Retrieval reads covered events; it is tested elsewhere.
-  const context = { retrieval: { enabled: false } };
+  const context = { retrieval: false };
   return { stage: await openStage({ agents, driver, checkpoints, context, fallback: 'bo' }), model, rows };
 }
 

@@ -352,7 +352,7 @@ test('a turn stopped while a summary is written publishes nothing', async () => 
 
 test('three compactions with little effect break the circuit: none is made for a prompt that fits, and one for each that does not', async () => {
   const bo = mind();
-  const context = { retrieval: { enabled: false } };
+  const context = { retrieval: false };
   // The instructions leave room for two such messages and a summary, but no compaction leaves much less.
   const stage = await openStage({
     agents: [small('bo', bo, { instructions: () => prose(1, 7_000) })],

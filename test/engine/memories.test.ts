@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Constants } from '../../src/library/runtime/constants.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
@@ -45,6 +46,7 @@ interface Options {
   /** Messages before the history. */
   before?: readonly object[];
   clock?: Clock;
+  constants?: Constants;
 }
 
 /** @p, whose window is too small for the history, and @q, whose window is not. The vendor records its requests. */
@@ -55,6 +57,7 @@ async function room({
   window = 100_000,
   before = [],
   clock = CLOCK,
+  constants = {},
 }: Options = {}) {
   const vendor = await startFakeOpenAi((request) =>
     request.path === '/v1/embeddings' ? embedding(request) : { text: 'noted', usage: null },
@@ -72,7 +75,6 @@ async function room({
       })),
       context: {
         summaries: 'extract',
-        quoteTokens: 0,
         ...context,
         ...(context.embedder?.provider === 'openai-compatible' && {
           embedder: { ...context.embedder, baseUrl: vendor.url },
@@ -81,6 +83,7 @@ async function room({
     },
     {
       clock,
+      constants: { ...constants, policy: { quoteTokens: 0, ...constants.policy } },
       ...(data !== undefined && { data }),
       onWarning: (error, where) => warnings.push(`${where}: ${(error as Error).message}`),
     },
@@ -173,7 +176,7 @@ test('without a summary nothing is retrieved', async () => {
 });
 
 test('retrieval can be switched off, and adds nothing if it finds nothing', async () => {
-  const off = await room({ context: { retrieval: { enabled: false } } });
+  const off = await room({ context: { retrieval: false } });
   await off.compacted();
   await off.ask('what is the name of the harbour master?');
   expect(off.last()).not.toContain('memories');
@@ -246,7 +249,10 @@ test('a new process retrieves the same as one that has searched before', async (
 });
 
 test('memories of old turns are removed when room is needed, and are retrieved again by a later question', async () => {
-  const { compacted, ask, troupe, prunes, turns } = await room({ context: { target: 0.3, minGain: 100 } });
+  const { compacted, ask, troupe, prunes, turns } = await room({
+    context: { target: 0.3 },
+    constants: { policy: { prune: { minGain: 100 } } },
+  });
   await compacted();
   const questions = [
     'is the harbour master there?',
@@ -301,7 +307,8 @@ describe('an embedder', () => {
       const waits: number[] = [];
       const sleep: Clock['sleep'] = (ms, signal) => (waits.push(ms), systemClock.sleep(ms, signal));
       const { compacted, ask, last, vendor, warnings } = await room({
-        context: { embedder: { ...EMBEDDER, deadlineMs, firstDeadlineMs: deadlineMs } },
+        context: { embedder: EMBEDDER },
+        constants: { memory: { deadlineMs, firstDeadlineMs: deadlineMs } },
         embedding,
         clock: { ...CLOCK, sleep },
       });

@@ -17,7 +17,7 @@ const look = defineTool({
 });
 
 /** An agent that looks at the day it is asked about. */
-function observer(context: { protectTokens: number; minGain: number }): Promise<Company> {
+function observer(prune: { protectTokens: number; minGain: number }): Promise<Company> {
   return company(['p'], {
     tools: [look],
     agents: { p: { contextWindow: 8_000, maxOutputTokens: 200, tools: ['look'] } },
@@ -30,7 +30,8 @@ function observer(context: { protectTokens: number; minGain: number }): Promise<
         return { calls: [{ name: 'look', args: JSON.stringify({ day: Number(day) }) }], usage: null };
       },
     },
-    definition: { context: { summaries: 'extract', ...context } },
+    definition: { context: { summaries: 'extract' } },
+    constants: { policy: { prune } },
   });
 }
 

@@ -52,9 +52,12 @@ async function room(data?: string) {
         tools: ['look'],
       })),
       tools: [look],
-      context: { summaries: 'extract', protectTokens: 500, minGain: 500 },
+      context: { summaries: 'extract' },
     },
-    data === undefined ? {} : { data },
+    {
+      constants: { policy: { prune: { protectTokens: 500, minGain: 500 } } },
+      ...(data !== undefined && { data }),
+    },
   );
   onTestFinished(async () => {
     await troupe.close();

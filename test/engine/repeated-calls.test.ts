@@ -75,7 +75,7 @@ test('an agent that repeats the same call is warned, and then a named guard ends
   expect(more).toEqual([]);
   expect(stop?.body).toMatchObject({
     guard: 'repeats',
-    message: expect.stringContaining('limits.maxRepeats 4') as string,
+    message: expect.stringContaining('at most 4') as string,
   });
   expect(of(events, 'turn.failed')[0]?.body).toMatchObject({ code: 'guard_stopped' });
   expect(await stage.check('c')).toEqual([]);

@@ -30,21 +30,24 @@ test('a prompt read while its turn makes room never claims a longer unchanged st
       ? { calls: [{ name: 'look', args: JSON.stringify({ day: seen.length }) }], usage: null }
       : { text: 'I see.', usage: null },
   );
-  const troupe = await openTroupe({
-    agents: [
-      {
-        id: 'p',
-        provider: 'openai-compatible',
-        model: 'p',
-        baseUrl: vendor.url,
-        contextWindow: 4_600,
-        maxOutputTokens: 200,
-        tools: ['look'],
-      },
-    ],
-    tools: [look],
-    context: { summaries: 'extract', protectTokens: 500, minGain: 500 },
-  });
+  const troupe = await openTroupe(
+    {
+      agents: [
+        {
+          id: 'p',
+          provider: 'openai-compatible',
+          model: 'p',
+          baseUrl: vendor.url,
+          contextWindow: 4_600,
+          maxOutputTokens: 200,
+          tools: ['look'],
+        },
+      ],
+      tools: [look],
+      context: { summaries: 'extract' },
+    },
+    { constants: { policy: { prune: { protectTokens: 500, minGain: 500 } } } },
+  );
   onTestFinished(async () => {
     await troupe.close();
     await vendor.close();

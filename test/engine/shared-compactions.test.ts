@@ -160,12 +160,12 @@ describe('one compaction for the company', () => {
   test('a newcomer that joins with a summary has one written, or adopts the existing one', async () => {
     const [bo, cy] = [mind(), mind()];
     const large = { contextWindow: 100_000 };
-    const context = { keepTokens: 1_000, quoteTokens: 500, summaryTokens: 700 };
+    const policy = { keepTokens: 1_000, quoteTokens: 500, summaryTokens: 700 };
     const agents = [
       small('bo', bo, { ...large, join: 'summary' }),
       small('cy', cy, { ...large, join: 'summary' }),
     ];
-    const stage = await openStage({ agents, context });
+    const stage = await openStage({ agents, policy });
     await fill(stage, 14);
     await ask(stage, 'and now?', ['bo']);
     expect(bo.summaries()).toHaveLength(1);

@@ -1,19 +1,9 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
-import { DEFAULT_LIMITS } from '../../src/actors/actor/engine-deps.ts';
-import { type Doing, stuckReasons } from '../../src/library/inspect/stuck-reasons.ts';
+import { type Doing, STUCK_AFTER, stuckReasons } from '../../src/library/inspect/stuck-reasons.ts';
 
 const NOW = 10_000_000;
 const MINUTE = 60_000;
-
-const { stuckModelMs, stuckToolsMs, stuckBackoffMs, stuckSlotMs, stuckAnswerMs } = DEFAULT_LIMITS;
-const AFTER = {
-  modelMs: stuckModelMs,
-  toolsMs: stuckToolsMs,
-  backoffMs: stuckBackoffMs,
-  slotMs: stuckSlotMs,
-  answerMs: stuckAnswerMs,
-};
 
 function told(...doings: Doing[]) {
   const running = doings.map((doing, index) => ({
@@ -24,7 +14,7 @@ function told(...doings: Doing[]) {
     doing,
   }));
   const facts = { running, waiting: [] };
-  return stuckReasons(facts, NOW, AFTER).map(({ agent, words }) => `${agent}: ${words}`);
+  return stuckReasons(facts, NOW, STUCK_AFTER).map(({ agent, words }) => `${agent}: ${words}`);
 }
 
 test('each cause has its threshold and its sentence, the longest first', () => {

@@ -54,11 +54,16 @@ describe('L4 corrections without effect', () => {
         })),
       ],
     };
-    await using troupe = await openTroupe({
-      agents: [{ id: 'p', provider: 'scripted', model: 'm', tools: ['todo', 'work'], script } as AgentInput],
-      tools: [work],
-      limits: { maxSteps: 100, maxRepeats: 100 },
-    });
+    await using troupe = await openTroupe(
+      {
+        agents: [
+          { id: 'p', provider: 'scripted', model: 'm', tools: ['todo', 'work'], script } as AgentInput,
+        ],
+        tools: [work],
+        limits: { maxSteps: 100 },
+      },
+      { constants: { limits: { maxRepeats: 100 } } },
+    );
     await troupe.send(ROOM, { author: UMA, to: ['p'], content: 'go' });
     await troupe.idle();
     const { events } = await troupe.events(ROOM);

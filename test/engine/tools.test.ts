@@ -87,7 +87,7 @@ test('a handoff ping-pong is stopped at the hop limit, visibly, and ends with an
   const events = await stage.events('c');
   expect(events.filter(({ kind }) => kind === 'handoff').map(({ hop }) => hop)).toEqual([1, 2, 3, 4, 5, 6]);
   expect(events.filter(({ kind }) => kind === 'tool.result').at(-1)).toMatchObject({
-    body: { outcome: 'failed', content: expect.stringContaining('maxHops 6') as string },
+    body: { outcome: 'failed', content: expect.stringContaining('at most 6') as string },
   });
   expect(events.at(-1)?.kind).toBe('turn.done');
   expect(await stage.check('c')).toEqual([]);

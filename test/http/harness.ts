@@ -2,7 +2,7 @@ import type { Hono } from 'hono';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { createApp, type AppOptions } from '../../src/http/api/index.ts';
-import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import type { OpenOptions } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { checkAnswers } from '../support/check-answers.ts';
 import { openTroupe } from '../support/mode.ts';
@@ -39,7 +39,7 @@ export async function startApi(
     agents?: AgentInput[];
     /** The whole input of the troupe, instead of only its agents. */
     company?: TroupeInput;
-    troupe?: TroupeOptions;
+    troupe?: OpenOptions;
     wrap?: (troupe: Troupe) => Troupe;
   } = {},
 ): Promise<Harness> {

@@ -64,18 +64,6 @@ test('a silent model, and the turn that waits behind it, are told in words, with
   }
 });
 
-test('the ages from which work is stuck are settings', async () => {
-  const { vendor, company: input } = await company();
-  const limits = { ...input.limits, stuckModelMs: 1 };
-  await using api = await startApi({ company: { ...input, limits } });
-  try {
-    await api.troupe.send('c1', { author: ANA, to: ['bo'], content: 'Hello' });
-    await expect.poll(async () => (await api.troupe.stuck()).total).toBe(1);
-  } finally {
-    await vendor.close();
-  }
-});
-
 test('a caller is told of stuck work in granted conversations only', async () => {
   const { vendor, company: input } = await company();
   await using api = await startGuarded({ company: input });

@@ -75,7 +75,10 @@ test('the tree has the tasks that the projection no longer keeps', async () => {
     ]),
     tools: ['delegate'],
   };
-  await using api = await startApi({ company: { agents: [lead, DIGGER], limits: { maxOpenTasks: 200 } } });
+  await using api = await startApi({
+    agents: [lead, DIGGER],
+    troupe: { constants: { limits: { maxOpenTasks: 200 } } },
+  });
   await api.post('/api/conversations/c/events', { author: ANA, to: ['lead'], content: 'Dig.' });
   await api.troupe.idle();
   const { nodes, left } = (await api.get('/api/conversations/c/tree')).body as unknown as Tree;

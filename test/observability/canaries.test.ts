@@ -12,7 +12,7 @@ import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { createApp } from '../../src/http/api/index.ts';
 import { openApiDocument } from '../../src/http/api/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
-import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import { type OpenOptions, openTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { fetchTool } from '../../src/tools/builtin/fetch.ts';
 import { defineTool } from '../../src/tools/tool.ts';
@@ -50,7 +50,7 @@ function environment(canaries: Canaries) {
 
 interface Room {
   input: TroupeInput;
-  options: TroupeOptions;
+  options: OpenOptions;
   /** The messages of people, one after the other. */
   said: readonly string[];
   /** The server that the tool fetches and webhooks call. It redirects them, with secrets in the address. */
@@ -122,10 +122,14 @@ async function room(canaries: Canaries, stack: AsyncDisposableStack): Promise<Ro
     agents,
     tools: [look, burst, reach],
     mcpServers,
-    limits: { maxAttempts: 2 },
     webhooks: { allow: [hops.host] },
   };
-  return { input, options: { env }, said: saidWith(`http://${hops.host}/`), hops };
+  return {
+    input,
+    options: { env, constants: { limits: { maxAttempts: 2 } } },
+    said: saidWith(`http://${hops.host}/`),
+    hops,
+  };
 }
 
 test('no secret is stored, sent, shown or logged, in success and in failure', async () => {
@@ -143,7 +147,7 @@ test('no secret is stored, sent, shown or logged, in success and in failure', as
   const metrics = createMetrics({ version: '1' });
   const watching = { logger, metrics, tracing: { content: true } } satisfies TroupeOptions;
   const stores = { data: `${dir}/data`, record: `${dir}/recording.jsonl` };
-  const troupe = await createTroupe(input, { ...options, ...watching, ...stores });
+  const troupe = await openTroupe(input, { ...options, ...watching, ...stores });
   const token = canaries.plant('TROUPE_TOKEN');
   const issued = await troupe.keys.create({ name: 'reader', scopes: ['read'] });
   const key = canaries.plant('API key', issued.secret.slice(`trp_${issued.key.id}_`.length));
@@ -245,7 +249,7 @@ test.skipIf(!HAS_SERVICES)(`no secret is in jobs, in Redis or in MongoDB${SKIPPE
   await using stack = new AsyncDisposableStack();
   const { input, options, said } = await room(canaries, stack);
   const services = stack.use(await watchCommands());
-  const troupe = await createTroupe(input, { ...options, ...services.options, onWarning: () => {} });
+  const troupe = await openTroupe(input, { ...options, ...services.options, onWarning: () => {} });
   for (const content of said) {
     await troupe.send('c1', { author: ANA, to: ['bo'], content });
     await troupe.idle();

@@ -98,10 +98,7 @@ describe('the definition', () => {
 
   test('takes a model of the AI SDK and an own embedder', () => {
     const google = createGoogle({ apiKey: 'k' }).embedding('gemini-embedding-001');
-    expect(withEmbedder({ provider: 'ai-sdk', model: google })).toMatchObject({
-      model: google,
-      deadlineMs: 300,
-    });
+    expect(withEmbedder({ provider: 'ai-sdk', model: google })).toMatchObject({ model: google });
     const embedder = own('http://127.0.0.1:1');
     expect(withEmbedder({ provider: 'custom', embedder })).toMatchObject({ embedder });
   });

@@ -37,8 +37,8 @@ test('a task bomb: others get answers meanwhile, and a cancellation ends all of 
     apiKeyEnv: 'KEY',
     contextWindow: 128_000,
   });
-  const company = { agents: [agent('bo', ['delegate']), agent('cy', [])], limits: LIMITS };
-  const options = { env: { KEY: 'key' }, onWarning: () => undefined };
+  const company = { agents: [agent('bo', ['delegate']), agent('cy', [])] };
+  const options = { env: { KEY: 'key' }, constants: { limits: LIMITS }, onWarning: () => undefined };
   const data = `bombs-${process.pid}`;
   const troupe = stack.use(await openTroupe(company, IS_DISTRIBUTED ? { ...options, data } : options));
   if (IS_DISTRIBUTED) stack.use(await openTroupe(company, { ...options, data }));

@@ -1,7 +1,7 @@
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
-import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import type { OpenOptions } from '../../src/library/runtime/create-troupe.ts';
 import type { FakeReply, FakeRequest } from '../../packages/testing/src/fake-server.ts';
 import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
@@ -18,7 +18,7 @@ export const USER: Author = { kind: 'user', id: 'user', name: 'User' };
 /** Answers of an agent: by the number of its request, or as a function of the request. */
 type Answers = readonly (string | FakeReply)[] | ((request: FakeRequest) => FakeReply | Promise<FakeReply>);
 
-export interface CompanyOptions extends TroupeOptions {
+export interface CompanyOptions extends OpenOptions {
   answers?: Record<string, Answers>;
   agents?: Record<string, Partial<AgentInput>>;
   tools?: Tool[];

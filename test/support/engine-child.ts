@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import * as z from 'zod';
 import type { Author, EventId } from '../../src/events/index.ts';
-import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
+import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { defineTool } from '../../src/tools/tool.ts';
@@ -81,13 +81,12 @@ function messageOf(id: string) {
 }
 
 if (Number(round) > 0) report({ pinned: await pinnedTurns() });
-const troupe = await createTroupe(
+const troupe = await openTroupe(
   {
     agents: AGENTS.map((id) => ({ id, provider: 'scripted', script, tools: ['note', 'handoff'] })),
     tools: [note],
-    limits: { maxAttempts: 1_000 },
   },
-  { data: dir, concurrency: 16 },
+  { data: dir, concurrency: 16, constants: { limits: { maxAttempts: 1_000 } } },
 );
 report({ ready: true });
 

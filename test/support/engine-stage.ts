@@ -22,6 +22,7 @@ import {
 import { buildAgentRegistry } from '../../src/library/config/build-agent-registry.ts';
 import { openInstructionFiles } from '../../src/library/config/instruction-files.ts';
 import type { Clock } from '../../src/base/clock.ts';
+import type { PolicyConstants } from '../../src/library/config/context-settings.ts';
 import { fenceKey } from '../../src/context/index.ts';
 import {
   type ActorRecord,
@@ -99,6 +100,7 @@ export interface StageOptions {
   /** Agent that answers messages without an addressee. */
   fallback?: string;
   context?: TroupeInput['context'];
+  policy?: PolicyConstants;
   pending?: EngineDeps['pending'];
   schedules?: readonly Schedule[];
   lifecycle?: EngineDeps['lifecycle'];
@@ -217,13 +219,16 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 }
 
 async function companyOf(
-  { agents }: StageOptions,
+  { agents, policy }: StageOptions,
   definition: TroupeDefinition,
   onWarning: EngineDeps['onWarning'],
 ): Promise<EngineDeps['agents']> {
   const models = new Map(agents.map(({ id, model }) => [id, model]));
   const files = await openInstructionFiles(definition, { onWarning, isTolerant: false });
-  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens, { files });
+  return buildAgentRegistry(definition, ({ id }) => models.get(id) as Provider, countTokens, {
+    files,
+    policy,
+  });
 }
 
 function definitionOf({ agents, tools = [], context, workflows }: StageOptions): TroupeDefinition {

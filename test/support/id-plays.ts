@@ -119,11 +119,11 @@ export const ID_PLAYS: IdPlay[] = [
       const bo = mind({
         turn: ({ messages }) => (messages.at(-1)?.role === 'user' ? asks(['report', {}]) : says('quiet')),
       });
-      const context = { protectTokens: 500, minGain: 500 };
+      const policy = { prune: { protectTokens: 500, minGain: 500 } };
       return openStage({
         tools: [report],
         agents: [small('bo', bo, { tools: ['report'] })],
-        context,
+        policy,
         ...more,
       });
     },

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
+import type { PolicyConstants } from '../../src/library/config/context-settings.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, breaks, gated, inOrder, says } from './engine-models.ts';
 import { ANA, logOf, openStage, type Stage, type StageAgent } from './engine-stage.ts';
@@ -37,8 +38,8 @@ function reporter(most: number) {
 }
 
 /** Bo makes an early compaction in a small window, and many messages follow it. */
-async function earlyCompaction(cy: StageAgent, more: number, context?: object): Promise<Stage> {
-  const stage = await openStage({ agents: [small('bo', mind()), cy], ...(context && { context }) });
+async function earlyCompaction(cy: StageAgent, more: number, policy?: PolicyConstants): Promise<Stage> {
+  const stage = await openStage({ agents: [small('bo', mind()), cy], ...(policy && { policy }) });
   await fill(stage, 14);
   if (cy.join !== 'summary') await ask(stage, 'hello', ['cy']);
   await ask(stage, 'and now?', ['bo']);
@@ -149,8 +150,8 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
   async 'a cold cache: old outputs go if that brings a fifth'() {
     const bo = reporter(5);
     const agents = [small('bo', bo, { contextWindow: 15_500, tools: ['report'] })];
-    const context = { protectTokens: 100, minGain: 200 };
-    const stage = await openStage({ tools: [report], agents, context });
+    const policy = { prune: { protectTokens: 100, minGain: 200 } };
+    const stage = await openStage({ tools: [report], agents, policy });
     for (let n = 1; n <= 5; n++) await ask(stage, `report ${n}`);
     await fill(stage, 15);
     await pass(stage, 301_000);
@@ -159,7 +160,7 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
   },
   async 'old outputs go at the start of each turn'() {
     const agents = [small('bo', reporter(3), { contextWindow: 40_000, tools: ['report'] })];
-    const context = { pruneEachTurn: true, protectTurns: 0, protectTokens: 0, minGain: 0 };
+    const context = { pruneEachTurn: true };
     const stage = await openStage({ tools: [report], agents, context });
     for (let n = 1; n <= 3; n++) await ask(stage, `report ${n}`);
     expect((await progress(stage, 'started'))[0]?.body).toMatchObject({ reason: 'each_turn' });
@@ -167,8 +168,8 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
   async 'a full window: what another agent made and old outputs are not enough'() {
     const cy = reporter(5);
     const agent = small('cy', cy, { contextWindow: 40_000, tools: ['report'] });
-    const context = { protectTokens: 100, minGain: 200 };
-    const stage = await openStage({ tools: [report], agents: [small('bo', mind()), agent], context });
+    const policy = { prune: { protectTokens: 100, minGain: 200 } };
+    const stage = await openStage({ tools: [report], agents: [small('bo', mind()), agent], policy });
     await fill(stage, 14);
     await ask(stage, 'hello', ['bo']);
     for (let n = 1; n <= 5; n++) await ask(stage, `report ${n}`, ['cy']);
@@ -202,7 +203,7 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
           ? Promise.reject(new TroupeError('event_conflict', 'the id is taken'))
           : driver.append(rows),
     };
-    const context = { retrieval: { enabled: false } };
+    const context = { retrieval: false };
     const stage = await openStage({ driver: refusing, agents: [small('bo', mind())], context });
     const now = stage.clock.now();
     const lock = JSON.stringify({ agent: 'cy', until: now + 3_600_000 });
@@ -219,7 +220,7 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     const stage = await openStage({
       driver,
       agents: [small('bo', mind())],
-      context: { summaries: 'extract', retrieval: { enabled: false } },
+      context: { summaries: 'extract', retrieval: false },
     });
     await fill(stage, 8);
     await ask(stage, prose(101, 20_000));

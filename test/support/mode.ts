@@ -2,7 +2,11 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll } from 'vitest';
-import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import {
+  createTroupe,
+  type OpenOptions,
+  openTroupe as openAny,
+} from '../../src/library/runtime/create-troupe.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
@@ -26,12 +30,13 @@ const RUN = `test_${process.pid}_${Date.now().toString(36)}`;
 const databases = new Set<string>();
 let opened = 0;
 
-export async function openTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
-  if (!IS_DISTRIBUTED) return createTroupe(input, options);
+export async function openTroupe(input: TroupeInput, options: OpenOptions = {}): Promise<Troupe> {
+  const create = options.constants ? openAny : createTroupe;
+  if (!IS_DISTRIBUTED) return create(input, options);
   const { data, ...rest } = options;
   const database = databaseOf(data);
   databases.add(database);
-  return createTroupe(input, { ...rest, ...PLACE.options(database) });
+  return create(input, { ...rest, ...PLACE.options(database) });
 }
 
 /** The same directory always gives the same database. */

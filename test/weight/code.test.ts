@@ -5,6 +5,7 @@ import {
   medianOf,
   namesIn,
   readCodeWeight,
+  settingsIn,
   sourceOf,
   weighCode,
   worseThan,
@@ -65,4 +66,21 @@ test('neither slicing nor lumping helps: the median weighs lines, arrows up are 
   expect(arrowsUpIn([...oneWay, source('src/b/b.ts', 1, ['../a/a.ts'])])).toBe(1);
   const named = ['a', 'b', 'c'].map((name) => source(`src/${name}.ts`, 1, [], ['keyOf', name]));
   expect(namesIn(named, 3)).toBe(1);
+});
+
+test('a setting counts once for all variants and all places of its declaration', () => {
+  const cap = { properties: { tokens: {} } };
+  const variant = (...names: string[]) => ({
+    properties: Object.fromEntries(names.map((name) => [name, {}])),
+  });
+  const schema = {
+    properties: {
+      agents: { items: { oneOf: [variant('model', 'url'), variant('model')] } },
+      tenant: { $ref: '#/$defs/cap' },
+      caps: { properties: { tenant: { $ref: '#/$defs/cap' }, agent: { $ref: '#/$defs/cap' } } },
+    },
+    $defs: { cap },
+  };
+  // agents, model, url, tenant, tokens, caps, agent
+  expect(settingsIn(schema)).toBe(7);
 });

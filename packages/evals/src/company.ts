@@ -12,7 +12,6 @@ import {
   type TroupeInput,
   type TroupeOptions,
 } from './troupe.ts';
-import { SWEEP_MS } from './eval-clock.ts';
 import { isProvider } from './provider.ts';
 import { withRecordedServers } from './recorded-servers.ts';
 import type { Recording } from './recording.ts';
@@ -80,6 +79,8 @@ export interface OpenedCompany {
   definition: TroupeInput;
   /** Times do not depend on how long anything takes. */
   isScripted: boolean;
+  /** Tools of another program stand in for those of the company. */
+  isForeign: boolean;
   agentsFile: string | null;
 }
 
@@ -97,7 +98,7 @@ export async function prepareCompany(
   refuseUnknown('tool', Object.keys(tools), ['*', ...given.map(({ name }) => name)]);
   const replaced = given.map((tool) => withStub(tool, tools[tool.name] ?? tools['*']));
   const isForeign = Object.keys(standIns).length > 0;
-  const limits = { ...(isForeign && FOREIGN_LIMITS), ...definition.limits, sweepMs: SWEEP_MS };
+  const limits = { ...(isForeign && FOREIGN_LIMITS), ...definition.limits };
   const brought = Object.values(models).flatMap((model) =>
     isProvider(model) ? [[adapterOf(model), model] as const] : [],
   );
@@ -110,13 +111,14 @@ export async function prepareCompany(
     definition: { ...definition, agents, tools: replaced, limits, providers },
     agentsFile,
     isScripted,
+    isForeign,
   };
 }
 
 /** Of a model that is a provider of the test: so wide that nothing is compacted, since no answer to that is recorded. */
 const WINDOW = 10_000_000;
 /** Other programs let a turn go on for longer. */
-const FOREIGN_LIMITS = { maxSteps: 10_000, maxRepeats: 10_000 };
+const FOREIGN_LIMITS = { maxSteps: 10_000 };
 
 function adapterOf({ name }: Provider): string {
   return `test-${name}`;
@@ -134,7 +136,9 @@ function standIn(name: string): Tool {
   return defineTool({ name, description: 'Stands in for a tool of a recording.', schema, run: () => '' });
 }
 
-export async function readCompany(company: Company): Promise<Omit<OpenedCompany, 'isScripted'>> {
+export async function readCompany(
+  company: Company,
+): Promise<Omit<OpenedCompany, 'isScripted' | 'isForeign'>> {
   if (typeof company === 'string' || company instanceof URL) {
     const agentsFile = typeof company === 'string' ? path.resolve(company) : fileURLToPath(company);
     return { definition: (await loadAgentsFile(agentsFile)) as TroupeInput, agentsFile };

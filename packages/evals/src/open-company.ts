@@ -1,6 +1,6 @@
 import { openTestTroupe, type Troupe } from './troupe.ts';
 import type { OpenedCompany, TroupeSettings } from './company.ts';
-import { createEvalClock, type EvalClock } from './eval-clock.ts';
+import { createEvalClock, type EvalClock, SWEEP_MS } from './eval-clock.ts';
 
 /** A company at work, on the clock of its run. */
 export interface CompanyAtWork extends AsyncDisposable {
@@ -16,14 +16,22 @@ interface Circumstances {
   startsAt?: number | undefined;
 }
 
+/** Steps that bring nothing new. */
+const FOREIGN_REPEATS = 10_000;
+
 /** Throws `config_invalid`. */
 export async function openCompany(
-  { definition, isScripted }: Pick<OpenedCompany, 'definition' | 'isScripted'>,
+  {
+    definition,
+    isScripted,
+    isForeign = false,
+  }: Pick<OpenedCompany, 'definition' | 'isScripted' | 'isForeign'>,
   settings: TroupeSettings = {},
   { data = ':memory:', startsAt }: Circumstances = {},
 ): Promise<CompanyAtWork> {
   const hasModels = !isScripted && settings.replay === undefined;
   const clock = createEvalClock({ stands: !hasModels, startsAt });
-  const troupe = await openTestTroupe(definition, { ...settings, clock, data });
+  const limits = { sweepMs: SWEEP_MS, ...(isForeign && { maxRepeats: FOREIGN_REPEATS }) };
+  const troupe = await openTestTroupe(definition, { ...settings, clock, data, constants: { limits } });
   return { troupe, clock, [Symbol.asyncDispose]: () => troupe[Symbol.asyncDispose]() };
 }

@@ -82,6 +82,7 @@ export interface Lifecycle {
   deleteAfterMs?: number | undefined;
 }
 
+/** Limits of the engine: those of the `limits` block of a definition, and constants. */
 export interface EngineLimits {
   /** Lease length, ms. */
   leaseMs: number;
@@ -99,12 +100,15 @@ export interface EngineLimits {
   maxDepth: number;
   /** Tasks that one agent may have open in one conversation. */
   maxOpenTasks: number;
-  /** Tasks that may follow from one message of a person or a schedule: in all, and open at once. */
+  /** Tasks that may follow from one message of a person or a schedule. */
   maxTreeTasks: number;
+  /** Those of them that may be open at once. */
   maxTreeOpen: number;
-  /** Time after which a task ends as aborted, and a question or an approval as expired, ms. */
+  /** Time after which a task ends as aborted, ms. */
   taskMs: number;
+  /** Time after which a question ends as expired, ms. */
   questionMs: number;
+  /** Time after which an approval ends as expired, ms. */
   approvalMs: number;
   /** Pause between sweeps, ms; jittered by a quarter. */
   sweepMs: number;
@@ -116,12 +120,6 @@ export interface EngineLimits {
   previewBytes: number;
   /** Characters that reading and compacting may process in one turn: about a minute of one core. */
   turnWork: number;
-  /** Ages from which work counts as stuck, ms: see `LimitInput`. */
-  stuckModelMs: number;
-  stuckToolsMs: number;
-  stuckBackoffMs: number;
-  stuckSlotMs: number;
-  stuckAnswerMs: number;
   /** The data directory has one owner: leases of other processes are dead. */
   soleOwner: boolean;
 }
@@ -151,11 +149,6 @@ export const DEFAULT_LIMITS: EngineLimits = {
   idleMs: 60_000,
   previewBytes: 8_192,
   turnWork: 1_073_741_824,
-  stuckModelMs: 180_000,
-  stuckToolsMs: 600_000,
-  stuckBackoffMs: 60_000,
-  stuckSlotMs: 30_000,
-  stuckAnswerMs: 24 * 3_600_000,
   soleOwner: false,
 };
 

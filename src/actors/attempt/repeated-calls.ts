@@ -59,8 +59,8 @@ export function staleStop({ stale }: RepeatedCalls, agent: string, limit: number
   if (stale < limit) return null;
   return {
     guard: 'repeats',
-    message: `@${agent} took ${stale} steps in a row whose calls gave only results it had been given before (limits.maxRepeats ${limit})`,
-    goOn: 'say what it should do instead, or raise limits.maxRepeats in the agents file',
+    message: `@${agent} took ${stale} steps in a row whose calls gave only results it had been given before (at most ${limit})`,
+    goOn: 'say what it should do instead',
   };
 }
 

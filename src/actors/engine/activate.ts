@@ -197,7 +197,7 @@ async function isPoison({ limits }: EngineDeps, lease: Lease): Promise<boolean> 
 /** Fails the agent: one conversation must not kill process after process. `resume` tries it again. */
 async function giveUp(deps: EngineDeps, lease: Lease, address: ActorAddress): Promise<void> {
   const times = lease.record.lost;
-  const message = `the process was lost ${times} times before a turn began (limits.maxAttempts ${deps.limits.maxAttempts}): it was killed or hung on this conversation each time`;
+  const message = `the process was lost ${times} times before a turn began (at most ${deps.limits.maxAttempts}): it was killed or hung on this conversation each time`;
   await markFailed(deps, address, lease.record, new TroupeError('poison', message, { lost: times }));
   await release(lease, { state: { lost: 0 } });
 }

@@ -102,7 +102,7 @@ function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace
   if (turn.hop < limits.maxHops) return null;
   return stopped(run, at, {
     guard: 'hops',
-    message: `this conversation has been handed over ${turn.hop} times since a person spoke (limits.maxHops ${limits.maxHops}): answer the people instead.`,
+    message: `this conversation has been handed over ${turn.hop} times since a person spoke (at most ${limits.maxHops}): answer the people instead.`,
     goOn: 'a message of a person begins a new count',
   });
 }

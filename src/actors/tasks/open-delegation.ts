@@ -202,15 +202,15 @@ function guardOf(run: TurnRun, asked: AskedDelegation): GuardStoppedBody | null 
   if (turn.hop >= limits.maxHops) {
     return {
       guard: 'hops',
-      message: `work was passed on ${turn.hop} times since a person spoke (limits.maxHops ${limits.maxHops}): do it yourself, or say what is missing`,
+      message: `work was passed on ${turn.hop} times since a person spoke (at most ${limits.maxHops}): do it yourself, or say what is missing`,
       goOn: message,
     };
   }
   if (chain.length > limits.maxDepth) {
     return {
       guard: 'depth',
-      message: `this is a task within ${chain.length - 1} tasks (limits.maxDepth ${limits.maxDepth}): do it yourself`,
-      goOn: 'raise limits.maxDepth in the agents file, or ask for less at once',
+      message: `this is a task within ${chain.length - 1} tasks (at most ${limits.maxDepth}): do it yourself`,
+      goOn: 'ask for less at once',
     };
   }
   const above = chain.slice(0, -1);
@@ -233,8 +233,8 @@ function guardOf(run: TurnRun, asked: AskedDelegation): GuardStoppedBody | null 
   if (open < limits.maxOpenTasks) return null;
   return {
     guard: 'fan_out',
-    message: `${open} tasks are open (limits.maxOpenTasks ${limits.maxOpenTasks}): wait for their results`,
-    goOn: 'raise limits.maxOpenTasks in the agents file, or wait',
+    message: `${open} tasks are open (at most ${limits.maxOpenTasks}): wait for their results`,
+    goOn: 'wait until some have ended, or cancel some',
   };
 }
 
@@ -338,8 +338,8 @@ async function guardTree(
   }
   return {
     guard: 'tree',
-    message: `${taken.open} tasks of one message are open (limits.maxTreeOpen ${maxTreeOpen}): wait for results, do it yourself, or answer with what you have`,
-    goOn: `wait until some have ended, or cancel some in ${root}; or raise limits.maxTreeOpen in the agents file`,
+    message: `${taken.open} tasks of one message are open (at most ${maxTreeOpen}): wait for results, do it yourself, or answer with what you have`,
+    goOn: `wait until some have ended, or cancel some in ${root}`,
   };
 }
 

@@ -327,7 +327,7 @@ function halted(run: TurnRun, halt: Halt): Outcome {
 function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
   return new TroupeError(
     'poison',
-    `the turn was started ${turn.attempt - 1} times and never ended (limits.maxAttempts ${deps.limits.maxAttempts}): the process was killed or the work hung each time`,
+    `the turn was started ${turn.attempt - 1} times and never ended (at most ${deps.limits.maxAttempts}): the process was killed or the work hung each time`,
   );
 }
 

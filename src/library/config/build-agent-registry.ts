@@ -2,7 +2,7 @@ import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
 import type { AgentRegistry, AgentRuntime, InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
 import { channelsOf, machineText } from './surroundings.ts';
-import { policyOf, retrievalOf } from './context-settings.ts';
+import { policyOf, type PolicyConstants, retrievalOf } from './context-settings.ts';
 import {
   baselineTexts,
   type AgentProfile,
@@ -31,6 +31,8 @@ export interface Surroundings {
   skills?: ReadonlyMap<string, SkillSet>;
   /** MCP servers of their grants whose tools are not known. */
   away?: ReadonlyMap<string, readonly string[]>;
+  /** Constants of a test. */
+  policy?: PolicyConstants | undefined;
 }
 
 /** Agents that may be built again while the troupe runs: turns that have begun keep theirs. */
@@ -54,7 +56,7 @@ export function buildAgentRegistry(
   >,
   providerOf: (agent: AgentDefinition) => Provider,
   countTokens: (text: string) => number,
-  { files = new Map(), skills = new Map(), away = new Map() }: Surroundings = {},
+  { files = new Map(), skills = new Map(), away = new Map(), policy }: Surroundings = {},
 ): ChangingRegistry {
   const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
   const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
@@ -82,7 +84,7 @@ export function buildAgentRegistry(
       tools: new Map(granted.map((tool) => [tool.name, tool])),
       awayServers: away.get(agent.id) ?? [],
       pubkey: agent.pubkey ?? null,
-      policy: policyOf(context),
+      policy: policyOf(context, policy),
       retrieval: retrievalOf(context),
       summarises: context.summaries === 'model',
       summariser: null,

@@ -6,7 +6,7 @@ import {
   type StuckLine,
   type StuckQuery,
   type StuckReport,
-  type StuckThresholds,
+  STUCK_AFTER,
   stuckReasons,
   unansweredLine,
   undefinedLine,
@@ -29,7 +29,7 @@ export async function readStuck(
 ): Promise<StuckReport> {
   const after =
     afterMs === undefined
-      ? thresholds(deps)
+      ? STUCK_AFTER
       : { modelMs: afterMs, toolsMs: afterMs, backoffMs: afterMs, slotMs: afterMs, answerMs: afterMs };
   const now = deps.clock.now();
   const asked = unanswered(deps, { tenant, limit, among, before: now - after.answerMs + 1 }, now);
@@ -107,15 +107,4 @@ async function unanswered(
     return [unansweredLine({ conversation: id as ConversationId, agent }, reason, now)];
   });
   return { lines, total: ranks[ASKS] ?? 0 };
-}
-
-function thresholds({ limits }: EngineDeps): StuckThresholds {
-  const { stuckModelMs, stuckToolsMs, stuckBackoffMs, stuckSlotMs, stuckAnswerMs } = limits;
-  return {
-    modelMs: stuckModelMs,
-    toolsMs: stuckToolsMs,
-    backoffMs: stuckBackoffMs,
-    slotMs: stuckSlotMs,
-    answerMs: stuckAnswerMs,
-  };
 }

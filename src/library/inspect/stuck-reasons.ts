@@ -89,8 +89,16 @@ export interface StuckThresholds {
   answerMs: number;
 }
 
+export const STUCK_AFTER: StuckThresholds = {
+  modelMs: 180_000,
+  toolsMs: 600_000,
+  backoffMs: 60_000,
+  slotMs: 30_000,
+  answerMs: 24 * 3_600_000,
+};
+
 export interface StuckQuery {
-  /** Age from which something counts, ms. Default: `limits.stuckModelMs`, `stuckToolsMs`, `stuckBackoffMs`, `stuckSlotMs`, `stuckAnswerMs`. */
+  /** Age from which something counts, ms. Default: 3 minutes without a word of the model, 10 in the same tools, 1 of failed model calls, half a minute of waiting, a day without an answer. */
   afterMs?: number | undefined;
   /** Most lines. Default 100. */
   limit?: number | undefined;

@@ -18,6 +18,7 @@ import type { Logger } from '../../base/logger.ts';
 import { type Metrics, NO_METRICS } from '../../events/metrics.ts';
 import { openSafeFetch } from '../../base/net/safe-fetch.ts';
 import { ResourceStack } from '../../base/resource-stack.ts';
+import type { Constants } from './constants.ts';
 import { openAgents, openModels, withTemplates } from './open-agents.ts';
 import { openEngine } from './open-engine.ts';
 import { openServices } from './open-services.ts';
@@ -101,11 +102,13 @@ export async function createTroupe<
   return (await openTroupe(input, options)) as TroupeOf<Agent, Template>;
 }
 
-interface OpenOptions extends TroupeOptions {
+/** Options of `openTroupe`. */
+export interface OpenOptions extends TroupeOptions {
   /** The caller has locked the data directory, and keeps it when the troupe closes. */
   lock?: DataLock | undefined;
   /** Secret of a new store, for tests whose prompts are the same bytes each time. Default: a random one. */
   newSecret?: string | undefined;
+  constants?: Constants | undefined;
 }
 
 /** Prompts contain numbers that follow from the secret of the store. */
@@ -115,7 +118,10 @@ const TEST_SECRET = 'troupe-evals';
  * Opens a troupe as `createTroupe` does, with the same secret in every new store: two runs of a test then give the same
  * prompts, byte by byte. Throws `config_invalid`.
  */
-export function openTestTroupe(input: TroupeInput, options: TroupeOptions = {}): Promise<Troupe> {
+export function openTestTroupe(
+  input: TroupeInput,
+  options: Omit<OpenOptions, 'lock' | 'newSecret'> = {},
+): Promise<Troupe> {
   return openTroupe(input, { ...options, newSecret: TEST_SECRET });
 }
 
@@ -144,6 +150,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       providerOf: models.providerOf,
       urls: [options.mongodb, options.postgres, options.redis],
       opened: work ? opened : null,
+      policy: options.constants?.policy,
       env,
       clock,
       onWarning,
@@ -205,7 +212,7 @@ const NO_AGENTS: TroupeDefinition = {
   tools: [],
   defaults: {},
   limits: {},
-  context: { summaries: 'model' },
+  context: { summaries: 'model', retrieval: true },
 };
 
 const Text = z.string().optional();

@@ -4,6 +4,7 @@ import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentDefinition } from '../config/agent-definition.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';
+import type { PolicyConstants } from '../config/context-settings.ts';
 import { openInstructionFiles } from '../config/instruction-files.ts';
 import { openSkills } from '../config/skills.ts';
 import { countTokens } from '../../context/budget/tokens.ts';
@@ -21,6 +22,7 @@ export interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrati
   urls: readonly (string | undefined)[];
   /** MCP servers are opened on it. Null: this process takes no turns and opens none. */
   opened: ResourceStack | null;
+  policy?: PolicyConstants | undefined;
 }
 
 /**
@@ -29,7 +31,7 @@ export interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrati
  */
 export async function openAgents(
   definition: TroupeDefinition,
-  { integrations, providerOf, urls, opened, ...options }: AgentOptions,
+  { integrations, providerOf, urls, opened, policy, ...options }: AgentOptions,
 ): Promise<AgentRegistry> {
   const everyone = withTemplates(definition);
   const named = definition.agents.length;
@@ -52,7 +54,7 @@ export async function openAgents(
       },
       providerOf,
       countTokens,
-      { files, skills, away: mcp ? awayFrom(everyone, mcp.away) : new Map() },
+      { files, skills, away: mcp ? awayFrom(everyone, mcp.away) : new Map(), policy },
     );
   }
 

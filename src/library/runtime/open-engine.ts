@@ -33,6 +33,7 @@ import type { ProfileBook } from '../troupe.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import type { Metrics } from '../../events/metrics.ts';
 import type { Embedder } from '../../providers/embedder.ts';
+import type { Constants } from './constants.ts';
 import { releaseOf } from './release.ts';
 import type { ResourceStack } from '../../base/resource-stack.ts';
 import { withLentPlaces } from '../../queue/lent-places.ts';
@@ -51,6 +52,7 @@ export interface EngineOptions {
     app?: unknown;
     /** Secret of a new store. Default: a random one. */
     newSecret?: string | undefined;
+    constants?: Constants | undefined;
   };
   /** Id of this process among lease holders. */
   process: string;
@@ -85,7 +87,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const secret = await store.meta('secret', given.newSecret ?? randomBytes(24).toString('hex'));
   const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
     fenceKey(secret, `${tenant}/${conversation}`);
-  const limits = limitsOf(definition, services);
+  const limits = limitsOf(definition, services, given.constants?.limits);
   const models = createCalibrationBook({ store, clock, onWarning });
   opened.defer(() => models.flush());
   const { pendingPerTenant } = definition.limits;
@@ -162,20 +164,20 @@ function profilesIn({
 }
 
 function featuresOf(
-  { definition, services, embedder, operators, clock, metrics }: EngineOptions,
+  { definition, services, embedder, operators, clock, metrics, given }: EngineOptions,
   random: () => number,
 ): Features {
-  const { budgets, context, limits, schedules = [] } = definition;
+  const { budgets, schedules = [] } = definition;
   return openFeatures({
     store: services.store,
     clock,
     random,
     metrics,
     onWarning: operators.onWarning,
-    caps: { ...budgets, tree: { tokens: limits.maxTreeTokens ?? MAX_TREE_TOKENS } },
+    caps: { ...budgets, tree: { tokens: MAX_TREE_TOKENS } },
     release: releaseOf(),
     embedder,
-    ...context.embedder,
+    ...given.constants?.memory,
     schedules: schedulesOf(schedules),
   });
 }
@@ -186,15 +188,17 @@ function storedFolds(checkpoints: CheckpointsFeature | undefined, secretOf: Engi
     (await checkpoints?.restore(address, { secret: secretOf(address) }))?.folded ?? null;
 }
 
-/** The defaults, changed by the mode and then by the definition. */
-function limitsOf({ limits }: TroupeDefinition, services: Pick<Services, 'limits'>): EngineLimits {
-  const {
-    turnsPerTenant: _turns,
-    pendingPerTenant: _pending,
-    maxTreeTokens: _tokens,
-    providers: _providers,
-    ...own
-  } = limits;
+/** Share of a lease between two sweeps. */
+const SWEEPS_PER_LEASE = 2 / 3;
+
+/** The defaults, changed by the mode, then by the definition, then by a test. */
+function limitsOf(
+  { limits }: TroupeDefinition,
+  services: Pick<Services, 'limits'>,
+  constants: Constants['limits'],
+): EngineLimits {
+  const { turnsPerTenant: _turns, pendingPerTenant: _pending, providers: _providers, ...own } = limits;
   const given = Object.entries(own).filter(([, value]) => value !== undefined);
-  return { ...DEFAULT_LIMITS, ...services.limits, ...Object.fromEntries(given) };
+  const all = { ...DEFAULT_LIMITS, ...services.limits, ...Object.fromEntries(given) };
+  return { ...all, sweepMs: Math.round(all.leaseMs * SWEEPS_PER_LEASE), ...constants };
 }

@@ -147,15 +147,17 @@ function refusalOf(
   const show = (amount: Amount) =>
     of === 'usd' ? usd(amount.microUsd) : `${amount.tokens.toLocaleString('en-US')} tokens`;
   const limit = of === 'usd' ? usd(ceiling.microUsd ?? 0) : show({ ...NOTHING, tokens: ceiling.tokens ?? 0 });
-  const setting = scope.kind === 'tree' ? 'limits.maxTreeTokens' : `${pathOf(scope)}.${of}`;
+  const setting = scope.kind === 'tree' ? null : `${pathOf(scope)}.${of}`;
   const end = periodEnd(cap.per ?? 'ever', now);
   const tooLarge = !fits(asked, ceiling);
   const message = [
-    `the budget of ${nameOf(scope)} does not allow another model call: ${limit}${PER[cap.per ?? 'ever']} (${setting})`,
+    `the budget of ${nameOf(scope)} does not allow another model call: ${limit}${PER[cap.per ?? 'ever']}${setting === null ? '' : ` (${setting})`}`,
     `${show(spent)} spent, ${show(held)} held by calls under way, and this call may take ${show(asked)}`,
-    tooLarge
-      ? `one call alone is more than the cap: raise ${setting} in the agents file, or lower maxOutputTokens`
-      : `raise ${setting} in the agents file${end === null ? '' : `, or wait until ${new Date(end).toISOString().slice(0, 16)}Z`}, then ask again`,
+    setting === null
+      ? 'a message of a person begins a new count'
+      : tooLarge
+        ? `one call alone is more than the cap: raise ${setting} in the agents file, or lower maxOutputTokens`
+        : `raise ${setting} in the agents file${end === null ? '' : `, or wait until ${new Date(end).toISOString().slice(0, 16)}Z`}, then ask again`,
   ].join('. ');
   return { scope, of, cap: ceiling, spent, held, asked, isHeld: fits(add(spent, asked), ceiling), message };
 }
