@@ -6,7 +6,6 @@ import { createInterface } from 'node:readline';
  * array, and from there on is the production command. Loading is most of a start, and a killed process must be
  * replaced at once.
  */
-const [role] = process.argv.slice(2);
 const [{ runCli }] = await Promise.all([
   import('../src/cli/run-cli.ts'),
   import('../src/cli/program.ts'),
@@ -15,9 +14,9 @@ const [{ runCli }] = await Promise.all([
   import('../src/context/budget/tokens.ts'),
   import('../src/http/api/index.ts'),
   import('../src/http/metrics.ts'),
-  import('../src/cli/process/require-token.ts'),
+  import('../src/cli/process/credentials.ts'),
   import('./agents.ts'),
-  ...(role === 'api' ? [import('../src/cli/commands/serve.ts')] : [import('../src/cli/commands/worker.ts')]),
+  ...(role === 'api' ? [import('../src/cli/commands/serve.ts')] : [import('../src/cli/commands/serve.ts')]),
 ]);
 // Usually done at the end of a process, which none of these reaches.
 flushCompileCache();

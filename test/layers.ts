@@ -175,6 +175,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   queue: ['.', 'redis', 'bullmq'],
   providers: ['.', 'ai-sdk', 'anthropic', 'openai'],
   tools: ['.', 'builtin', 'mcp'],
+  cli: ['demo', 'init', 'process', 'client', 'render', 'evals', 'commands', '.'],
   http: ['.', 'page', 'a2a', 'routes', 'api'],
   library: [
     'projection',

@@ -79,7 +79,7 @@ export function addProcessCommands(program: Command): void {
     )
     .option('--status-host <name>', 'address of the status port', '127.0.0.1')
     .option('--max-lag <ms>', 'exit after a stall of this length; 0: never', wholeNumber(0))
-    .action(async (file, options) => (await import('./commands/worker.ts')).worker(file, options));
+    .action(async (file, options) => (await import('./commands/serve.ts')).worker(file, options));
 }
 
 /** Servers for clients of other protocols, at stdin and stdout. */

@@ -1,10 +1,8 @@
 import { Argument, Command, Help, InvalidArgumentError, Option } from 'commander';
-import { addAccessCommands, addWebhookCommands, list } from './program-access.ts';
 import { repeated, wholeNumber } from './option-values.ts';
 import { addEvalCommands } from './program-evals.ts';
-import { addNostrCommands } from './program-nostr.ts';
 import { addDoorCommands, addInitCommand, addProcessCommands, addSchemaCommand } from './program-process.ts';
-import { version } from './version.ts';
+import { version } from './process/version.ts';
 
 /** Keeps the list of commands on one screen: options of `troupe` itself are in the usage line only. */
 const HELP = new Help();
@@ -94,7 +92,7 @@ function addPersonCommand(program: Command): void {
     .option('--time-zone <zone>', "such as Europe/Berlin; '' removes it")
     .option('--preferences <text>', "what the person asks of answers; '' removes it")
     .option('--forget', 'remove everything')
-    .action(async (id, options) => (await import('./commands/person.ts')).person(id, options));
+    .action(async (id, options) => (await import('./commands/tenant.ts')).person(id, options));
 }
 
 /** Commands about what agents wait for. */
@@ -189,9 +187,7 @@ function addConversationCommands(program: Command): void {
     .option('--turn <id>', 'up to the messages this turn answers')
     .option('--as-conversation <name>', 'id of the new one (default: <conversation>-fork-<seq>)')
     .option('--as <name>', 'your name')
-    .action(async (conversation, options) =>
-      (await import('./commands/conversation-command.ts')).fork(conversation, options),
-    );
+    .action(async (conversation, options) => (await import('./commands/act.ts')).fork(conversation, options));
 
   toAgent(program.command('agent'))
     .description('change who takes part: join, leave, block, spawn, ...')
@@ -199,7 +195,7 @@ function addConversationCommands(program: Command): void {
     .argument('<conversation>')
     .argument('<agent>', 'agent id; for "spawn", a template id')
     .action(async (action, conversation, agent, options) =>
-      (await import('./commands/conversation-command.ts')).agentCommand(action, conversation, agent, options),
+      (await import('./commands/act.ts')).agentCommand(action, conversation, agent, options),
     );
   for (const action of AGENT_ACTIONS) {
     const command = program.command(action, { hidden: true });
@@ -209,12 +205,7 @@ function addConversationCommands(program: Command): void {
       .argument('<conversation>')
       .argument('<agent>')
       .action(async (conversation, agent, options) =>
-        (await import('./commands/conversation-command.ts')).agentCommand(
-          action,
-          conversation,
-          agent,
-          options,
-        ),
+        (await import('./commands/act.ts')).agentCommand(action, conversation, agent, options),
       );
   }
 
@@ -228,7 +219,7 @@ function addConversationCommands(program: Command): void {
       .option('--reason <text>', 'reason, kept in the log')
       .option('--as <name>', 'your name')
       .action(async (conversation, options) =>
-        (await import('./commands/conversation-command.ts')).endCommand(command, conversation, options),
+        (await import('./commands/act.ts')).endCommand(command, conversation, options),
       );
   }
 
@@ -238,7 +229,7 @@ function addConversationCommands(program: Command): void {
     .option('--export <file>', 'export it to this file first')
     .option('--no-export', 'delete without an export')
     .action(async (conversation, options) =>
-      (await import('./commands/delete.ts')).deleteConversation(conversation, options),
+      (await import('./commands/transfer.ts')).deleteConversation(conversation, options),
     );
 }
 
@@ -264,12 +255,14 @@ function addReadCommands(program: Command): void {
   client(program.command('trace'))
     .description('show what happened in a turn')
     .argument('<turn>')
-    .action(async (turn, options) => (await import('./commands/trace.ts')).trace(turn, options));
+    .action(async (turn, options) => (await import('./commands/overview.ts')).trace(turn, options));
 
   client(program.command('ls'))
     .description('list conversations, or the agents of one')
     .argument('[conversation]')
-    .action(async (conversation, options) => (await import('./commands/ls.ts')).ls(conversation, options));
+    .action(async (conversation, options) =>
+      (await import('./commands/overview.ts')).ls(conversation, options),
+    );
 
   client(program.command('watch'))
     .description('show events as they happen')
@@ -285,12 +278,12 @@ function addReadCommands(program: Command): void {
   client(program.command('queues'))
     .description('show queued work and how long it has waited')
     .option('--watch', 'print a line every second until Ctrl-C')
-    .action(async (options) => (await import('./commands/queues.ts')).queues(options));
+    .action(async (options) => (await import('./commands/overview.ts')).queues(options));
 
   client(program.command('stuck'))
     .description('show what does not go on, and what can be done')
     .option('--after <seconds>', 'age from which something counts (default: by its kind)', wholeNumber(0))
-    .action(async (options) => (await import('./commands/stuck.ts')).stuck(options));
+    .action(async (options) => (await import('./commands/overview.ts')).stuck(options));
 }
 
 /** Import and export. */
@@ -302,7 +295,7 @@ function addTransferCommands(program: Command): void {
     .option('--agent <id>', 'author of the assistant messages, an agent id')
     .option('--format <name>', 'format of the file (default: detected)')
     .option('--dry-run', 'read the file and report what it holds; store nothing')
-    .action(async (file, options) => (await import('./commands/import.ts')).importFile(file, options));
+    .action(async (file, options) => (await import('./commands/transfer.ts')).importFile(file, options));
 
   client(program.command('export'))
     .description('export a conversation as JSON lines or HTML')
@@ -310,7 +303,7 @@ function addTransferCommands(program: Command): void {
     .option('--html', 'one self-contained HTML file')
     .option('--out <file>', 'write to this file (default: stdout)')
     .action(async (conversation, options) =>
-      (await import('./commands/export.ts')).exportConversation(conversation, options),
+      (await import('./commands/transfer.ts')).exportConversation(conversation, options),
     );
 }
 
@@ -356,4 +349,197 @@ function agentAction(name: string): string {
   const action = name === FORMER_REINSTATE ? 'reinstate' : name;
   if (AGENT_ACTIONS.some((each) => each === action)) return action;
   throw new InvalidArgumentError(`Allowed choices are ${AGENT_ACTIONS.join(', ')}.`);
+}
+
+const SCOPES = ['read', 'write', 'operate', 'admin'];
+const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const MAX_GRACE_DAYS = 30;
+
+/** `troupe keys …`; `client` adds the options of commands that need a troupe. */
+export function addAccessCommands(program: Command, client: (command: Command) => Command): void {
+  const keys = program
+    .command('keys')
+    .description('manage API keys: create, ls, rotate, revoke')
+    .helpCommand(false);
+
+  ofTenant(client(keys.command('create')))
+    .description('create a key and show it once')
+    .argument('<name>', 'its owner or purpose')
+    .addOption(
+      new Option('--scopes <list>', 'any of read, write, operate, admin')
+        .argParser(scopes)
+        .default(['read', 'write'], 'read,write'),
+    )
+    .option('--author <who>', 'the only author it may write as: KIND:ID or KIND:ID:NAME', author)
+    .option(
+      '--conversations <list>',
+      "conversations it may see: ids, or prefixes with '*' (default: all)",
+      list,
+    )
+    .option('--expires <time>', 'lifetime, such as 30d or 12h (default: unlimited)', lifetime)
+    .action(async (name, options) => (await import('./commands/tenant.ts')).keysCreate(name, options));
+
+  ofTenant(client(keys.command('ls')))
+    .description('list keys, without their secrets')
+    .action(async (options) => (await import('./commands/tenant.ts')).keysList(options));
+
+  ofTenant(client(keys.command('rotate')))
+    .description('give a key a new secret and show it once')
+    .argument('<id>')
+    .option('--grace <time>', 'how long the old secret stays valid, such as 1h (default: not at all)', grace)
+    .action(async (id, options) => (await import('./commands/tenant.ts')).keysRotate(id, options));
+
+  ofTenant(client(keys.command('revoke')))
+    .description('revoke a key permanently')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./commands/tenant.ts')).keysRevoke(id, options));
+}
+
+export function list(text: string): string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean);
+}
+
+function scopes(text: string): string[] {
+  const named = list(text);
+  if (named.length > 0 && named.every((scope) => SCOPES.includes(scope))) return named;
+  throw new InvalidArgumentError(`Scopes are ${SCOPES.join(', ')}, separated by commas.`);
+}
+
+function author(text: string): string {
+  if (/^(?:user|agent|system):[^:]/.test(text)) return text;
+  throw new InvalidArgumentError(
+    'It must be KIND:ID or KIND:ID:NAME, such as user:ana:Ana; kinds are user, agent and system.',
+  );
+}
+
+function lifetime(text: string): number {
+  const ms = duration(text);
+  if (ms > 0) return ms;
+  throw new InvalidArgumentError('The key would never be valid.');
+}
+
+function grace(text: string): number {
+  const ms = duration(text);
+  if (ms <= MAX_GRACE_DAYS * 86_400_000) return ms;
+  throw new InvalidArgumentError(`It must be at most ${MAX_GRACE_DAYS}d.`);
+}
+
+/** Parses a duration to milliseconds. */
+function duration(text: string): number {
+  const [, number, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const factor = UNITS[unit];
+  if (number === undefined || factor === undefined)
+    throw new InvalidArgumentError('It must be a number with s, m, h or d, such as 30d.');
+  return Number(number) * factor;
+}
+
+/** The pattern of `TenantId`, repeated here because loading its schema would slow down `--help`. */
+const TENANT = /^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/;
+
+function ofTenant(command: Command): Command {
+  return command.option('--tenant <id>', 'tenant to use (default: your own)', tenantId);
+}
+
+function tenantId(text: string): string {
+  if (TENANT.test(text)) return text;
+  throw new InvalidArgumentError(
+    'It must be 1 to 128 of A-Z a-z 0-9 . _ @ : - and start with a letter or digit.',
+  );
+}
+
+/** `troupe webhooks …`; `client` adds the options of the commands that need a troupe. */
+export function addWebhookCommands(program: Command, client: (command: Command) => Command): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('send signed events to URLs: create, ls, test, rotate, rm')
+    .helpCommand(false);
+  const add = (command: Command) => ofTenant(client(command));
+
+  add(webhooks.command('create'))
+    .description('send events of chosen kinds to a URL, and print the signing secret')
+    .argument('<url>')
+    .requiredOption('--on <kinds>', 'event kinds, such as message,approval.requested; "*": all', list)
+    .option('--conversations <ids>', 'only these conversations; "plan*" matches a prefix', list)
+    .option('--name <name>', 'display name')
+    .action(async (url, options) => (await import('./commands/tenant.ts')).webhooksCreate(url, options));
+
+  add(webhooks.command('ls'))
+    .description('list webhooks and the state of their deliveries')
+    .action(async (options) => (await import('./commands/tenant.ts')).webhooksList(options));
+
+  add(webhooks.command('rm'))
+    .description('remove a webhook')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./commands/tenant.ts')).webhooksRemove(id, options));
+
+  add(webhooks.command('test'))
+    .description('send a ping now; a disabled webhook that accepts it is enabled again')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./commands/tenant.ts')).webhooksTest(id, options));
+
+  add(webhooks.command('rotate'))
+    .description('create a new secret; the old one also signs for 24 hours')
+    .argument('<id>')
+    .action(async (id, options) => (await import('./commands/tenant.ts')).webhooksRotate(id, options));
+}
+
+/** `troupe nostr …` */
+function addNostrCommands(program: Command, client: (command: Command) => Command): void {
+  const nostr = program
+    .command('nostr')
+    .description('manage agent keys for Nostr, and check relays')
+    .helpCommand(false);
+  const keys = nostr.command('keys').description('manage the keys that agents sign with').helpCommand(false);
+
+  stored(keys.command('create'))
+    .description('create a key for an agent')
+    .argument('<agent>')
+    .action(async (agent, options) => (await import('./commands/nostr.ts')).createKey(agent, options));
+
+  stored(keys.command('import'))
+    .description('import a key, nsec1… or hex, from stdin')
+    .argument('<agent>')
+    .option('--env <name>', 'read the key from this environment variable instead')
+    .action(async (agent, options) => (await import('./commands/nostr.ts')).importKey(agent, options));
+
+  stored(keys.command('ls'))
+    .description('list the agents that have keys')
+    .action(async (options) => (await import('./commands/nostr.ts')).listKeys(options));
+
+  stored(keys.command('export'))
+    .description('print the secret key of an agent')
+    .argument('<agent>')
+    .option('--show-secret', 'confirm that the secret is printed')
+    .action(async (agent, options) => (await import('./commands/nostr.ts')).exportKey(agent, options));
+
+  stored(keys.command('rm'))
+    .description('remove the key of an agent permanently')
+    .argument('<agent>')
+    .option('--yes', 'confirm the removal')
+    .action(async (agent, options) => (await import('./commands/nostr.ts')).removeKey(agent, options));
+
+  client(nostr.command('status'))
+    .description('show the state of the relays of a running server')
+    .action(async (options) => (await import('./commands/nostr.ts')).showStatus(options));
+
+  nostr
+    .command('test')
+    .description('connect to a relay, read from it and write to it')
+    .argument('<relay>', 'its URL, such as wss://relay.example')
+    .option('--json', 'machine-readable output')
+    .action(async (relay, options) => (await import('./commands/nostr.ts')).testRelay(relay, options));
+}
+
+/** Options of the commands that open the store by themselves. */
+function stored(command: Command): Command {
+  return command
+    .option('--data <dir>', 'data directory (default: .troupe)')
+    .option('--mongodb <url>', 'with several machines: database of the log')
+    .option('--postgres <url>', 'the same in PostgreSQL')
+    .option('--redis <url>', 'with several machines: server of the queue')
+    .option('--agents <file>', 'agents file (default: ./agents.ts, .js, .json, .yaml)')
+    .option('--json', 'machine-readable output');
 }

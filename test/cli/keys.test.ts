@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { afterEach, expect, test, vi } from 'vitest';
-import { addAccessCommands } from '../../src/cli/program-access.ts';
+import { addAccessCommands } from '../../src/cli/program.ts';
 import { workplace } from './harness.ts';
 
 afterEach(() => {

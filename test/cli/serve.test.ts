@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { shownUrl } from '../../src/cli/process/service-urls.ts';
+import { shownUrl } from '../../src/cli/process/operator-flags.ts';
 import { ask, siteTest, TOKEN } from './distributed.ts';
 import { readEvents } from './read-events.ts';
 import { workplace } from './harness.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { stuckLines } from '../../src/cli/commands/stuck.ts';
+import { stuckLines } from '../../src/cli/commands/overview.ts';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
 
 const at = { conversation: 'c' as ConversationId, agent: 'bo' as AgentId };

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Client, Frame } from '../../src/cli/client/client.ts';
-import { waitForAnswers } from '../../src/cli/commands/wait-for-answers.ts';
+import { waitForAnswers } from '../../src/cli/commands/act.ts';
 import type { Event } from '../../src/events/index.ts';
 import type { ActorStatus } from '../../src/library/troupe.ts';
 

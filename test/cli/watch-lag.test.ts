@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { watchLag } from '../../src/cli/commands/worker.ts';
+import { watchLag } from '../../src/cli/commands/serve.ts';
 
 /** A sleep takes its normal time plus the next of `stalls`. */
 function clockWith(stalls: number[]) {

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Frame } from '../../src/cli/client/client.ts';
-import { createActivityWords, type TurnFrame } from '../../src/cli/render/activity-words.ts';
+import { createActivityWords, type TurnFrame } from '../../src/cli/commands/watch.ts';
 import { createReplyPrinter } from '../../src/cli/render/reply-printer.ts';
 import type { Event, Told } from '../../src/events/index.ts';
 import { workplace } from './harness.ts';

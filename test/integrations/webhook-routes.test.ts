@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { LOCAL, type Principal, Traffic } from '../../src/library/access/index.ts';
 import { createHttpClient } from '../../src/cli/client/http-client.ts';
-import { addWebhookCommands } from '../../src/cli/program-access.ts';
+import { addWebhookCommands } from '../../src/cli/program.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { setCaller } from '../../src/http/caller.ts';
 import { errorResponse } from '../../src/http/refusal.ts';

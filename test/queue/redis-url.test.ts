@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shownUrl } from '../../src/cli/process/service-urls.ts';
+import { shownUrl } from '../../src/cli/process/operator-flags.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import { parseRedisUrl, redisAddress } from '../../src/queue/redis/redis-url.ts';
 import { hideSecrets } from '../../src/library/runtime/secrets.ts';

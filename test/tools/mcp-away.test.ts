@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { stuckLines } from '../../src/cli/commands/stuck.ts';
+import { stuckLines } from '../../src/cli/commands/overview.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { openMcpTools } from '../../src/tools/mcp/open-mcp-tools.ts';
 import { McpServers, type McpServerInput } from '../../src/tools/mcp/settings.ts';

@@ -28,6 +28,7 @@ import type {
   TurnTrace,
   Troupe,
 } from '../../library/troupe.ts';
+import { systemClock } from '../../base/clock.ts';
 
 /** `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. `reset`: the conversation was begun anew. */
 export type WatchFrame =
@@ -98,4 +99,21 @@ export interface Client {
   /** Resolves when no work is left. */
   idle(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Longest wait of a command for the conversations that are not counted yet, and between two looks, ms. */
+const READ_WITHIN_MS = 4_000;
+const LOOK_MS = 100;
+
+/**
+ * Reads the inbox until it has every conversation. Another process may be reading them, or one that has just ended may
+ * hold the reading for a moment.
+ */
+export async function countedInbox(read: () => Promise<Inbox>): Promise<Inbox> {
+  const latest = systemClock.now() + READ_WITHIN_MS;
+  for (;;) {
+    const inbox = await read();
+    if (inbox.unread === 0 || systemClock.now() > latest) return inbox;
+    await systemClock.sleep(LOOK_MS);
+  }
 }

@@ -3,8 +3,14 @@ import { TroupeError } from '../../base/errors.ts';
 import type { ConversationId } from '../../events/index.ts';
 import { followAll, followConversation } from '../../library/asking/follow.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
-import { countedInbox } from './counted-inbox.ts';
+import {
+  type Client,
+  type ClientKeys,
+  type ClientWebhooks,
+  type Frame,
+  type WatchFrame,
+  countedInbox,
+} from './client.ts';
 import { headOf } from '../../library/asking/head-of.ts';
 
 async function directInbox(troupe: Troupe, limit: number) {

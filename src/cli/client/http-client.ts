@@ -1,10 +1,16 @@
 import type { Author } from '../../events/index.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { createClient, type StreamFrame } from '../../http/api/client.ts';
-import { authorNamed } from './author-named.ts';
-import type { Client, ClientKeys, ClientWebhooks, Frame, WatchFrame } from './client.ts';
+import { authorNamed } from './connect.ts';
+import {
+  type Client,
+  type ClientKeys,
+  type ClientWebhooks,
+  type Frame,
+  type WatchFrame,
+  countedInbox,
+} from './client.ts';
 import { headOf } from '../../library/asking/head-of.ts';
-import { countedInbox } from './counted-inbox.ts';
 
 /** A troupe at a URL. Answers are not validated: the server is our own. */
 export function createHttpClient(url: string, token: string | undefined): Client {

@@ -2,10 +2,9 @@ import { Readable, Writable } from 'node:stream';
 import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { ACP, loadWith } from '../../base/optional-packages.ts';
-import { authorNamed } from '../client/author-named.ts';
-import { type ClientOptions, openTroupe, placeOf } from '../client/connect.ts';
-import { onInterrupt } from '../process/interrupt.ts';
-import { version } from '../version.ts';
+import { authorNamed, type ClientOptions, openTroupe, placeOf } from '../client/connect.ts';
+import { onInterrupt } from '../process/terminal.ts';
+import { version } from '../process/version.ts';
 
 interface AcpOptions extends ClientOptions {
   as?: string;

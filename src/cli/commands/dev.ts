@@ -1,18 +1,25 @@
+import nodeModule from 'node:module';
 import { once } from 'node:events';
 import { relative, resolve } from 'node:path';
-import { toTroupeError } from '../../base/errors.ts';
+import { toTroupeError, TroupeError } from '../../base/errors.ts';
 import type { HttpServer } from '../../http/api/index.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import { demoAgents, findAgents, type FoundAgents } from '../client/find-agents.ts';
-import { changesText } from '../process/definition-changes.ts';
-import { readEnvFile } from '../process/env-file.ts';
-import { createFreshImport } from '../process/fresh-import.ts';
-import { onInterrupt } from '../process/interrupt.ts';
-import { openBrowser } from '../process/open-browser.ts';
-import { createDevOpener, MEMORY, type OpenDevOptions } from '../process/open-dev.ts';
-import { createReloader, type ReloadReport } from '../process/reloader.ts';
-import { watchFiles } from '../process/watch-files.ts';
+import { demoAgents, findAgents, type FoundAgents, rememberAgents } from '../process/find-agents.ts';
+import { onInterrupt, openBrowser } from '../process/terminal.ts';
 import { count, errorText, paint, print, printJson, table } from '../render/output.ts';
+import { randomBytes } from 'node:crypto';
+import { systemClock } from '../../base/clock.ts';
+import type { Durability } from '../../store/sqlite/sqlite-driver.ts';
+import { version } from '../process/version.ts';
+import { type OperatorFlags, readOperators } from '../process/operator-flags.ts';
+import type { Hono } from 'hono';
+import { inspect } from 'node:util';
+import type { AgentInput } from '../../library/config/agent-definition.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
+import { existsSync, statSync } from 'node:fs';
+import { loadEnvFile } from 'node:process';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { hasHooks, importAsModule, type ImportModule } from '../../library/config/load-agents-file.ts';
 
 interface DevOptions extends OpenDevOptions {
   port: number;
@@ -98,7 +105,7 @@ function showReload(file: string | null, report: ReloadReport, asJson = false): 
 
 /** Gives the demo company's page something to show. A failure here does not stop the server. */
 async function showDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
-  const { playDemo } = await import('../demo/demo-story.ts');
+  const { playDemo } = await import('../demo/demo-company.ts');
   await playDemo(troupe, signal).catch((error: unknown) => {
     if (!signal.aborted) process.stderr.write(`the demo stopped: ${String(error)}\n`);
   });
@@ -123,4 +130,329 @@ function showBanner(
   const target = `${options.data === '.troupe' ? '' : ` --url ${url}`}`;
   print(`Try: npx troupe send hello "Plan a small release"${target} --wait`);
   print(paint('dim', 'Ctrl-C finishes the current steps and stops; press it twice to stop at once.'));
+}
+
+interface OpenDevOptions extends OperatorFlags {
+  host: string;
+  data: string;
+  concurrency?: number;
+  durability?: Durability;
+  record?: string;
+  replay?: string[];
+  readOnly?: boolean;
+}
+
+/** A running troupe of `troupe dev`. */
+interface DevTroupe extends OpenTroupe {
+  troupe: Troupe;
+}
+
+/**
+ * Owns the lock of the data directory, also between two troupes: a command in that moment finds the server's address
+ * and waits for its answer. With a lock per troupe, it would open the data itself, and the server could not.
+ */
+interface DevOpener extends Disposable {
+  /** Opens agents on the data directory, with an app that admits callers of `host`. One troupe at a time. */
+  open: (found: FoundAgents) => Promise<DevTroupe>;
+  /** Lets commands of this machine find the server. */
+  announce(url: string): void;
+  /** Gives the data directory back. */
+  [Symbol.dispose](): void;
+}
+
+/** Data that is in memory only. */
+export const MEMORY = ':memory:';
+
+/** Throws `data_busy`, `data_unwritable`. */
+async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
+  const { host, data, concurrency, durability, record, replay, readOnly } = options;
+  const [
+    { openTroupe },
+    { createApp, isLoopback },
+    { createMetrics },
+    { callerOptions, readToken, requireCredentials },
+    { lockDataDir },
+    { writeServerInfo },
+  ] = await Promise.all([
+    import('../../library/runtime/create-troupe.ts'),
+    import('../../http/api/index.ts'),
+    import('../../http/metrics.ts'),
+    import('../process/credentials.ts'),
+    import('../../store/sqlite/data-lock.ts'),
+    import('../../store/sqlite/server-info.ts'),
+  ]);
+  const token = readToken(process.env);
+  // Output stays human-readable unless log lines are requested.
+  const { onError, ...operators } = await readOperators(options, process.env, null);
+  // One for all reloads: an open page goes on.
+  const writeToken = randomBytes(24).toString('base64url');
+  const lock = data === MEMORY ? undefined : lockDataDir(data);
+
+  async function open(found: FoundAgents): Promise<DevTroupe> {
+    const ending = new AbortController();
+    const metrics = createMetrics({ version: version() });
+    const troupe = await openTroupe(found.definition, {
+      data,
+      lock,
+      metrics,
+      ...operators,
+      record,
+      replay,
+      ...(concurrency !== undefined && { concurrency }),
+      ...(durability !== undefined && { durability }),
+    });
+    async function close(): Promise<void> {
+      ending.abort();
+      await troupe.close();
+    }
+    try {
+      const { access } = found.definition;
+      const isOpen = isLoopback(host);
+      const why = `${host} is reachable from other machines`;
+      if (!isOpen) await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
+      const app = createApp(troupe, {
+        signal: ending.signal,
+        ...callerOptions(troupe, token, access),
+        keyless: isOpen ? 'local' : 'refused',
+        metrics,
+        onError,
+        readOnly,
+        version: version(),
+        writeToken,
+      });
+      if (lock) rememberAgents(data, found);
+      return { found, troupe, fetch: app.fetch, close };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  }
+  return {
+    open,
+    announce: (url) => lock && writeServerInfo(data, { pid: process.pid, url }),
+    [Symbol.dispose]: () => lock?.release(),
+  };
+}
+
+/** A running troupe with its app. */
+interface OpenTroupe {
+  found: FoundAgents;
+  fetch: Hono['fetch'];
+  /** Ends streams, and lets turns finish their step. */
+  close(): Promise<void>;
+}
+
+type ReloadReport = { type: 'reloaded'; changes: DefinitionChanges } | { type: 'failed'; error: unknown };
+
+interface ReloaderParts {
+  load: () => Promise<FoundAgents>;
+  open: (found: FoundAgents) => Promise<OpenTroupe>;
+  report: (report: ReloadReport) => void;
+  /** Neither the new nor the old troupe can be opened. */
+  onEnd: (error: unknown) => void;
+}
+
+interface Reloader {
+  /** Answers with the troupe of the moment; waits while one takes the place of another. */
+  fetch: Hono['fetch'];
+  /** Puts the definition as it is now in the place of the old one, on the same data. If it is wrong, the old troupe goes on. */
+  reload(): Promise<void>;
+  close(): Promise<void>;
+}
+
+function createReloader(first: OpenTroupe, { load, open, report, onEnd }: ReloaderParts): Reloader {
+  let current = Promise.resolve(first);
+  let work = Promise.resolve();
+  let isQueued = false;
+
+  async function replace(before: OpenTroupe, next: FoundAgents): Promise<OpenTroupe> {
+    // Two troupes cannot have one database.
+    await before.close();
+    let opened: OpenTroupe;
+    try {
+      opened = await open(next);
+    } catch (error) {
+      report({ type: 'failed', error });
+      return open(before.found);
+    }
+    report({ type: 'reloaded', changes: changesBetween(before.found.definition, next.definition) });
+    return opened;
+  }
+
+  async function reloadNow(): Promise<void> {
+    isQueued = false;
+    const before = await current;
+    let next: FoundAgents;
+    try {
+      next = await load();
+    } catch (error) {
+      report({ type: 'failed', error });
+      return;
+    }
+    current = replace(before, next);
+    await current.catch(onEnd);
+  }
+
+  return {
+    fetch: async (...request) => (await current).fetch(...request),
+    async reload() {
+      // Changes that come meanwhile are one more reload.
+      if (!isQueued) work = work.then(reloadNow);
+      isQueued = true;
+      await work;
+    },
+    async close() {
+      await work;
+      // If nothing could be opened, `onEnd` has the reason.
+      const open = await current.catch(() => null);
+      await open?.close();
+    },
+  };
+}
+
+/** What a new definition does to the agents of the one before, by id. */
+interface DefinitionChanges {
+  added: string[];
+  removed: string[];
+  changed: string[];
+  /** Names of the other fields of the definition that differ, such as `tools` and `limits`. */
+  settings: string[];
+}
+
+function changesBetween(before: TroupeInput, after: TroupeInput): DefinitionChanges {
+  const old = textsOf(before);
+  const now = textsOf(after);
+  return {
+    added: [...now.keys()].filter((id) => !old.has(id)),
+    removed: [...old.keys()].filter((id) => !now.has(id)),
+    changed: [...now.keys()].filter((id) => old.has(id) && old.get(id) !== now.get(id)),
+    settings: settingsBetween(before, after),
+  };
+}
+
+function settingsBetween(before: TroupeInput, after: TroupeInput): string[] {
+  const [old, now] = [before, after] as unknown as [Record<string, unknown>, Record<string, unknown>];
+  const names = new Set([...Object.keys(old), ...Object.keys(now)]);
+  names.delete('agents');
+  return [...names].filter((name) => shownAs(old[name]) !== shownAs(now[name])).toSorted();
+}
+
+function changesText({ added, removed, changed, settings }: DefinitionChanges): string {
+  const parts = Object.entries({ new: added, removed, changed })
+    .filter(([, ids]) => ids.length > 0)
+    .map(([what, ids]) => `${what}: ${ids.map((id) => `@${id}`).join(' ')}`);
+  if (settings.length > 0) parts.push(`settings: ${settings.join(' ')}`);
+  return parts.join('; ') || 'no agent and no setting has changed';
+}
+
+function textsOf({ agents }: TroupeInput): Map<string, string> {
+  return new Map(agents.map((agent) => [agent.id, textOf(agent)]));
+}
+
+function textOf({ instructions, ...agent }: AgentInput): string {
+  return `${String(instructions)}\n${shownAs(agent)}`;
+}
+
+/** Not JSON, because models and schemas of other libraries may have cycles. */
+function shownAs(value: unknown): string {
+  return `${inspect(value, { depth: 8, maxArrayLength: null, maxStringLength: null })}\n${codeIn(value)}`;
+}
+
+/** The code of functions, of which `inspect` shows the names only: those of a value, and of the items of a list. */
+function codeIn(value: unknown): string {
+  const parts = Array.isArray(value)
+    ? value.flatMap((item) => Object.values(Object(item) as object))
+    : [value];
+  return parts.filter((part) => typeof part === 'function').join('\n');
+}
+
+const ENV_FILE = '.env';
+
+/** Reads `.env` of this directory with Node's own parser. Variables that are set already win. Returns whether there is one. */
+function readEnvFile(): boolean {
+  if (!existsSync(ENV_FILE)) return false;
+  try {
+    loadEnvFile(ENV_FILE);
+    return true;
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? 'it is not text';
+    throw new TroupeError('config_invalid', `cannot read .env (${reason}); mend or remove it`, {}, { cause });
+  }
+}
+
+/** Marks the modules of one import, because Node keeps every module under its URL for ever. */
+const MARK = 'troupe-reload';
+/** Troupe itself must not be loaded twice. */
+const OWN_FILES = new URL('../../', import.meta.url).href;
+
+/**
+ * Imports modules with all local files that they import as they are now. `onFile` is told each before it is read. Where modules
+ * cannot be resolved by a hook, only the module itself is as it is now.
+ */
+function createFreshImport(onFile: (file: string) => void): ImportModule {
+  let round = 0;
+  const hooks: Parameters<typeof nodeModule.registerHooks>[0] = {
+    resolve(specifier, context, nextResolve) {
+      const resolved = nextResolve(specifier, context);
+      const mark = markOf(context.parentURL);
+      if (mark === null || !isLocal(resolved.url)) return resolved;
+      onFile(fileURLToPath(resolved.url));
+      return { ...resolved, url: marked(resolved.url, mark) };
+    },
+  };
+  if (hasHooks()) nodeModule.registerHooks(hooks);
+  return async function importFresh(url) {
+    round += 1;
+    onFile(fileURLToPath(url));
+    return importAsModule(marked(url, String(round)));
+  };
+}
+
+function isLocal(url: string): boolean {
+  return url.startsWith('file:') && !url.includes('/node_modules/') && !url.startsWith(OWN_FILES);
+}
+
+function marked(url: string, mark: string): string {
+  const target = new URL(url);
+  target.searchParams.set(MARK, mark);
+  return target.href;
+}
+
+function markOf(url = pathToFileURL('/').href): string | null {
+  return URL.parse(url)?.searchParams.get(MARK) ?? null;
+}
+
+/** Polled, because saving replaces files in many editors, and because mounted folders send no notices. */
+const POLL_MS = 250;
+
+interface WatchedFiles extends Disposable {
+  /** A file that is about to be read: changes from now on are noticed. */
+  add: (file: string) => void;
+  /** Calls `onChange` when a file was changed, made or removed after it was added. */
+  start(onChange: () => void): void;
+}
+
+function watchFiles(): WatchedFiles {
+  const stamps = new Map<string, string>();
+  let timer: NodeJS.Timeout | undefined;
+  function check(onChange: () => void): void {
+    const changed = [...stamps].filter(([file, stamp]) => stampOf(file) !== stamp);
+    for (const [file] of changed) stamps.set(file, stampOf(file));
+    if (changed.length > 0) onChange();
+  }
+  return {
+    add(file) {
+      if (!stamps.has(file)) stamps.set(file, stampOf(file));
+    },
+    start(onChange) {
+      timer = setInterval(() => check(onChange), POLL_MS).unref();
+    },
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+/** Differs when the file was written or replaced. Empty if there is none. */
+function stampOf(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  return stat ? [stat.mtimeMs, stat.ctimeMs, stat.size, stat.ino].join(' ') : '';
 }

@@ -4,8 +4,7 @@ import { loadEvals } from '../evals/evals-package.ts';
 import { createOpenRuns } from '../evals/open-runs.ts';
 import { dataOf, readShownScores, type ShownScores } from '../evals/shown-scores.ts';
 import { serveHttp } from '../../http/api/index.ts';
-import { onInterrupt } from '../process/interrupt.ts';
-import { openBrowser } from '../process/open-browser.ts';
+import { onInterrupt, openBrowser } from '../process/terminal.ts';
 import { paint, print, printJson, table } from '../render/output.ts';
 
 interface ShowOptions {

@@ -5,7 +5,7 @@ import type { Event } from '../../events/index.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { loadEvals, type RunSource, type TestMade } from '../evals/evals-package.ts';
-import { findAgents, recallAgents } from '../client/find-agents.ts';
+import { findAgents, recallAgents } from '../process/find-agents.ts';
 import { count, print, printJson } from '../render/output.ts';
 
 interface RecordOptions extends ClientOptions {

@@ -7,7 +7,7 @@ import { mergePackage } from '../init/package-json.ts';
 import { type Choice, type Language, LANGUAGES, packageParts, projectFiles } from '../init/project-files.ts';
 import { TEMPLATE, type TemplateName, TEMPLATES } from '../init/templates.ts';
 import { paint, print, printJson } from '../render/output.ts';
-import { version } from '../version.ts';
+import { version } from '../process/version.ts';
 
 interface InitOptions {
   template?: TemplateName;

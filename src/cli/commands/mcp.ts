@@ -9,10 +9,9 @@ import { addressed, nobodyAnswers } from '../../library/asking/asked.ts';
 import type { McpHost } from '../../mcp-server/index.ts';
 import { loadWith, MCP_SERVER } from '../../base/optional-packages.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import { authorNamed } from '../client/author-named.ts';
-import { type ClientOptions, credentialOf, openTroupe, placeOf } from '../client/connect.ts';
-import { onInterrupt } from '../process/interrupt.ts';
-import { version } from '../version.ts';
+import { authorNamed, type ClientOptions, credentialOf, openTroupe, placeOf } from '../client/connect.ts';
+import { onInterrupt } from '../process/terminal.ts';
+import { version } from '../process/version.ts';
 
 interface McpOptions extends ClientOptions {
   as?: string;

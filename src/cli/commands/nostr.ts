@@ -13,9 +13,9 @@ import {
   type RelayReport,
 } from '../../library/integrations/nostr.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
-import { findAgents, recallAgents } from '../client/find-agents.ts';
+import { findAgents, recallAgents } from '../process/find-agents.ts';
 import { clip, paint, print, printJson, table } from '../render/output.ts';
-import type { UrlOptions } from '../process/service-urls.ts';
+import type { UrlOptions } from '../process/operator-flags.ts';
 
 interface KeyOptions extends Partial<UrlOptions> {
   data?: string;
@@ -144,7 +144,7 @@ async function withKeys(
   if (named !== null && definition.agents.length > 0) requireKnownAgent(named, definition);
   const { createTroupe } = await import('../../library/runtime/create-troupe.ts');
   const where = isDistributed
-    ? (await import('../process/service-urls.ts')).readServiceUrls(
+    ? (await import('../process/operator-flags.ts')).readServiceUrls(
         { prefix: 'troupe', ...options },
         process.env,
       )

@@ -1,10 +1,25 @@
 import { once } from 'node:events';
-import { systemClock } from '../../base/clock.ts';
+import { systemClock, type Clock } from '../../base/clock.ts';
 import type { HttpServer } from '../../http/api/index.ts';
 import { count, paint, print, printJson, table } from '../render/output.ts';
-import { agentNames, type ProcessParts, runProcess } from '../process/run-process.ts';
-import { serviceRows, type UrlOptions } from '../process/service-urls.ts';
-import { version } from '../version.ts';
+import {
+  serviceRows,
+  type UrlOptions,
+  readServiceUrls,
+  type ServiceUrls,
+  shownServices,
+  type OperatorFlags,
+  readOperators,
+} from '../process/operator-flags.ts';
+import { version } from '../process/version.ts';
+import { hostname } from 'node:os';
+import { DEFAULT_LIMITS } from '../../actors/actor/engine-deps.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { ProcessMetrics } from '../../http/metrics.ts';
+import type { Troupe } from '../../library/troupe.ts';
+import { findAgents, type FoundAgents } from '../process/find-agents.ts';
+import { onInterrupt } from '../process/terminal.ts';
 
 interface ServeOptions extends UrlOptions {
   port: number;
@@ -21,7 +36,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
   const { host, port, readOnly, json } = options;
   const [{ createApp, serveHttp }, { callerOptions, readToken, requireCredentials }] = await Promise.all([
     import('../../http/api/index.ts'),
-    import('../process/require-token.ts'),
+    import('../process/credentials.ts'),
   ]);
   const token = readToken(process.env);
   await runProcess(file, { ...options, concurrency: null }, async (parts) => {
@@ -64,4 +79,191 @@ function showBanner({ url }: HttpServer, { found, services }: ProcessParts): voi
       'It takes no turns: start "troupe worker" for that. Ctrl-C stops it; press it twice to stop at once.',
     ),
   );
+}
+
+interface WorkerOptions extends UrlOptions {
+  concurrency: number;
+  statusHost: string;
+  /** 0: no status port. */
+  statusPort: number;
+  /** In ms. Default: half a lease. 0: stalls are not watched. */
+  maxLag?: number;
+  record?: string;
+  replay?: string[];
+  json?: boolean;
+}
+
+/** Takes turns. Any number of workers run side by side; a free one takes the next wake. */
+export async function worker(file: string | undefined, options: WorkerOptions): Promise<void> {
+  const { concurrency, statusHost, statusPort, json } = options;
+  const { requireToken } = await import('../process/credentials.ts');
+  const token = statusPort === 0 ? undefined : requireToken(statusHost, process.env);
+  await runProcess(file, options, async (parts) => {
+    const { signal, found, services } = parts;
+    const server = statusPort === 0 ? null : await serveStatus(parts, options, token);
+    const maxLagMs = options.maxLag ?? (found.definition.limits?.leaseMs ?? DEFAULT_LIMITS.leaseMs) / 2;
+    const unwatch = watchLag({ clock: systemClock, maxLagMs, onStall: (lag) => endStalled(lag, maxLagMs) });
+    const name = `${hostname()}:${process.pid}`;
+    if (json) printJson({ worker: name, concurrency, status: server?.url ?? null, ...services });
+    else showWorkerBanner(name, server, parts, concurrency);
+    if (!signal.aborted) await once(signal, 'abort');
+    await parts.troupe.close();
+    // The status port stays open until the end: it reports that the process is stopping.
+    await server?.close();
+    unwatch();
+  });
+}
+
+async function serveStatus(
+  { troupe, metrics, signal, found, onError }: ProcessParts,
+  { statusHost, statusPort }: WorkerOptions,
+  token: string | undefined,
+): Promise<HttpServer> {
+  const [{ createStatusApp, serveHttp }, { callerOptions }] = await Promise.all([
+    import('../../http/api/index.ts'),
+    import('../process/credentials.ts'),
+  ]);
+  const { limits } = found.definition.access ?? {};
+  const app = createStatusApp(troupe, {
+    metrics,
+    signal,
+    ...callerOptions(troupe, token, { limits }),
+    onError,
+  });
+  return await serveHttp(app, { host: statusHost, port: statusPort });
+}
+
+function endStalled(lagMs: number, maxLagMs: number): void {
+  process.stderr.write(
+    `stalled: nothing ran for ${lagMs} ms, and --max-lag is ${maxLagMs} ms. Other processes take over its work; look for a tool that computes without pause, or for too little CPU\n`,
+  );
+  process.exit(AT_FAULT);
+}
+
+function showWorkerBanner(
+  name: string,
+  server: HttpServer | null,
+  { found, services }: ProcessParts,
+  turns: number,
+): void {
+  const rows = [
+    ['Turns', `${turns} at once`],
+    ...serviceRows(services),
+    ['Status', server ? `${server.url}/readyz, /healthz, /metrics` : 'off (see --status-port)'],
+    ['Agents', `${agentNames(found.definition)} (${found.file})`],
+  ];
+  print(paint('bold', `troupe: worker ${name} for ${count(found.definition.agents.length, 'agent')} ready`));
+  print(table(rows.map(([label = '', value = '']) => [`  ${paint('dim', label)}`, value])));
+  print(paint('dim', 'Ctrl-C finishes the current steps and stops; press it twice to stop at once.'));
+}
+
+interface LagOptions {
+  clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  /** Longest tolerated stall in ms; 0 tolerates any. */
+  maxLagMs: number;
+  onStall: (lagMs: number) => void;
+}
+
+const BEAT_MS = 250;
+
+/**
+ * Detects that this process stalled: a tool that computes without pause, a long garbage collection, a suspended machine.
+ * During a stall no lease is renewed, so its actors may run elsewhere. A process that never runs again detects nothing;
+ * `/healthz` does not answer then. Returns a function that ends the watch.
+ */
+export function watchLag({ clock, maxLagMs, onStall }: LagOptions): () => void {
+  const stopped = new AbortController();
+  const beat = Math.min(BEAT_MS, Math.max(1, maxLagMs / 4));
+
+  async function watch(): Promise<void> {
+    while (!stopped.signal.aborted) {
+      const before = clock.monotonic();
+      await clock.sleep(beat, stopped.signal);
+      const lag = clock.monotonic() - before - beat;
+      if (lag > maxLagMs && !stopped.signal.aborted) onStall(Math.round(lag));
+    }
+  }
+
+  if (maxLagMs > 0) void watch();
+  return () => stopped.abort();
+}
+
+/** Parts that `serve` and `worker` share: services, agents and shutdown. */
+interface ProcessParts {
+  troupe: Troupe;
+  metrics: ProcessMetrics;
+  found: FoundAgents;
+  /** URLs without credentials, for display. */
+  services: ServiceUrls;
+  /** Receives errors of requests that are answered with 500. */
+  onError: (error: unknown) => void;
+  /** Aborts with the first SIGTERM or Ctrl-C. */
+  signal: AbortSignal;
+}
+
+interface ProcessOptions extends UrlOptions, OperatorFlags {
+  /** Turns at once; null takes none. */
+  concurrency: number | null;
+  record?: string;
+  replay?: string[];
+}
+
+/** EX_SOFTWARE of sysexits: the process itself is at fault; a supervisor may restart it. */
+const AT_FAULT = 70;
+/** Longest time from the signal to the exit, even if something hangs: orchestrators kill after 10 s. */
+const LAST_RESORT_MS = 9_000;
+
+/** Opens the distributed mode, runs `body` and closes everything. Throws what `createTroupe` throws. */
+async function runProcess(
+  file: string | undefined,
+  options: ProcessOptions,
+  body: (parts: ProcessParts) => Promise<void>,
+): Promise<void> {
+  const services = readServiceUrls(options, process.env);
+  const found = await requireAgents(file);
+  const { onError, ...operators } = await readOperators(options, process.env, 'info');
+  const [{ createTroupe }, { createMetrics }] = await Promise.all([
+    import('../../library/runtime/create-troupe.ts'),
+    import('../../http/metrics.ts'),
+  ]);
+  const stop = new AbortController();
+  const dispose = onInterrupt(() => stop.abort(), { withinMs: LAST_RESORT_MS });
+  try {
+    const metrics = createMetrics({ version: version() });
+    const { concurrency, record, replay } = options;
+    const troupe = await createTroupe(found.definition, {
+      ...services,
+      metrics,
+      ...operators,
+      ...(concurrency === null ? { work: false } : { concurrency, onDeaf: endDeaf, record, replay }),
+    });
+    try {
+      await body({ troupe, metrics, found, services: shownServices(services), onError, signal: stop.signal });
+    } finally {
+      await troupe.close();
+    }
+  } finally {
+    dispose();
+  }
+}
+
+/** Shuts down in the ordinary way, but with an exit code that reports a fault. */
+function endDeaf(): void {
+  process.stderr.write(
+    'deaf: wakes are waiting but none arrives here; exiting so that a supervisor can restart this process\n',
+  );
+  process.exitCode = AT_FAULT;
+  process.kill(process.pid, 'SIGTERM');
+}
+
+function agentNames({ agents }: TroupeInput): string {
+  return agents.map(({ id }) => `@${id}`).join(' ');
+}
+
+/** Never falls back to the demo company: a missing agents file must not put other agents in production. */
+async function requireAgents(file: string | undefined): Promise<FoundAgents> {
+  const found = await findAgents(file);
+  if (found) return found;
+  const message = 'no agents file found: write agents.ts, .js, .mjs, .json or .yaml, or name one';
+  throw new TroupeError('config_invalid', message);
 }

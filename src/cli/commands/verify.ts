@@ -1,9 +1,21 @@
 import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
-import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
-import type { LogProblem, LogVerification } from '../../store/store.ts';
-import { openVerifySource, type VerifySource } from '../client/verify-source.ts';
+import { DEFAULT_TENANT, type TenantId, ConversationId, type ActorAddress, templateOf } from '../../events/index.ts';
+import type { LogProblem, LogVerification, Store } from '../../store/store.ts';
 import { count, number, paint, print, printable, printHint, printJson } from '../render/output.ts';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { createTenants } from '../../library/facade/credentials.ts';
+import { loadDatabase, needOf } from '../../library/runtime/open-database.ts';
+import { keyValueOf } from '../../library/runtime/services.ts';
+import { createStore } from '../../store/create-store.ts';
+import type { ConversationPlace } from '../../store/driver.ts';
+import { lockDataDir } from '../../store/sqlite/data-lock.ts';
+import { openSqliteDriver } from '../../store/sqlite/sqlite-driver.ts';
+import { databaseIn } from '../process/operator-flags.ts';
+import { connect, serverOf } from '../client/connect.ts';
+import { undefinedActors } from '../../actors/engine/undefined-agents.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
 
 interface VerifyOptions {
   /** Only these conversations; empty: all. */
@@ -132,4 +144,132 @@ function problemText(problem: LogProblem): string {
     return `event ${problem.seq} (${problem.id}) is ${problem.kind}: ${problem.reason}`;
   const { seq, upTo } = problem;
   return seq === upTo ? `event ${seq} is missing` : `events ${seq} to ${upTo} are missing`;
+}
+
+/** The conversations of a server or of a database. */
+interface VerifySource {
+  /** Null: the tenant of the caller's credential. */
+  tenants(): Promise<readonly (TenantId | null)[]>;
+  conversations(tenant: TenantId | null): AsyncGenerator<string>;
+  /** A part of a conversation, see `Troupe.verify`. Throws `conversation_unknown`. */
+  verify(tenant: TenantId | null, conversation: string, after: number): Promise<LogVerification>;
+  close(): Promise<void>;
+}
+
+const DEFAULT_DATA = '.troupe';
+
+/**
+ * The server at `url`, else the data directory `data` (or the server that has it open), else the database of `MONGODB_URL` or
+ * `POSTGRES_URL`, else `.troupe`. A database has all tenants.
+ */
+async function openVerifySource({
+  url,
+  data,
+}: {
+  url?: string | undefined;
+  data?: string | undefined;
+}): Promise<VerifySource> {
+  const server = url ?? (data === undefined ? process.env['TROUPE_URL'] : undefined);
+  if (server) return serverSource({ url: server });
+  const dir = data ?? DEFAULT_DATA;
+  if (data === undefined && databaseIn(process.env)) {
+    const { store, close } = await openOwnStore(dir, process.env);
+    return storeSource(store, close);
+  }
+  if (!existsSync(dir)) {
+    const message = `there is no data directory ${dir}; name it with --data, or a server with --url`;
+    throw new TroupeError('config_invalid', message, { data: dir });
+  }
+  if (serverOf(dir) !== null) return serverSource({ data: dir });
+  const { store, close } = await openOwnStore(dir, {});
+  return storeSource(store, close);
+}
+
+/** The database that the environment names, else a data directory that no process has open. */
+async function openOwnStore(
+  dir: string,
+  env: Record<string, string | undefined>,
+): Promise<{ store: Store; close: () => Promise<void> }> {
+  const database = databaseIn(env);
+  if (database) {
+    const openDriver = await loadDatabase(database, needOf(database, undefined));
+    const store = createStore(await openDriver());
+    return { store, close: () => store.close() };
+  }
+  const lock = lockDataDir(resolve(dir));
+  try {
+    const store = createStore(await openSqliteDriver({ path: lock.paths.database }));
+    return {
+      store,
+      async close() {
+        await store.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+async function serverSource(options: { url?: string; data?: string }): Promise<VerifySource> {
+  const client = await connect(options, { needs: 'data' });
+  return {
+    tenants: async () => [null],
+    async *conversations() {
+      let before: string | null = null;
+      do {
+        const page = await client.listConversations(before ?? undefined);
+        for (const { id } of page.conversations) yield id;
+        before = page.next;
+      } while (before !== null);
+    },
+    verify: (_, conversation, after) => client.verify(conversation, after),
+    close: () => client.close(),
+  };
+}
+
+const PAGE = 200;
+
+function storeSource(store: Store, close: () => Promise<void>): VerifySource {
+  return {
+    tenants: () => createTenants(keyValueOf(store, DEFAULT_TENANT)).list(),
+    async *conversations(tenant) {
+      let before: ConversationPlace | null = null;
+      do {
+        const query = { limit: PAGE, ...(before && { before }) };
+        const page: Awaited<ReturnType<Store['listConversations']>> = await store.listConversations(
+          tenant ?? DEFAULT_TENANT,
+          query,
+        );
+        for (const { id } of page.conversations) yield id;
+        before = page.next;
+      } while (before !== null);
+    },
+    async verify(tenant, conversation, after) {
+      const id = ConversationId.safeParse(conversation);
+      const log = id.success && { tenant: tenant ?? DEFAULT_TENANT, conversation: id.data };
+      const part = log && (await store.verify(log, { after }));
+      if (part && part.head > 0) return part;
+      const message = `there is no conversation "${conversation}"`;
+      throw new TroupeError('conversation_unknown', message, { conversation });
+    },
+    close,
+  };
+}
+
+/** The actors with work in a database, or in a data directory that no process has open, which the definition does not name. */
+export async function openWork(
+  { agents, templates = [] }: TroupeInput,
+  { data, env }: { data: string; env: Record<string, string | undefined> },
+): Promise<ActorAddress[]> {
+  const ids = new Set<string>(agents.map(({ id }) => id));
+  const kinds = new Set<string>(templates.map(({ id }) => id));
+  const has = (agent: string) => ids.has(agent) || kinds.has(templateOf(agent) ?? '');
+  const { store, close } = await openOwnStore(data, env);
+  try {
+    return await undefinedActors({ store, agents: { has }, clock: systemClock });
+  } finally {
+    await close();
+  }
 }

@@ -52,7 +52,7 @@ export interface TestMade {
   size: { moves: number; turns: number; answers: number; calls: number };
 }
 
-export interface KeptRun {
+interface KeptRun {
   events: readonly Event[];
   lines: RunLine[];
 }

@@ -8,12 +8,12 @@ import { createApp } from '../../http/api/index.ts';
 import { ResourceStack } from '../../base/resource-stack.ts';
 import { openTroupe, type TroupeOptions } from '../../library/runtime/create-troupe.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import { version } from '../version.ts';
+import { version } from '../process/version.ts';
 import { agentsOfRun } from './agents-of-run.ts';
 import type { EvalsPackage } from './evals-package.ts';
 
 /** A kept run that is open: its troupe takes no turns, and its console no writes. */
-export interface OpenRun {
+interface OpenRun {
   troupe: Troupe;
   app: Pick<Hono, 'fetch'>;
 }

@@ -14,7 +14,7 @@ export type RunSide =
   | { readonly kind: 'missing'; readonly why: string };
 
 /** One run beside that of the baseline. */
-export interface ShownRun {
+interface ShownRun {
   scenario: string;
   seed: number;
   /** `changed`: lines that are the same are folded. */

@@ -9,7 +9,7 @@ interface ScoreMark {
   look: 'good' | 'bad' | 'plain';
 }
 
-export function scoreMark(taken: RunScore | undefined): ScoreMark {
+function scoreMark(taken: RunScore | undefined): ScoreMark {
   if (taken === undefined) return { sign: '–', words: 'not scored', look: 'plain' };
   if (taken.kind === 'none') return { sign: '–', words: 'no value', look: 'plain' };
   if (taken.kind === 'failed') return { sign: '!', words: 'the score failed', look: 'bad' };

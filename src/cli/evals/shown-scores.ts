@@ -24,7 +24,7 @@ export interface ShownScores {
 }
 
 /** `place`: a folder with `scores.json`, or such a file. Throws `config_invalid`. */
-export function readStoredScores(evals: EvalsPackage, place: string): StoredScores {
+function readStoredScores(evals: EvalsPackage, place: string): StoredScores {
   const isFolder = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true;
   const file = isFolder ? path.join(place, 'scores.json') : place;
   if (!existsSync(file)) {

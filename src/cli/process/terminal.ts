@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+
 interface InterruptOptions {
   /** The process exits after this time at the latest, with success: other processes take over its work. */
   withinMs?: number;
@@ -24,4 +26,22 @@ export function onInterrupt(finish: () => void, { withinMs }: InterruptOptions =
     process.off('SIGINT', interrupt);
     process.off('SIGTERM', interrupt);
   };
+}
+
+const OPENERS: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
+  darwin: ['open'],
+  win32: ['cmd', '/c', 'start', ''],
+};
+
+/** Opens the browser if there is one, and reports a failure. */
+export async function openBrowser(url: string): Promise<void> {
+  const [command, ...args] = OPENERS[process.platform] ?? ['xdg-open'];
+  const child = spawn(command, [...args, url], { stdio: 'ignore', detached: true });
+  const problem = await new Promise<Error | null>((resolve) => {
+    child.once('spawn', () => resolve(null));
+    child.once('error', resolve);
+  });
+  if (problem)
+    process.stderr.write(`no browser could be opened (${problem.message}); the page is at ${url}\n`);
+  else child.unref();
 }
