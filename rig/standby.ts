@@ -16,7 +16,7 @@ const [{ runCli }] = await Promise.all([
   import('../src/http/metrics.ts'),
   import('../src/cli/process/credentials.ts'),
   import('./agents.ts'),
-  ...(role === 'api' ? [import('../src/cli/commands/serve.ts')] : [import('../src/cli/commands/serve.ts')]),
+  import('../src/cli/commands/serve.ts'),
 ]);
 // Usually done at the end of a process, which none of these reaches.
 flushCompileCache();
