@@ -1,6 +1,12 @@
 import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
-import { DEFAULT_TENANT, type TenantId, ConversationId, type ActorAddress, templateOf } from '../../events/index.ts';
+import {
+  DEFAULT_TENANT,
+  type TenantId,
+  ConversationId,
+  type ActorAddress,
+  templateOf,
+} from '../../events/index.ts';
 import type { LogProblem, LogVerification, Store } from '../../store/store.ts';
 import { count, number, paint, print, printable, printHint, printJson } from '../render/output.ts';
 import { existsSync } from 'node:fs';
