@@ -1,3 +1,5 @@
+import { TroupeError } from '../../base/errors.ts';
+import { userInfo } from 'node:os';
 import type { Inbox } from '../../http/inbox.ts';
 import type { NostrStatus } from '../../library/integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../library/access/index.ts';
@@ -115,5 +117,25 @@ export async function countedInbox(read: () => Promise<Inbox>): Promise<Inbox> {
     const inbox = await read();
     if (inbox.unread === 0 || systemClock.now() > latest) return inbox;
     await systemClock.sleep(LOOK_MS);
+  }
+}
+
+/** The author of a message: the name from `--as`, else the user of this machine. */
+export function authorNamed(name: string = userName()): Author {
+  const id = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|(?<!-)-+$/g, '');
+  if (name.trim() === '')
+    throw new TroupeError('event_invalid', '--as needs a name', { path: 'author.name' });
+  return { kind: 'user', id: id || 'user', name };
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A process may run as a user that the system has no entry for.
+    return 'user';
   }
 }

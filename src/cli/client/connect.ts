@@ -5,8 +5,6 @@ import type { Troupe } from '../../library/troupe.ts';
 import type { Client } from './client.ts';
 import { findAgents, recallAgents } from '../process/find-agents.ts';
 import { readWord } from '../process/credentials.ts';
-import { userInfo } from 'node:os';
-import type { Author } from '../../events/index.ts';
 
 export interface ClientOptions {
   url?: string;
@@ -98,24 +96,4 @@ function noAgents(): TroupeError {
   const message =
     'no agents file found: write agents.ts, name one with --agents, or start "troupe dev" for the demo company';
   return new TroupeError('config_invalid', message);
-}
-
-/** The author of a message: the name from `--as`, else the user of this machine. */
-export function authorNamed(name: string = userName()): Author {
-  const id = name
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|(?<!-)-+$/g, '');
-  if (name.trim() === '')
-    throw new TroupeError('event_invalid', '--as needs a name', { path: 'author.name' });
-  return { kind: 'user', id: id || 'user', name };
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A process may run as a user that the system has no entry for.
-    return 'user';
-  }
 }

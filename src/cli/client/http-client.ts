@@ -1,8 +1,8 @@
 import type { Author } from '../../events/index.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { createClient, type StreamFrame } from '../../http/api/client.ts';
-import { authorNamed } from './connect.ts';
 import {
+  authorNamed,
   type Client,
   type ClientKeys,
   type ClientWebhooks,

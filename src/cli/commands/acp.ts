@@ -1,8 +1,9 @@
+import { authorNamed } from '../client/client.ts';
 import { Readable, Writable } from 'node:stream';
 import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { ACP, loadWith } from '../../base/optional-packages.ts';
-import { authorNamed, type ClientOptions, openTroupe, placeOf } from '../client/connect.ts';
+import { type ClientOptions, openTroupe, placeOf } from '../client/connect.ts';
 import { onInterrupt } from '../process/terminal.ts';
 import { version } from '../process/version.ts';
 

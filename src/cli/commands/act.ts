@@ -11,8 +11,8 @@ import {
   type ConversationCommand,
   type JoinPolicy,
 } from '../../events/index.ts';
-import type { Client, Frame } from '../client/client.ts';
-import { type ClientOptions, connect, authorNamed } from '../client/connect.ts';
+import { authorNamed, type Client, type Frame } from '../client/client.ts';
+import { type ClientOptions, connect } from '../client/connect.ts';
 import { onInterrupt } from '../process/terminal.ts';
 import { text as readText } from 'node:stream/consumers';
 import { TroupeError } from '../../base/errors.ts';

@@ -1,3 +1,4 @@
+import { authorNamed } from '../client/client.ts';
 import { once } from 'node:events';
 import { ulid } from 'ulid';
 import { SCOPES } from '../../library/access/index.ts';
@@ -9,7 +10,7 @@ import { addressed, nobodyAnswers } from '../../library/asking/asked.ts';
 import type { McpHost } from '../../mcp-server/index.ts';
 import { loadWith, MCP_SERVER } from '../../base/optional-packages.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import { authorNamed, type ClientOptions, credentialOf, openTroupe, placeOf } from '../client/connect.ts';
+import { type ClientOptions, credentialOf, openTroupe, placeOf } from '../client/connect.ts';
 import { onInterrupt } from '../process/terminal.ts';
 import { version } from '../process/version.ts';
 

@@ -8,8 +8,8 @@ import {
   type RerunChange,
   type TurnId,
 } from '../../events/index.ts';
-import { authorNamed, type ClientOptions, connect } from '../client/connect.ts';
-import type { Client } from '../client/client.ts';
+import { type ClientOptions, connect } from '../client/connect.ts';
+import { authorNamed, type Client } from '../client/client.ts';
 import { onInterrupt } from '../process/terminal.ts';
 import {
   print,
