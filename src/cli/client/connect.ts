@@ -23,7 +23,7 @@ interface Needs {
   mayCreate?: boolean;
 }
 
-const DEFAULT_DATA = '.troupe';
+export const DEFAULT_DATA = '.troupe';
 
 /** Opens the troupe of a command: at `--url`, else in the data directory, or at the process that has the directory open. */
 export async function connect(options: ClientOptions, needs: Needs): Promise<Client> {

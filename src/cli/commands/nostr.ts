@@ -12,7 +12,7 @@ import {
   type RelayAnswer,
   type RelayReport,
 } from '../../library/integrations/nostr.ts';
-import { type ClientOptions, connect } from '../client/connect.ts';
+import { DEFAULT_DATA, type ClientOptions, connect } from '../client/connect.ts';
 import { findAgents, recallAgents } from '../process/find-agents.ts';
 import { clip, paint, print, printJson, table } from '../render/output.ts';
 import type { UrlOptions } from '../process/operator-flags.ts';
@@ -22,8 +22,6 @@ interface KeyOptions extends Partial<UrlOptions> {
   agents?: string;
   json?: boolean;
 }
-
-const DEFAULT_DATA = '.troupe';
 
 export async function createKey(agent: string, options: KeyOptions): Promise<void> {
   await withKeys(options, agent, async (keys) => showMade('created', await keys.create(agent), options));

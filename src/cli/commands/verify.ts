@@ -19,7 +19,7 @@ import type { ConversationPlace } from '../../store/driver.ts';
 import { lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { openSqliteDriver } from '../../store/sqlite/sqlite-driver.ts';
 import { databaseIn } from '../process/operator-flags.ts';
-import { connect, serverOf } from '../client/connect.ts';
+import { DEFAULT_DATA, connect, serverOf } from '../client/connect.ts';
 import { undefinedActors } from '../../actors/engine/undefined-agents.ts';
 import type { TroupeInput } from '../../library/config/agents-file.ts';
 
@@ -161,8 +161,6 @@ interface VerifySource {
   verify(tenant: TenantId | null, conversation: string, after: number): Promise<LogVerification>;
   close(): Promise<void>;
 }
-
-const DEFAULT_DATA = '.troupe';
 
 /**
  * The server at `url`, else the data directory `data` (or the server that has it open), else the database of `MONGODB_URL` or
