@@ -7,7 +7,7 @@ import type { PackageParts } from './project-files.ts';
 type Manifest = Record<string, unknown>;
 
 /** What would be written, and the field whose value would be replaced, if there is one. */
-export interface MergedPackage {
+interface MergedPackage {
   text: string;
   conflict: string | null;
 }

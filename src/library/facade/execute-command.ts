@@ -25,7 +25,7 @@ import type { ConversationKey } from '../../store/store.ts';
 import type { Redaction } from '../../actors/log/redaction.ts';
 
 /** Dependencies of commands. */
-export interface CommandParts {
+interface CommandParts {
   conversations: ConversationDeps;
   engine: Pick<Engine, 'abort' | 'pause' | 'resume'>;
   tenant: TenantId;

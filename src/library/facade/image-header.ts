@@ -1,7 +1,7 @@
 import type { ImageType } from '../../events/index.ts';
 
 /** Type and size of an image, from its first bytes. */
-export interface ImageHeader {
+interface ImageHeader {
   mediaType: ImageType;
   width: number;
   height: number;

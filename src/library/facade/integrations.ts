@@ -15,7 +15,7 @@ import type { KeyValue } from '../../base/key-value.ts';
 import { openSafeFetch } from '../../base/net/safe-fetch.ts';
 import type { Troupe } from '../troupe.ts';
 
-export interface IntegrationsParts extends Pick<
+interface IntegrationsParts extends Pick<
   IntegrationHost,
   'random' | 'env' | 'owner' | 'metrics' | 'onWarning'
 > {

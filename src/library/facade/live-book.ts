@@ -41,7 +41,7 @@ export interface HeardTurn {
  *  K2  It is bounded, and empty when no turn runs.
  *  K3  Of turns of other processes only the last state is kept, and when they said something: those remember them.
  */
-export interface LiveBook {
+interface LiveBook {
   /** A note of a turn of this process. */
   note(note: LiveNote): void;
   /** A note of another process. */

@@ -5,13 +5,13 @@ import { type KeyValue, updateEntry } from '../../base/key-value.ts';
 import type { ProfileBook } from '../troupe.ts';
 
 /** The profiles of all tenants. */
-export interface ProfileBooks {
+interface ProfileBooks {
   of: (tenant: TenantId) => ProfileBook;
   /** For turns: as it was at most `keepMs` ago, or after the last change by this process. Throws as `get` of a book. */
   known: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
 }
 
-export interface ProfileBooksOptions {
+interface ProfileBooksOptions {
   entriesOf: (tenant: TenantId) => KeyValue;
   /** Changes texts before they are stored. */
   redact?: ((text: string, author: Author) => string) | undefined;

@@ -13,7 +13,7 @@ import type { WaitingWake } from '../../queue/router.ts';
 import type { HeardTurn } from './live-book.ts';
 
 /** Who runs and who waits, over all processes. */
-export interface TurnsNow {
+interface TurnsNow {
   caps: AdmissionLoad['caps'];
   /** Running turns of the tenant, the oldest first. */
   running: RunningLine[];

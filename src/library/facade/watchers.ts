@@ -4,7 +4,7 @@ import type { Watcher } from '../troupe.ts';
 import type { LiveFeed } from './live-feed.ts';
 import { LiveGate } from './live-gate.ts';
 
-export interface WatchersParts {
+interface WatchersParts {
   log: Pick<ConversationLog, 'onAppended'>;
   live: LiveFeed;
   onWarning: (error: unknown, where: string) => void;
