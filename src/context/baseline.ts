@@ -347,7 +347,7 @@ export interface AboutTurn {
 }
 
 /** Null omits the fragment. */
-export type StaticText = (about: AboutAgent) => string | null;
+type StaticText = (about: AboutAgent) => string | null;
 export type DynamicText = (about: AboutTurn) => string | null | Promise<string | null>;
 
 /** Text of a file, such as `AGENTS.md`. `name` stands above it, and names the file as the cause of a new epoch. */

@@ -16,7 +16,6 @@ export {
   Fragment,
   type FragmentInput,
   NO_FRAGMENTS,
-  type StaticText,
 } from './baseline.ts';
 export { capped } from './text/cut-text.ts';
 export {

@@ -1,14 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  budgetOf,
-  PROGRESS,
-  TARGET,
-  TARGET_AFTER_OVERFLOW,
-  TRIGGER,
-  usageLevel,
-  WARNING,
-} from '../../src/context/budget/windows.ts';
+import { budgetOf, TRIGGER, usageLevel, WARNING } from '../../src/context/budget/windows.ts';
+import { DEFAULT_POLICY } from '../../src/context/index.ts';
 
 test('the available and the reserved tokens make up the window, and half of it is always for the prompt', () => {
   const any = fc.oneof(
@@ -46,7 +39,9 @@ test('the level rises at 65 % and 80 %', () => {
 });
 
 test('a compaction that reaches its target made progress and warns no more', () => {
-  expect(TARGET_AFTER_OVERFLOW).toBeLessThan(TARGET);
-  expect(TARGET).toBeLessThan(PROGRESS * TRIGGER);
-  expect(PROGRESS * TRIGGER).toBeLessThan(WARNING);
+  const { trigger, target, targetAfterOverflow, progress } = DEFAULT_POLICY;
+  expect(trigger).toBe(TRIGGER);
+  expect(targetAfterOverflow).toBeLessThan(target);
+  expect(target).toBeLessThan(progress * trigger);
+  expect(progress * trigger).toBeLessThan(WARNING);
 });

@@ -4,12 +4,6 @@ import { modelTable } from '../../events/index.ts';
 export const TRIGGER = 0.8;
 /** A prompt warns from this share on. */
 export const WARNING = 0.65;
-/** The share that a compaction aims at. */
-export const TARGET = 0.55;
-/** The same after a provider refused the request, which proves our count wrong. */
-export const TARGET_AFTER_OVERFLOW = 0.4;
-/** A compaction makes progress if the estimate falls below this share of the trigger. */
-export const PROGRESS = 0.7;
 /** The largest request that providers accept, in UTF-8. */
 export const MAX_REQUEST_BYTES = 32 * 1_024 * 1_024;
 
