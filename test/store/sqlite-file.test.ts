@@ -39,7 +39,7 @@ test('acknowledged appends survive kill -9 of the process', async () => {
   const child = startChild(`
     import { createStore } from 'SRC/store/create-store.ts';
     import { openSqliteDriver } from 'SRC/store/sqlite/sqlite-driver.ts';
-    import { entryOf, logOf } from 'SRC/testing/store-stage.ts';
+    import { entryOf, logOf } from 'SRC/../packages/testing/src/store-stage.ts';
     const store = createStore(await openSqliteDriver({ path: ${JSON.stringify(path)} }));
     for (let n = 1; ; n += 1) {
       await store.append(logOf(), [entryOf('e' + n)]);
