@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { FakeReply, FakeRequest } from '../packages/testing/src/fake-server.ts';
+import type { FakeReply, FakeRequest } from '../packages/testing/src/fake-vendors.ts';
 import { hashOf, type Random } from '../test/support/engine-random.ts';
 import { AGENT_IDS, LEASE_MS } from './agents.ts';
 import type { WorkLog } from './work-log.ts';

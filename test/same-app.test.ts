@@ -3,8 +3,7 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import type { FakeReply, FakeRequest } from '../packages/testing/src/fake-server.ts';
-import { startFakeOpenAi } from '../packages/testing/src/fake-vendors.ts';
+import { type FakeReply, type FakeRequest, startFakeOpenAi } from '../packages/testing/src/fake-vendors.ts';
 import { sameApp } from '../scripts/same-app.ts';
 import { tempDir } from './store/temp-dir.ts';
 

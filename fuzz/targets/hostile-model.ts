@@ -7,7 +7,7 @@ import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { createOpenAiEmbedder } from '../../src/providers/openai/client.ts';
 import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
-import { sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { mutate, mutateText } from '../mutate.ts';
 import { nastyText } from '../nasty.ts';
 import { Broken, type Target } from '../target.ts';

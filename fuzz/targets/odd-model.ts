@@ -5,7 +5,7 @@ import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
 import { kindOfEnd } from '../../src/providers/stop-reasons.ts';
-import { sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { nastyText } from '../nasty.ts';
 import { Broken, type Target } from '../target.ts';
 import { oddFrames } from './odd-frames.ts';

@@ -9,7 +9,7 @@ import {
   type ToolRules,
   wholeToolSchema,
 } from '../../src/providers/tool-schema.ts';
-import { sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { mutate } from '../mutate.ts';
 import { nastyText, nastyValue } from '../nasty.ts';
 import { Broken, type Target } from '../target.ts';

@@ -3,7 +3,7 @@ import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
-import { sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { Broken, type Target } from '../target.ts';
 import { framed, type Said, VENDORS } from './vendor-frames.ts';
 

@@ -1,11 +1,12 @@
 import { below, type Random } from '../../sim/random.ts';
-import { startFakeAnthropic, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
 import {
+  startFakeAnthropic,
+  startFakeOpenAiResponses,
   FAKE_USAGE,
   type FakeReply,
   type FakeRequest,
   type FakeServer,
-} from '../../packages/testing/src/fake-server.ts';
+} from '../../packages/testing/src/fake-vendors.ts';
 import { markerOf } from './markers.ts';
 
 export type Cli = 'claude-code' | 'codex';

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author } from '../../src/events/index.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
+import { startFakeOpenAi, type FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { modelOf } from '../support/engine-models.ts';
 import { openStage, until } from '../support/engine-stage.ts';
 import { pass } from '../support/compaction-stage.ts';

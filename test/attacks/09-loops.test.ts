@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { EventOf, Guard } from '../../src/events/index.ts';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
+import type { FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { attack } from './attack.ts';
 import { type Asked, type AttackStage, only, openStage, type StageOptions } from './stage.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import * as z from 'zod';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
+import type { FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 import { attack } from './attack.ts';

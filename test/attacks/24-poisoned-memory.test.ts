@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { createMemorySearch } from '../../src/actors/features/memory/memory-search.ts';
 import type { ActorAddress, AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
-import { createFakeEmbedder } from '../../packages/testing/src/embedder-conformance.ts';
+import { createFakeEmbedder } from '../../packages/testing/src/fake-vendors.ts';
 import { createFakeSessions, newSessionMemory } from '../../packages/testing/src/fake-sessions.ts';
 import { said } from '../retrieve/said.ts';
 import { modelOf, says } from '../support/engine-models.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { countTokens } from '../../src/context/budget/tokens.ts';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
+import type { FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { attack } from './attack.ts';
 import { ANA, type AttackStage, openStage, only, shownIn } from './stage.ts';
 

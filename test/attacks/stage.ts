@@ -5,8 +5,12 @@ import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type AppOptions, createApp, serveHttp } from '../../src/http/api/index.ts';
 import type { OpenOptions } from '../../src/library/runtime/create-troupe.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeRequest, FakeServer } from '../../packages/testing/src/fake-server.ts';
+import {
+  startFakeOpenAi,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+} from '../../packages/testing/src/fake-vendors.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import type { NewMessage, Troupe } from '../../src/library/troupe.ts';
 import { openTroupe } from '../support/mode.ts';

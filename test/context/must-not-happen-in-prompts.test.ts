@@ -7,7 +7,7 @@ import type { EventDraftOf, EventId } from '../../src/events/index.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
 import type { ModelEvent, ModelRequest } from '../../src/providers/provider.ts';
 import { anthropicBody } from '../../src/providers/anthropic/messages.ts';
-import { sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { asks, gated, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';

@@ -5,8 +5,11 @@ import { text as readText } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { codexEnv, findCodex, writeHome } from '../../packages/agents/src/codex/config.ts';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
-import { startFakeAnthropic, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
+import {
+  type FakeReply,
+  startFakeAnthropic,
+  startFakeOpenAiResponses,
+} from '../../packages/testing/src/fake-vendors.ts';
 import { CLI, type Workplace, workplace } from '../cli/harness.ts';
 import {
   CLIS,

@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { expect, test } from 'vitest';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
+import type { FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { UMA } from '../support/company.ts';
 import { a2aClient, Kept, said } from './a2a-client.ts';
 import { clientOf, lines as aguiLines } from './ag-ui-client.ts';

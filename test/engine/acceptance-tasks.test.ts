@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { systemClock } from '../../src/base/clock.ts';
 import type { Command, Event, EventOf } from '../../src/events/index.ts';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
+import type { FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { type Company, company as openCompany, type CompanyOptions, ROOM, UMA } from '../support/company.ts';
 import { storeAway, tapDriver, writtenBy } from '../support/engine-driver.ts';

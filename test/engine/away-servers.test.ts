@@ -10,8 +10,9 @@ import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
+  type FakeHandler,
+  type FakeServer,
 } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeHandler, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import { describeEvent } from '../../src/cli/render/reply-printer.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';

@@ -6,9 +6,12 @@ import type { Constants } from '../../src/library/runtime/constants.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
-import { fakeVector } from '../../packages/testing/src/embedder-conformance.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeRequest } from '../../packages/testing/src/fake-server.ts';
+import {
+  fakeVector,
+  startFakeOpenAi,
+  type FakeReply,
+  type FakeRequest,
+} from '../../packages/testing/src/fake-vendors.ts';
 import { chunksOf, ROOM, UMA } from '../support/company.ts';
 import type { WireMessage } from '../support/compact.ts';
 import { openTroupe } from '../support/mode.ts';

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type {
-  FakeHandler,
-  FakeReply,
-  FakeRequest,
-  FakeServer,
-} from '../../packages/testing/src/fake-server.ts';
+import {
+  startFakeAnthropic,
+  startFakeOpenAi,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+} from '../../packages/testing/src/fake-vendors.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { mortal, tapDriver } from '../support/engine-driver.ts';
 import { bytes, says, type TestModel } from '../support/engine-models.ts';

@@ -9,9 +9,10 @@ import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
+  type FakeHandler,
+  type FakeServer,
 } from '../../packages/testing/src/fake-vendors.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
-import type { FakeHandler, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { breaks, bytes, inOrder, says, shown, times } from '../support/engine-models.ts';
 import { openStage, type Stage, turns } from '../support/engine-stage.ts';

@@ -3,8 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import * as z from 'zod';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeRequest } from '../../packages/testing/src/fake-server.ts';
+import {
+  startFakeOpenAi,
+  type FakeReply,
+  type FakeRequest,
+} from '../../packages/testing/src/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { ROOM, UMA } from '../support/company.ts';
 import type { WireMessage } from '../support/compact.ts';

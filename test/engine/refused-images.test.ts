@@ -4,8 +4,13 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { AgentId, Author, ConversationId, TurnId } from '../../src/events/index.ts';
-import type { FakeHandler, FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
+import {
+  type FakeHandler,
+  type FakeReply,
+  type FakeServer,
+  startFakeAnthropic,
+  startFakeOpenAi,
+} from '../../packages/testing/src/fake-vendors.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { openTroupe } from '../support/mode.ts';
 import { PICTURES, pngNumber } from '../support/pictures.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
+import type { FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { company, type Company, type CompanyOptions, ROOM, UMA } from '../support/company.ts';
 import { reminders } from '../support/compact.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FakeReply, FakeRequest } from '../../packages/testing/src/fake-server.ts';
+import type { FakeReply, FakeRequest } from '../../packages/testing/src/fake-vendors.ts';
 
 /** Unique secrets, and everything seen that must not contain them. */
 export interface Canaries {

@@ -4,8 +4,7 @@ import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import type { LogCode, LogFacts, Logger, LogIds, LogLevel } from '../../src/base/logger.ts';
 import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeHandler } from '../../packages/testing/src/fake-server.ts';
+import { startFakeOpenAi, type FakeHandler } from '../../packages/testing/src/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Event } from '../../src/events/index.ts';
 

@@ -1,6 +1,10 @@
 import type { Usage } from '../../src/events/index.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeRequest, FakeServer } from '../../packages/testing/src/fake-server.ts';
+import {
+  startFakeOpenAi,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+} from '../../packages/testing/src/fake-vendors.ts';
 import type { StoryClock } from './story-clock.ts';
 
 /** A scripted answer. A model uses the first line of its agent that matches the last input and is not used up. */

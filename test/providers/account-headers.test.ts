@@ -8,9 +8,9 @@ import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
+  type FakeServer,
 } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { collectEvents } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents } from '../../packages/testing/src/provider-conformance.ts';
 
 /** Variables that the vendors' SDKs turn into headers. */
 const ACCOUNT = {

@@ -2,8 +2,13 @@ import { describe, test } from 'vitest';
 import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
-import type { FakeHandler, FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
+import {
+  type FakeHandler,
+  type FakeReply,
+  type FakeServer,
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
+} from '../../packages/testing/src/fake-vendors.ts';
 import { type MakeProvider, providerConformance } from '../../packages/testing/src/provider-conformance.ts';
 import { sceneServer } from '../support/scene-server.ts';
 import { chatModel, geminiModel, isGeminiScene, responsesModel, startFakeGemini } from './ai-sdk-stage.ts';

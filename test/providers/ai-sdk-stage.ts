@@ -11,7 +11,7 @@ import {
   sse,
   startFakeServer,
   type VendorFailure,
-} from '../../packages/testing/src/fake-server.ts';
+} from '../../packages/testing/src/fake-vendors.ts';
 
 const apiKey = 'key-of-test';
 

@@ -5,9 +5,14 @@ import type { AgentInput } from '../../src/library/config/agent-definition.ts';
 import { defineTool, parseTroupe, type TroupeInput } from '../../src/index.ts';
 import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';
-import type { FakeHandler, FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { startFakeAnthropic, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
-import { collectEvents, failureOf } from '../../packages/testing/src/provider-scene.ts';
+import {
+  type FakeHandler,
+  type FakeReply,
+  type FakeServer,
+  startFakeAnthropic,
+  startFakeOpenAiResponses,
+} from '../../packages/testing/src/fake-vendors.ts';
+import { collectEvents, failureOf } from '../../packages/testing/src/provider-conformance.ts';
 import { openTroupe } from '../support/mode.ts';
 import { PICTURES } from '../support/pictures.ts';
 import { claudeModel, geminiModel, responsesModel, startFakeGemini, vendorOfGemini } from './ai-sdk-stage.ts';

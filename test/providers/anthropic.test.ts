@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
-import { startFakeAnthropic } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import {
+  startFakeAnthropic,
+  type FakeReply,
+  type FakeServer,
+} from '../../packages/testing/src/fake-vendors.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;

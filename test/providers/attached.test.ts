@@ -5,13 +5,13 @@ import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { type ChatQuirks, quirksOf } from '../../src/providers/quirks.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-conformance.ts';
 import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
+  type FakeServer,
 } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
 import { ADD_TOOL, result, user } from './sent.ts';
 
 type Fields = Record<string, unknown>;

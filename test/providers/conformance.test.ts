@@ -12,14 +12,19 @@ import { ScriptRule } from '../../src/providers/settings.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { openRecording, readRecording, record, createReplay } from '../../src/providers/recording.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
-import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import {
+  collectEvents,
+  sampleRequest,
+  providerConformance,
+  type MakeProvider,
+} from '../../packages/testing/src/provider-conformance.ts';
 import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
+  type FakeHandler,
+  type FakeServer,
 } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeHandler, FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { providerConformance, type MakeProvider } from '../../packages/testing/src/provider-conformance.ts';
 import { ownProvider } from '../support/own-provider.ts';
 import { sceneServer } from '../support/scene-server.ts';
 import { a2a } from '../../packages/agents/test/a2a-scene.ts';

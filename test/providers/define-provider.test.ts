@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { defineProvider, type ModelEvent } from '../../src/index.ts';
 import { NO_USAGE } from '../../src/events/index.ts';
-import { collectEvents, failureOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, failureOf } from '../../packages/testing/src/provider-conformance.ts';
 
 const SECRET = 'secret-of-test-4711';
 const TEXT = { type: 'text', delta: 'Hi.' };

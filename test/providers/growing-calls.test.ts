@@ -4,13 +4,14 @@ import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
-import type { FakeHandler, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import {
+  type FakeHandler,
+  type FakeServer,
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
 } from '../../packages/testing/src/fake-vendors.ts';
-import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { chatModel, claudeModel, responsesModel } from './ai-sdk-stage.ts';
 
 const CALLS = [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-conformance.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 import { FRAMES, startHostileVendor } from '../support/hostile-vendor.ts';
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { startFakeOpenAi, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
-import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-conformance.ts';
 
 const SAID = 'Sun in Zürich.';
 const message = {

@@ -2,9 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { startFakeOpenAi, type FakeReply, type FakeServer } from '../../packages/testing/src/fake-vendors.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-conformance.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createOpenAiEmbedder } from '../../src/providers/openai/client.ts';
+import { embedderConformance, type MakeEmbedder } from '../../packages/testing/src/embedder-conformance.ts';
 import {
-  embedderConformance,
-  type MakeEmbedder,
   createFakeEmbedder,
   fakeVector,
-} from '../../packages/testing/src/embedder-conformance.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
+  startFakeOpenAi,
+  type FakeReply,
+  type FakeServer,
+} from '../../packages/testing/src/fake-vendors.ts';
 import { sceneServer } from '../support/scene-server.ts';
 
 const overHttp: MakeEmbedder = async (scene) => {

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PromptMessage, Reasoning } from '../../src/events/index.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
-import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
-import { startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-conformance.ts';
+import {
+  startFakeOpenAiResponses,
+  type FakeReply,
+  type FakeServer,
+} from '../../packages/testing/src/fake-vendors.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;

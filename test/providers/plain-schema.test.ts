@@ -4,9 +4,12 @@ import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { plainSchema } from '../../src/providers/plain-schema.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
-import { startFakeOpenAi, startFakeOpenAiResponses } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeHandler } from '../../packages/testing/src/fake-server.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
+import {
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
+  type FakeHandler,
+} from '../../packages/testing/src/fake-vendors.ts';
 import { remindTool } from '../../src/tools/builtin/conversation.ts';
 
 const KINDS: Record<string, z.ZodType> = {

@@ -13,7 +13,7 @@ import {
   requestParts,
 } from '../../src/providers/recording.ts';
 import { createRedact } from '../../src/providers/redact.ts';
-import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-conformance.ts';
 import { inOrder, modelOf, says, type TestModel } from '../support/engine-models.ts';
 
 let folder = '';

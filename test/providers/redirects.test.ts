@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { boundedFetch } from '../../src/index.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-conformance.ts';
 
 const ANSWER =
   'data: {"choices":[{"index":0,"delta":{"content":"here"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';

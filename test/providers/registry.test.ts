@@ -3,7 +3,7 @@ import { createEmbedder, createProvider } from '../../src/library/runtime/regist
 import { EmbedderSettings, ProviderSettings } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-conformance.ts';
 
 const clock = createFakeClock();
 const SCRIPTS: Record<string, unknown> = {

@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-definition.ts';
 import { parseTroupe } from '../../src/index.ts';
-import type { FakeHandler, FakeRequest, FakeServer } from '../../packages/testing/src/fake-server.ts';
 import {
+  type FakeHandler,
+  type FakeRequest,
+  type FakeServer,
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,

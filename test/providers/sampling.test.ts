@@ -8,10 +8,10 @@ import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
+  type FakeServer,
 } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
-import { sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { sentBody } from './sent.ts';
 
 let chat: FakeServer;

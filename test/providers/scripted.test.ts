@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createScripted } from '../../src/providers/scripted.ts';
 import { Script } from '../../src/providers/settings.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
-import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-conformance.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';
 import { assistant, result, user } from './sent.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';

@@ -1,7 +1,7 @@
 import type { ModelRequest, Provider } from '../../src/providers/provider.ts';
 import type { PromptMessage } from '../../src/events/index.ts';
-import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import type { FakeServer } from '../../packages/testing/src/fake-vendors.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 
 /** The body that a provider sends for a request. */
 export async function sentBody(

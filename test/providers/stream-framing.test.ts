@@ -4,13 +4,13 @@ import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
-import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-conformance.ts';
 import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
+  type FakeServer,
 } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
 
 const SAID = 'Sun in Zürich 🌞.';
 const ARGS = '{"a":1}';

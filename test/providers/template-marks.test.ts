@@ -12,13 +12,13 @@ import {
   restoredText,
   withPlainMarks,
 } from '../../src/providers/template-marks.ts';
-import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
 import {
+  type FakeServer,
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
 } from '../../packages/testing/src/fake-vendors.ts';
-import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { HAS_CLAUDE_CODE, openStage, wordsOf } from '../../packages/agents/test/claude-code-stage.ts';
 import { NO_CODEX, startCodexStage, transcriptOf } from '../../packages/agents/test/codex-stage.ts';
 import { assistant, result, system, user } from './sent.ts';

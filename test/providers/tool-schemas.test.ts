@@ -6,7 +6,7 @@ import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { quirksOf } from '../../src/providers/quirks.ts';
-import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { SCHEMAS, text } from './odd-schemas.ts';
 import { assistant, result, user } from './sent.ts';

@@ -6,7 +6,7 @@ import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
-import { collectEvents } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents } from '../../packages/testing/src/provider-conformance.ts';
 import { chatModel } from './ai-sdk-stage.ts';
 
 /** Listens and stops: the kernel accepts connections until the queue is full, and no more. */

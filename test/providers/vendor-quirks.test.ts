@@ -5,10 +5,9 @@ import type { ModelRequest } from '../../src/providers/provider.ts';
 import { createProvider } from '../../src/library/runtime/registry.ts';
 import { ProviderSettings } from '../../src/providers/settings.ts';
 import { type ChatQuirks, quirksOf, VENDOR_QUIRKS } from '../../src/providers/quirks.ts';
-import { collectEvents, textOf } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, textOf } from '../../packages/testing/src/provider-conformance.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
+import { startFakeOpenAi, type FakeReply, type FakeServer } from '../../packages/testing/src/fake-vendors.ts';
 import { ADD_TOOL, assistant, result, sentBody, system, user } from './sent.ts';
 
 let server: FakeServer;

@@ -4,7 +4,7 @@ import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';
 import type { Embedder } from '../../src/providers/embedder.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
-import { createFakeEmbedder } from '../../packages/testing/src/embedder-conformance.ts';
+import { createFakeEmbedder } from '../../packages/testing/src/fake-vendors.ts';
 import { ADDRESS, called, dialogue, said } from './said.ts';
 
 const LOG = dialogue(

@@ -4,8 +4,7 @@ import { type ChatRequest, createFakeModel, plannedReply } from '../../rig/fake-
 import { startFakeTools } from '../../rig/fake-tools.ts';
 import { startTcpProxy } from '../../rig/tcp-proxy.ts';
 import { createWorkLog } from '../../rig/work-log.ts';
-import type { FakeRequest } from '../../packages/testing/src/fake-server.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
+import { type FakeRequest, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { randomOf } from '../support/engine-random.ts';
 
 const asked = (content: string, steps = 0): ChatRequest => ({

@@ -8,8 +8,8 @@ import {
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,
+  type FakeServer,
 } from '../../packages/testing/src/fake-vendors.ts';
-import type { FakeServer } from '../../packages/testing/src/fake-server.ts';
 import type { NewAttachment, Troupe } from '../../src/library/troupe.ts';
 import { chunksOf, company, ROOM, UMA, VIK } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';

@@ -9,8 +9,7 @@ import * as z from 'zod';
 import { loadAgentsFile } from '../../src/library/config/load-agents-file.ts';
 import { createApp } from '../../src/http/api/index.ts';
 import { MAX_TRIES } from '../../src/machines/agent-lifecycle.ts';
-import { startFakeAnthropic } from '../../packages/testing/src/fake-vendors.ts';
-import { FAKE_USAGE, type FakeReply } from '../../packages/testing/src/fake-server.ts';
+import { startFakeAnthropic, FAKE_USAGE, type FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { company, ROOM, UMA, type Company } from '../support/company.ts';
 import { openTroupe } from '../support/mode.ts';
 

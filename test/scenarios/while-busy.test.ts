@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FakeRequest } from '../../packages/testing/src/fake-server.ts';
+import type { FakeRequest } from '../../packages/testing/src/fake-vendors.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { company, ROOM, UMA } from '../support/company.ts';
 

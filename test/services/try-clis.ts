@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Provider } from '../../src/providers/provider.ts';
-import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { openStage } from '../../packages/agents/test/claude-code-stage.ts';
 import { CODEX_MODEL, startCodexStage } from '../../packages/agents/test/codex-stage.ts';
 import { DOES_NOT_RUN } from './unusable.ts';

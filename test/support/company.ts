@@ -2,8 +2,11 @@ import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { Author, EventId } from '../../src/events/index.ts';
 import type { OpenOptions } from '../../src/library/runtime/create-troupe.ts';
-import type { FakeReply, FakeRequest } from '../../packages/testing/src/fake-server.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
+import {
+  type FakeReply,
+  type FakeRequest,
+  startFakeOpenAi,
+} from '../../packages/testing/src/fake-vendors.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { compact, type WireMessage } from './compact.ts';

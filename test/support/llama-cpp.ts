@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { FakeHandler } from '../../packages/testing/src/fake-server.ts';
+import type { FakeHandler } from '../../packages/testing/src/fake-vendors.ts';
 
 const answer = (status: number, error: object) => ({
   status,

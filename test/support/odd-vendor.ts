@@ -2,8 +2,10 @@ import * as z from 'zod';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Answer } from '../../src/library/troupe.ts';
 import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';
-import { sse, type FakeReply, type FakeRequest } from '../../packages/testing/src/fake-server.ts';
 import {
+  sse,
+  type FakeReply,
+  type FakeRequest,
   startFakeAnthropic,
   startFakeOpenAi,
   startFakeOpenAiResponses,

@@ -1,5 +1,9 @@
-import type { FakeHandler, FakeReply, FakeServer } from '../../packages/testing/src/fake-server.ts';
-import { startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
+import {
+  type FakeHandler,
+  type FakeReply,
+  type FakeServer,
+  startFakeOpenAi,
+} from '../../packages/testing/src/fake-vendors.ts';
 
 /** A fake vendor that answers every request as the scene says, as the parts of a fixture for conformance. */
 export async function sceneServer(

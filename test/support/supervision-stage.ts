@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import * as z from 'zod';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Event, TodoItem } from '../../src/events/index.ts';
-import type { FakeReply } from '../../packages/testing/src/fake-server.ts';
+import type { FakeReply } from '../../packages/testing/src/fake-vendors.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { company, type Company, type CompanyOptions, ROOM } from './company.ts';
 import { reminders } from './compact.ts';

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { createA2a } from '../src/a2a/a2a.ts';
-import type { FakeReply } from '../../testing/src/fake-server.ts';
+import type { FakeReply } from '../../testing/src/fake-vendors.ts';
 import type { MakeProvider, ProviderScene } from '../../testing/src/provider-conformance.ts';
 
 const IDS = { taskId: 't1', contextId: 'c1' };

@@ -8,9 +8,15 @@ import { afterEach, describe, test, vi } from 'vitest';
 import type { ClaudeCodeOptions } from '../src/claude-code/claude-code.ts';
 import { PEERS_ENV } from '../src/programs.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../../../src/providers/provider.ts';
-import { collectEvents, endOf, failureOf, sampleRequest, textOf } from '../../testing/src/provider-scene.ts';
+import {
+  collectEvents,
+  endOf,
+  failureOf,
+  sampleRequest,
+  textOf,
+} from '../../testing/src/provider-conformance.ts';
 import { createFakeClock } from '../../testing/src/fake-clock.ts';
-import type { FakeReply } from '../../testing/src/fake-server.ts';
+import type { FakeReply } from '../../testing/src/fake-vendors.ts';
 import { callsOf, changeOf, toolResult, user } from '../../testing/src/fake-sessions.ts';
 import {
   type ClaudeCodeStage,

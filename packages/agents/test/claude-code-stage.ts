@@ -5,8 +5,13 @@ import { type ClaudeCodeOptions, createClaudeCode } from '../src/claude-code/cla
 import { PEERS_ENV } from '../src/programs.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { unusableParts } from '../../../test/services/unusable.ts';
-import { startFakeAnthropic } from '../../testing/src/fake-vendors.ts';
-import type { FakeHandler, FakeReply, FakeRequest, FakeServer } from '../../testing/src/fake-server.ts';
+import {
+  startFakeAnthropic,
+  type FakeHandler,
+  type FakeReply,
+  type FakeRequest,
+  type FakeServer,
+} from '../../testing/src/fake-vendors.ts';
 
 export const CLIS = path.join(import.meta.dirname, '../../../test/clis');
 

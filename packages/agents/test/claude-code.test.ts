@@ -4,8 +4,14 @@ import path from 'node:path';
 import { describe, test } from 'vitest';
 import { createClaudeCode } from '../src/claude-code/claude-code.ts';
 import type { ModelEvent, ModelRequest, SessionMark } from '../../../src/providers/provider.ts';
-import { collectEvents, endOf, failureOf, sampleRequest, textOf } from '../../testing/src/provider-scene.ts';
-import type { FakeReply } from '../../testing/src/fake-server.ts';
+import {
+  collectEvents,
+  endOf,
+  failureOf,
+  sampleRequest,
+  textOf,
+} from '../../testing/src/provider-conformance.ts';
+import type { FakeReply } from '../../testing/src/fake-vendors.ts';
 import { callsOf, changeOf, toolResult, user } from '../../testing/src/fake-sessions.ts';
 import { childrenOf, HAS_CLAUDE_CODE, NO_CLAUDE_CODE, openStage, wordsOf } from './claude-code-stage.ts';
 import { killProcesses } from '../../../test/providers/kill-processes.ts';

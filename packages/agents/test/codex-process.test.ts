@@ -6,7 +6,7 @@ import { createCodex, type CodexOptions } from '../src/codex/codex.ts';
 import { PEERS_ENV } from '../src/programs.ts';
 import { createProvider } from '../../../src/library/runtime/registry.ts';
 import { ProviderSettings } from '../../../src/providers/settings.ts';
-import { collectEvents, sampleRequest, textOf } from '../../testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest, textOf } from '../../testing/src/provider-conformance.ts';
 import { createFakeClock } from '../../testing/src/fake-clock.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
 

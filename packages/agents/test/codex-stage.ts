@@ -6,8 +6,12 @@ import { findCodex } from '../src/codex/config.ts';
 import { PEERS_ENV } from '../src/programs.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { unusableParts } from '../../../test/services/unusable.ts';
-import { startFakeOpenAiResponses } from '../../testing/src/fake-vendors.ts';
-import type { FakeHandler, FakeRequest, FakeServer } from '../../testing/src/fake-server.ts';
+import {
+  startFakeOpenAiResponses,
+  type FakeHandler,
+  type FakeRequest,
+  type FakeServer,
+} from '../../testing/src/fake-vendors.ts';
 import type { SessionFixture } from '../../testing/src/session-conformance.ts';
 import { killProcesses } from '../../../test/providers/kill-processes.ts';
 

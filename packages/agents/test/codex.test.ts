@@ -5,9 +5,9 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { ModelEvent, ModelRequest, Provider } from '../../../src/providers/provider.ts';
-import { collectEvents, sampleRequest, textOf } from '../../testing/src/provider-scene.ts';
+import { collectEvents, sampleRequest, textOf } from '../../testing/src/provider-conformance.ts';
 import { createFakeClock } from '../../testing/src/fake-clock.ts';
-import type { FakeReply, FakeRequest } from '../../testing/src/fake-server.ts';
+import type { FakeReply, FakeRequest } from '../../testing/src/fake-vendors.ts';
 import { CODEX_MODEL, NO_CODEX, startCodexStage, transcriptOf } from './codex-stage.ts';
 import { ADD_TOOL, result, system, user } from '../../../test/providers/sent.ts';
 import { untilHolds } from '../../../test/support/until-holds.ts';
@@ -292,7 +292,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
     };
     const code = `
       const { createCodex } = await import(${JSON.stringify(import.meta.resolve('../src/codex/codex.ts'))});
-      const { collectEvents } = await import(${JSON.stringify(import.meta.resolve('../../testing/src/provider-scene.ts'))});
+      const { collectEvents } = await import(${JSON.stringify(import.meta.resolve('../../testing/src/provider-conformance.ts'))});
       await collectEvents(createCodex(${JSON.stringify(settings)}));
       process.kill(process.pid, 'SIGKILL');`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', code]);

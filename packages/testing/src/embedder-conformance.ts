@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ErrorCode, TroupeError, type Embedder } from './troupe.ts';
 import type { ConformanceCase } from './conformance.ts';
-import type { FakeReply } from './fake-server.ts';
-import { createHash } from 'node:crypto';
+import type { FakeReply } from './fake-vendors.ts';
 
 /** An embedder whose vendor follows the scene; with an empty scene it answers each text with a vector of its words. */
 export interface EmbedderFixture extends AsyncDisposable {
@@ -116,42 +115,4 @@ async function rejects(work: Promise<unknown>, code: ErrorCode): Promise<void> {
     assert.notEqual(thrown.message, '');
     return true;
   });
-}
-
-const DIMENSIONS = 64;
-
-/** A vector that depends only on the words: texts with common words are close. Its length is never zero. */
-export function fakeVector(text: string): number[] {
-  const vector = Array.from({ length: DIMENSIONS }, () => 0);
-  for (const word of ['', ...(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])]) {
-    const [place = 0, size = 0] = createHash('sha256').update(word).digest();
-    const at = place % DIMENSIONS;
-    vector[at] = (vector[at] ?? 0) + (word === '' ? 0.01 : 1 + size / 256);
-  }
-  return vector;
-}
-
-/** An embedder without a model. */
-export interface FakeEmbedder extends Embedder {
-  /** The texts of every call so far. */
-  calls: (readonly string[])[];
-}
-
-/** An embedder without a server. `before` runs in every call and may wait or throw. */
-export function createFakeEmbedder(
-  before: (texts: readonly string[], signal: AbortSignal) => Promise<void> | void = () => undefined,
-): FakeEmbedder {
-  const calls: (readonly string[])[] = [];
-  return {
-    name: 'fake',
-    model: 'hash',
-    calls,
-    async embed(texts, { signal }) {
-      if (signal.aborted) throw new TroupeError('aborted', 'the embedding was aborted');
-      if (texts.length === 0) return [];
-      calls.push(texts);
-      await before(texts, signal);
-      return texts.map(fakeVector);
-    },
-  };
 }

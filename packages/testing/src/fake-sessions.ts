@@ -8,8 +8,8 @@ import {
   STATELESS,
 } from './troupe.ts';
 import assert from 'node:assert/strict';
-import { collectEvents, type CollectOptions, endOf, sampleRequest } from './provider-scene.ts';
-import type { FakeReply } from './fake-server.ts';
+import { collectEvents, type CollectOptions, endOf, sampleRequest } from './provider-conformance.ts';
+import type { FakeReply } from './fake-vendors.ts';
 
 /** The sessions that a program stores on disk. They outlive the process that wrote them. */
 export interface SessionMemory {

@@ -8,14 +8,12 @@ export {
   type EmbedderScene,
   type MakeEmbedder,
   embedderConformance,
-  fakeVector,
-  type FakeEmbedder,
-  createFakeEmbedder,
 } from './embedder-conformance.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';
-export { startFakeAnthropic, startFakeOpenAi, startFakeOpenAiResponses } from './fake-vendors.ts';
 export {
+  createFakeEmbedder,
   FAKE_USAGE,
+  type FakeEmbedder,
   type FakeFailure,
   type FakeFrames,
   type FakeHandler,
@@ -23,8 +21,12 @@ export {
   type FakeRequest,
   type FakeServer,
   type FakeVendor,
+  fakeVector,
+  startFakeAnthropic,
+  startFakeOpenAi,
+  startFakeOpenAiResponses,
   startFakeServer,
-} from './fake-server.ts';
+} from './fake-vendors.ts';
 export {
   type SessionMemory,
   type SeenCall,
@@ -32,8 +34,16 @@ export {
   newSessionMemory,
   createFakeSessions,
 } from './fake-sessions.ts';
-export * from './provider-conformance.ts';
-export { collectEvents, type CollectOptions, sampleRequest, textOf } from './provider-scene.ts';
+export {
+  collectEvents,
+  type CollectOptions,
+  type MakeProvider,
+  providerConformance,
+  type ProviderFixture,
+  type ProviderScene,
+  sampleRequest,
+  textOf,
+} from './provider-conformance.ts';
 export * from './router-conformance.ts';
 export * from './session-conformance.ts';
 export { createToolContext } from './tool-context.ts';
