@@ -67,8 +67,8 @@ export type {
   TextNote,
   VoidNote,
 } from './events/live-notes.ts';
-export type { ChatBlock, ChatCall, ChatChange } from './library/asking/chat-change.ts';
-export { chatChanges } from './library/asking/chat-changes.ts';
+export type { ChatBlock, ChatCall, ChatChange } from './library/asking/chat.ts';
+export { chatChanges } from './library/asking/chat.ts';
 export { createTroupe, openTestTroupe, type TroupeOptions } from './library/runtime/create-troupe.ts';
 export {
   boundedFetch,

@@ -28,7 +28,7 @@ export function matcher({ source, flags }: Pick<Expression, 'source' | 'flags'>)
 /** Expressions whose pattern comes from the operator, as `file code`. The author of the agents file is trusted. */
 export const OPERATORS_PATTERNS: ReadonlySet<string> = new Set([
   "library/routing/route.ts new RegExp(pattern, 'iu')",
-  "library/routing/routing-settings.ts new RegExp(text, 'iu')",
+  "library/routing/route.ts new RegExp(text, 'iu')",
   "providers/scripted.ts new RegExp(source, 'su')",
   "library/config/redact-secrets.ts new RegExp(source, flags.includes('g') ? flags : `${flags}g`)",
 ]);

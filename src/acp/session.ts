@@ -1,6 +1,6 @@
 import { methods, RequestError } from '@agentclientprotocol/sdk';
 import type { Failure } from '../library/troupe.ts';
-import { addressed, nobodyAnswers } from '../library/asking/asked.ts';
+import { addressed, nobodyAnswers } from '../library/asking/ask.ts';
 import { type Chat, openChat } from '../library/asking/chat.ts';
 import { type ContentBlock, promptContent } from '../doors/acp/prompt-content.ts';
 import { sessionUpdates } from '../doors/acp/session-updates.ts';

@@ -1,4 +1,4 @@
-import type { ChatChange } from '../library/asking/chat-change.ts';
+import type { ChatChange } from '../library/asking/chat.ts';
 import type { Event } from '../events/index.ts';
 
 /**

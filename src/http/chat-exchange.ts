@@ -1,6 +1,5 @@
-import { type Answers, awaitAnswers } from '../library/asking/answers.ts';
-import type { ChatChange } from '../library/asking/chat-change.ts';
-import { chatChanges } from '../library/asking/chat-changes.ts';
+import { type Answers, awaitAnswers } from '../library/asking/ask.ts';
+import { type ChatChange, chatChanges } from '../library/asking/chat.ts';
 import { storedEvents } from '../library/asking/follow.ts';
 import { createExchangeBook, type ExchangeBook, isForAgents } from '../doors/ui-stream/exchange-book.ts';
 import {

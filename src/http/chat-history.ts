@@ -1,6 +1,5 @@
-import { chatChanges } from '../library/asking/chat-changes.ts';
+import { chatChanges, type ChatChange } from '../library/asking/chat.ts';
 import { eventJson } from '../library/asking/follow.ts';
-import type { ChatChange } from '../library/asking/chat-change.ts';
 import { createExchangeBook, isOpening } from '../doors/ui-stream/exchange-book.ts';
 import { saidIn, type UiMessage, UiMessageBuilder, type UiPart } from '../doors/ui-stream/ui-message.ts';
 import { UiWriter } from '../doors/ui-stream/ui-writer.ts';

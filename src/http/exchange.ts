@@ -1,8 +1,7 @@
 import type { Context } from 'hono';
 import type { Answer, CommandInput, NewMessage, Troupe } from '../library/troupe.ts';
-import { addressed, nobodyAnswers } from '../library/asking/asked.ts';
-import type { ChatChange } from '../library/asking/chat-change.ts';
-import { openChat } from '../library/asking/chat.ts';
+import { addressed, nobodyAnswers } from '../library/asking/ask.ts';
+import { type ChatChange, openChat } from '../library/asking/chat.ts';
 import type { Author, Event } from '../events/index.ts';
 import { admitMessage, checkScope } from './permissions.ts';
 import type { Caller } from './caller.ts';

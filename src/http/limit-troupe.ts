@@ -2,7 +2,7 @@ import { covers, isGranted, type Principal } from '../library/access/index.ts';
 import { conversationHandle } from '../library/conversation-handle.ts';
 import { TroupeError } from '../base/errors.ts';
 import { type Note, parseTurnId } from '../events/index.ts';
-import { messageFrom } from '../library/asking/asked.ts';
+import { messageFrom } from '../library/asking/ask.ts';
 import type { Asked, CommandInput, NewMessage, StuckLine, Troupe } from '../library/troupe.ts';
 import { checkAllAuthors, checkAuthor, unknownConversation, checkScope } from './permissions.ts';
 

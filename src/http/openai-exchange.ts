@@ -2,7 +2,7 @@ import type { Context } from 'hono';
 import { ulid } from 'ulid';
 import { covers, isGranted, type Principal } from '../library/access/index.ts';
 import type { Answer, Troupe } from '../library/troupe.ts';
-import type { ChatChange } from '../library/asking/chat-change.ts';
+import type { ChatChange } from '../library/asking/chat.ts';
 import { storedEvents } from '../library/asking/follow.ts';
 import { type AnswerPart, type ApiError, failureOf, partsOf } from '../doors/openai/outcome.ts';
 import { begin, type Heard, invalid, quoted, type Said } from '../doors/openai/said.ts';

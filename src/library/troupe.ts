@@ -17,17 +17,14 @@ import type { KeyBook, Principal, SigningKey } from './access/index.ts';
 import type { ModelPrice } from '../providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from '../actors/attempt/feature-types.ts';
-import type { CostOptions, CostReport } from './inspect/cache-cost.ts';
+import type { CostOptions, CostReport, TurnTrace } from './inspect/cache-cost.ts';
 import type { Deleted } from '../actors/conversations/delete-conversation.ts';
-import type { TurnComparison } from './inspect/compare-turns.ts';
-import type { DiffSteps, PromptDiff } from './inspect/diff-turns.ts';
-import type { Inspection } from './inspect/inspect-prompt.ts';
-import type { StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
-import type { QueueReport } from './inspect/turn-queue.ts';
+import type { TurnComparison, DiffSteps, PromptDiff } from './inspect/compare-turns.ts';
+import type { Inspection } from './inspect/prompts.ts';
+import type { StuckQuery, StuckReport, QueueReport } from './inspect/stuck.ts';
 import type { TaskInfo, TaskList, ThreadInfo } from '../actors/log/tasks.ts';
-import type { TurnTrace } from './inspect/trace.ts';
 import type { ImportReport } from './import/index.ts';
-import type { ImportLimits, ImportRequest } from './import/import-request.ts';
+import type { ImportLimits, ImportRequest } from './import/import-transcript.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { TaskPushBook } from './integrations/task-push.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
@@ -384,8 +381,8 @@ export type {
 };
 export type { FoundPassage, Passage, TermCondition } from '../store/passages.ts';
 export type { ListedStanding, NewStanding, StandingOrder } from '../store/standings.ts';
-export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck-reasons.ts';
-export type { ProviderLoad, QueueReport, RunningLine, TurnQueue, WaitingLine } from './inspect/turn-queue.ts';
+export type { StuckLine, StuckQuery, StuckReport } from './inspect/stuck.ts';
+export type { ProviderLoad, QueueReport, RunningLine, TurnQueue, WaitingLine } from './inspect/stuck.ts';
 export type { CallPair, ComparedCall, ComparedTurn, WordChange } from './inspect/compare-turns.ts';
 
 /** Why an agent gives no answer. */

@@ -1,4 +1,4 @@
-import { wholeExchange } from '../library/asking/whole-exchange.ts';
+import { wholeExchange } from '../library/asking/chat.ts';
 import { createProgress } from '../doors/mcp/progress.ts';
 import type { ExchangeId } from '../doors/mcp/exchange-id.ts';
 import { type Outcome, outcomeOf, workingOn } from '../doors/mcp/outcome.ts';

@@ -1,6 +1,6 @@
 import type { Scope } from '../library/access/index.ts';
 import type { Answer, CommandInput, Troupe } from '../library/troupe.ts';
-import type { ChatChange } from '../library/asking/chat-change.ts';
+import type { ChatChange } from '../library/asking/chat.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ExchangeId } from '../doors/mcp/exchange-id.ts';
 import type { Event } from '../events/index.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { MOST_WAITING } from '../../src/library/access/index.ts';
-import { Turnstile } from '../../src/library/access/turnstile.ts';
+import { Turnstile } from '../../src/library/access/traffic.ts';
 import type { TenantId } from '../../src/events/index.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ChatChange } from '../../src/library/asking/chat-change.ts';
-import { chatChanges } from '../../src/library/asking/chat-changes.ts';
+import { type ChatChange, chatChanges } from '../../src/library/asking/chat.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import type { Note, Troupe } from '../../src/library/troupe.ts';
 import { company, UMA } from '../support/company.ts';

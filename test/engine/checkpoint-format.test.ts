@@ -6,7 +6,7 @@ import { hashText } from '../../src/context/index.ts';
 import type { Event } from '../../src/events/index.ts';
 import { foldParticipants, newParticipants } from '../../src/machines/participants.ts';
 import { foldEvents, newProjection } from '../../src/library/projection/projection.ts';
-import { releaseOf } from '../../src/library/runtime/release.ts';
+import { releaseOf } from '../../src/library/runtime/open-engine.ts';
 import { viewOf } from '../support/log-player.ts';
 import { AGENTS } from '../support/random-run.ts';
 

@@ -11,8 +11,7 @@ import {
   turnId,
   type TurnId,
 } from '../../src/events/index.ts';
-import { createLiveBook } from '../../src/library/facade/live-book.ts';
-import { LiveGate } from '../../src/library/facade/live-gate.ts';
+import { createLiveBook, LiveGate } from '../../src/library/facade/live.ts';
 import { createNoticeOutbox } from '../../src/queue/notice-outbox.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe, Watcher } from '../../src/library/troupe.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readAttachments } from '../../src/library/facade/attachments.ts';
+import { readAttachments } from '../../src/library/facade/send-message.ts';
 import { PICTURES } from '../support/pictures.ts';
 
 const { png, jpeg, losslessWebp, webp, extendedWebp, gif } = PICTURES;

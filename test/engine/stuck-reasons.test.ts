@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts';
-import { type Doing, STUCK_AFTER, stuckReasons } from '../../src/library/inspect/stuck-reasons.ts';
+import { type Doing, STUCK_AFTER, stuckReasons } from '../../src/library/inspect/stuck.ts';
 
 const NOW = 10_000_000;
 const MINUTE = 60_000;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AppendListener } from '../../src/actors/log/conversation-log.ts';
 import type { Event, TenantId } from '../../src/events/index.ts';
-import { Watchers } from '../../src/library/facade/watchers.ts';
+import { Watchers } from '../../src/library/facade/live.ts';
 
 const [ACME, ZETA] = ['acme' as TenantId, 'zeta' as TenantId];
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { applyPatch } from 'diff';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { diffMessages } from '../../src/library/inspect/diff-turns.ts';
+import { diffMessages } from '../../src/library/inspect/compare-turns.ts';
 import type { PromptMessage } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import * as z from 'zod';

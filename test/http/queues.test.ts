@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Metrics } from '../../src/events/metrics.ts';
-import { watchWaits } from '../../src/library/facade/queue-waits.ts';
+import { watchWaits } from '../../src/library/facade/queues.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { startGuarded, withKey } from './access.ts';
 import { systemClock } from '../../src/base/clock.ts';

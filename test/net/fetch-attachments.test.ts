@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fetchAttachments, MAX_FILE_BYTES, readAttachments } from '../../src/library/facade/attachments.ts';
+import { fetchAttachments, MAX_FILE_BYTES, readAttachments } from '../../src/library/facade/send-message.ts';
 import { openSafeFetch, type SafeFetch } from '../../src/base/net/safe-fetch.ts';
 import { recordingServer } from './stage.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/base/errors.ts';
-import { waitUntilQuiet } from '../../src/library/facade/wait-until-quiet.ts';
+import { waitUntilQuiet } from '../../src/library/facade/tenant-facade.ts';
 import type { QueueDepth } from '../../src/queue/router.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 

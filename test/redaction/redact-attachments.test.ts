@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRedaction } from '../../src/actors/log/redaction.ts';
-import { MAX_TEXT_BYTES, readAttachments, redactAttachments } from '../../src/library/facade/attachments.ts';
+import { MAX_TEXT_BYTES, readAttachments, redactAttachments } from '../../src/library/facade/send-message.ts';
 import type { NewAttachment } from '../../src/library/troupe.ts';
 
 const ANA = { kind: 'user', id: 'u1', name: 'Ana' } as const;

@@ -36,10 +36,10 @@ import {
 import { noIntegrations } from './no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/library/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/base/key-value.ts';
-import { createLiveFeed } from '../../src/library/facade/live-feed.ts';
+import { createLiveFeed } from '../../src/library/facade/live.ts';
 import { createProfileBook } from '../../src/library/facade/profile-book.ts';
 import { createSigningKey } from '../../src/library/access/index.ts';
-import { createTroupeFacade } from '../../src/library/facade/facade.ts';
+import { createTroupeFacade } from '../../src/library/facade/tenant-facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { NO_METRICS } from '../../src/events/metrics.ts';
 import { createInProcessAdmission } from '../../src/queue/in-process-admission.ts';

@@ -1,7 +1,7 @@
 import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { ConversationId } from '../../events/index.ts';
-import { followAll, followConversation } from '../../library/asking/follow.ts';
+import { followAll, followConversation, headOf } from '../../library/asking/follow.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import {
   type Client,
@@ -11,7 +11,6 @@ import {
   type WatchFrame,
   countedInbox,
 } from './client.ts';
-import { headOf } from '../../library/asking/head-of.ts';
 
 async function directInbox(troupe: Troupe, limit: number) {
   const { createInboxKeeper, readInbox } = await import('../../http/inbox.ts');

@@ -10,7 +10,7 @@ import {
   type WatchFrame,
   countedInbox,
 } from './client.ts';
-import { headOf } from '../../library/asking/head-of.ts';
+import { headOf } from '../../library/asking/follow.ts';
 
 /** A troupe at a URL. Answers are not validated: the server is our own. */
 export function createHttpClient(url: string, token: string | undefined): Client {

@@ -22,7 +22,7 @@ import { basename, extname } from 'node:path';
 import { readImageHeader } from '../../library/facade/image-header.ts';
 import { print, printJson, errorText, paint } from '../render/output.ts';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Answers, awaitAnswers } from '../../library/asking/answers.ts';
+import { type Answers, awaitAnswers } from '../../library/asking/ask.ts';
 import { openWaits, type Wait, waitText } from './tasks.ts';
 import { createReplyPrinter, type ReplyPrinter } from '../render/reply-printer.ts';
 

@@ -6,7 +6,7 @@ import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { type Author, ConversationId } from '../../events/index.ts';
 import { changesSince } from '../../http/exchange.ts';
-import { addressed, nobodyAnswers } from '../../library/asking/asked.ts';
+import { addressed, nobodyAnswers } from '../../library/asking/ask.ts';
 import type { McpHost } from '../../mcp-server/index.ts';
 import { loadWith, MCP_SERVER } from '../../base/optional-packages.ts';
 import type { Troupe } from '../../library/troupe.ts';

@@ -4,7 +4,7 @@ import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { clip, number, paint, print, printJson, table, screenWidth } from '../render/output.ts';
 import { systemClock } from '../../base/clock.ts';
-import { ageWords } from '../../library/inspect/turn-queue.ts';
+import { ageWords } from '../../library/inspect/stuck.ts';
 import type { ProviderLoad, QueueReport, StuckLine, StuckReport, TurnTrace } from '../../library/troupe.ts';
 import { onInterrupt } from '../process/terminal.ts';
 import { describeEvent } from '../render/reply-printer.ts';

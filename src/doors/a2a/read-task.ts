@@ -1,4 +1,4 @@
-import { chatChanges } from '../../library/asking/chat-changes.ts';
+import { chatChanges } from '../../library/asking/chat.ts';
 import { storedEvents } from '../../library/asking/follow.ts';
 import { unknownTask } from './task-id.ts';
 import { parseTaskId, type TaskPlace } from './task-id.ts';

@@ -1,4 +1,4 @@
-import { type Answers, awaitAnswers } from '../../library/asking/answers.ts';
+import { type Answers, awaitAnswers } from '../../library/asking/ask.ts';
 import type { Failure } from '../../library/troupe.ts';
 import type { DelegationOpenedBody, Event, EventOf } from '../../events/index.ts';
 import type { TaskState } from './protocol.ts';

@@ -1,4 +1,4 @@
-import type { ChatBlock, ChatChange } from '../../library/asking/chat-change.ts';
+import type { ChatBlock, ChatChange } from '../../library/asking/chat.ts';
 import type { Event } from '../../events/index.ts';
 import type { A2aMessage, Artifact, ArtifactUpdate, TaskStatus, TaskUpdate } from './protocol.ts';
 import { taskId } from './task-id.ts';

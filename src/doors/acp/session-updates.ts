@@ -1,4 +1,4 @@
-import type { ChatCall, ChatChange } from '../../library/asking/chat-change.ts';
+import type { ChatCall, ChatChange } from '../../library/asking/chat.ts';
 import type { Event } from '../../events/index.ts';
 import { createSpeech } from '../speech.ts';
 

@@ -1,4 +1,4 @@
-import { chatChanges } from '../../library/asking/chat-changes.ts';
+import { chatChanges } from '../../library/asking/chat.ts';
 import type { Event } from '../../events/index.ts';
 import type { AgUiEvent } from './protocol.ts';
 import type { RoomView } from './room-view.ts';

@@ -1,4 +1,4 @@
-import type { ChatBlock, ChatCall, ChatChange } from '../../library/asking/chat-change.ts';
+import type { ChatBlock, ChatCall, ChatChange } from '../../library/asking/chat.ts';
 import { type Event, isAbout } from '../../events/index.ts';
 import { Asked } from './asked.ts';
 import { type Had, hadNothing, lacking } from './client-copy.ts';

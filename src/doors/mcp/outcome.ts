@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Answer } from '../../library/troupe.ts';
-import type { Concluded } from '../../library/asking/whole-exchange.ts';
+import type { Concluded } from '../../library/asking/chat.ts';
 import { type ExchangeId, exchangeId } from './exchange-id.ts';
 
 /** Something that people have to do first. */

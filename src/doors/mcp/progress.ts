@@ -1,4 +1,4 @@
-import type { ChatChange } from '../../library/asking/chat-change.ts';
+import type { ChatChange } from '../../library/asking/chat.ts';
 
 /** Longest line, in characters. A line is told as soon as it has so many, or the words end or break. */
 const LINE_CHARS = 160;

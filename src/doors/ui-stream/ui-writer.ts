@@ -1,4 +1,4 @@
-import type { ChatBlock, ChatCall, ChatChange } from '../../library/asking/chat-change.ts';
+import type { ChatBlock, ChatCall, ChatChange } from '../../library/asking/chat.ts';
 import type { Event, EventOf } from '../../events/index.ts';
 import { askedKey } from './asked-key.ts';
 import type { UiChunk } from './chunk.ts';

@@ -1,8 +1,6 @@
 import type { Answer, Troupe } from '../../library/troupe.ts';
-import type { ChatChange } from '../../library/asking/chat-change.ts';
-import { openChat } from '../../library/asking/chat.ts';
+import { type ChatChange, openChat, wholeExchange } from '../../library/asking/chat.ts';
 import { followConversation } from '../../library/asking/follow.ts';
-import { wholeExchange } from '../../library/asking/whole-exchange.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { TaskState, TaskUpdate } from '../../doors/a2a/protocol.ts';
 import { TaskView } from '../../doors/a2a/task-view.ts';

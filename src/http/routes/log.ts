@@ -9,8 +9,8 @@ import {
   followConversation,
   type FollowOptions,
   type Frame,
+  headOf,
 } from '../../library/asking/follow.ts';
-import { headOf } from '../../library/asking/head-of.ts';
 import { openStream, textStream } from '../open-stream.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput, Seq, AttachmentIndex, Flag, StoredSeq } from '../schemas.ts';

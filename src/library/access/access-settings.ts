@@ -1,8 +1,24 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
 import * as z from 'zod';
-import { DEFAULT_TENANT, TenantId } from '../../events/index.ts';
-import { CorsSettings } from './cors-settings.ts';
-import { Scope } from './principal.ts';
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { DEFAULT_TENANT, TenantId, type Author } from '../../events/index.ts';
+import {
+  Scope,
+  type KeyCache,
+  hashSecret,
+  isSameHash,
+  entryKeyOf,
+  type KeyRecord,
+  opens,
+  parseKeyRecord,
+  parseKeyText,
+  ConversationPatterns,
+  type Principal,
+  SCOPES,
+} from './keys.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { KeyValue } from '../../base/key-value.ts';
+import type { JWTPayload, JWTVerifyOptions } from 'jose';
+import { TroupeError } from '../../base/errors.ts';
 
 /** Only public-key algorithms: with a shared secret, every verifier could also sign. */
 const JWT_ALGORITHMS = [
@@ -38,14 +54,14 @@ const PublicKey = z.union([z.string(), z.record(z.string(), z.unknown())]).refin
 }, 'this is not a public key, in PEM or as a JWK');
 
 /** Throws for an invalid key. */
-export function readPublicKey(key: string | Record<string, unknown>): KeyObject {
+function readPublicKey(key: string | Record<string, unknown>): KeyObject {
   return typeof key === 'string' ? createPublicKey(key) : createPublicKey({ key, format: 'jwk' });
 }
 
 const ClaimName = z.string().min(1).max(200);
 
 /** Names of claims. A token that lacks a named claim is refused or has no rights. */
-export interface ClaimNames {
+interface ClaimNames {
   /** Claim with the tenant. Default: `tenant` of the settings holds. */
   tenant?: string | undefined;
   /** Claim with the scopes: a list, or words separated by spaces. Default: `scopes` of the settings hold. */
@@ -57,7 +73,7 @@ export interface ClaimNames {
 }
 
 /** Tokens (JWT) that an application issues to its users. Either `jwks` or `publicKey` is given. */
-export interface JwtInput {
+interface JwtInput {
   /** Value that the claim `iss` must have. */
   issuer: string;
   /** Values of which the claim `aud` must have one. */
@@ -120,7 +136,7 @@ export interface AccessInput {
   cors?: CorsSettings | undefined;
 }
 
-export const JwtSettings = z
+const JwtSettings = z
   .strictObject({
     issuer: z.string().min(1),
     audience: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]),
@@ -142,9 +158,29 @@ export const JwtSettings = z
     message: 'give either jwks or publicKey',
     path: ['jwks'],
   });
-export type JwtSettings = z.infer<typeof JwtSettings>;
+type JwtSettings = z.infer<typeof JwtSettings>;
 
 const Rate = z.number().positive().max(1_000_000);
+
+/** As browsers send it: no path, no slash at the end, the default port left out. */
+const Origin = z
+  .string()
+  .refine(
+    (text) => /^https?:/.test(text) && URL.parse(text)?.origin === text,
+    'write an origin as browsers send it, such as "https://app.example" or "http://localhost:5173": no path, no slash at the end, no "*"',
+  );
+
+export const CorsSettings = z.strictObject({
+  origins: z.array(Origin).min(1).max(100),
+  credentials: z.boolean().optional(),
+});
+/** Which pages of other origins may read and write through the API. They count as its own page. */
+export interface CorsSettings {
+  /** Origins as browsers send them, such as `https://app.example`; 1 to 100. */
+  origins: readonly string[];
+  /** Lets browsers send cookies too, for a proxy in front that reads them. The API itself reads none. Default false. */
+  credentials?: boolean | undefined;
+}
 
 export const AccessSettings = z.strictObject({
   jwt: JwtSettings.optional(),
@@ -165,3 +201,149 @@ export const AccessSettings = z.strictObject({
     .optional(),
 });
 export type AccessSettings = z.infer<typeof AccessSettings>;
+
+interface Authenticator {
+  /** The owner of a credential; null for an invalid one, without a reason. */
+  authenticate: (credential: string) => Promise<Principal | null>;
+}
+
+interface AuthenticatorParts {
+  rootEntries: Pick<KeyValue, 'get'>;
+  /** The cache that the key books of this process write to. */
+  cache: KeyCache;
+  clock: Pick<Clock, 'now'>;
+  jwt?: JwtVerifier | null | undefined;
+}
+
+/** Longer credentials are refused unread. */
+const MAX_CREDENTIAL_CHARS = 8_192;
+/** Compared for an unknown id, so that it takes the same time as a known one. */
+const NO_HASH = '0'.repeat(64);
+
+export function createAuthenticator({ rootEntries, cache, clock, jwt }: AuthenticatorParts): Authenticator {
+  async function read(id: string): Promise<KeyRecord | null> {
+    const record = parseKeyRecord(await rootEntries.get(entryKeyOf(id)));
+    return record?.id === id ? record : null;
+  }
+
+  return {
+    async authenticate(credential) {
+      if (credential.length > MAX_CREDENTIAL_CHARS) return null;
+      const parts = parseKeyText(credential);
+      if (!parts) return (await jwt?.verify(credential)) ?? null;
+      const record = await cache.find(parts.id, read);
+      return checkKey(record, hashSecret(parts.secret), clock.now());
+    },
+  };
+}
+
+function checkKey(record: KeyRecord | null, hash: string, now: number): Principal | null {
+  const isCurrent = isSameHash(hash, record?.hash ?? NO_HASH);
+  const isPrevious = isSameHash(hash, record?.previous?.hash ?? NO_HASH);
+  if (!record || !opens(record, now)) return null;
+  const { id, tenant, scopes, author, conversations, previous } = record;
+  if (!isCurrent && !(isPrevious && previous && now < previous.until)) return null;
+  return { id: `key:${id}`, tenant, scopes, author, conversations };
+}
+
+export interface JwtVerifier {
+  /** Null for an invalid token, or one for another audience. Throws `store_unavailable` if the issuer's keys cannot be read. */
+  verify(token: string): Promise<Principal | null>;
+}
+
+/** Like `fetch`, for the one address that the operator has set. */
+type FetchKeys = (
+  url: string,
+  options: { headers: Headers; method: 'GET'; redirect: 'manual'; signal: AbortSignal },
+) => Promise<Response>;
+
+const CLOCK_TOLERANCE_S = 30;
+const LOOKS_LIKE_JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+const Subject = /^.{1,128}$/su;
+const MAX_NAME_CHARS = 200;
+/** Error codes of jose for keys that cannot be read. */
+const UNREADABLE_KEYS = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC']);
+
+type Verify = (token: string, options: JWTVerifyOptions) => Promise<{ payload: JWTPayload }>;
+
+/** Verifies tokens of an application's users. Loads no code and fetches no key before the first token. */
+export function createJwtVerifier(
+  settings: JwtSettings,
+  { clock, fetch }: { clock: Pick<Clock, 'now'>; fetch: FetchKeys },
+): JwtVerifier {
+  const { issuer, audience, algorithms } = settings;
+  let loading: Promise<Verify> | undefined;
+
+  return {
+    async verify(token) {
+      if (!LOOKS_LIKE_JWT.test(token)) return null;
+      const verify = await (loading ??= loadVerify(settings, fetch));
+      try {
+        const { payload } = await verify(token, {
+          issuer,
+          audience,
+          algorithms,
+          clockTolerance: CLOCK_TOLERANCE_S,
+          requiredClaims: ['exp', 'sub'],
+          currentDate: new Date(clock.now()),
+        });
+        return principalOf(payload, settings);
+      } catch (cause) {
+        if (cause instanceof TroupeError) throw cause;
+        return null;
+      }
+    },
+  };
+}
+
+async function loadVerify({ jwks, publicKey }: JwtSettings, fetch: FetchKeys): Promise<Verify> {
+  const { createRemoteJWKSet, customFetch, jwtVerify } = await import('jose');
+  if (jwks !== undefined) {
+    const keys = createRemoteJWKSet(new URL(jwks), { [customFetch]: fetch });
+    return (token, options) => jwtVerify(token, (header, jws) => keys(header, jws).catch(rethrow), options);
+  }
+  const key = readPublicKey(publicKey ?? '');
+  return (token, options) => jwtVerify(token, key, options);
+}
+
+/** An unknown key makes the token invalid; unreadable keys do not. */
+function rethrow(cause: unknown): never {
+  const { code } = Object(cause) as { code?: unknown };
+  if (typeof code === 'string' && code.startsWith('ERR_J') && !UNREADABLE_KEYS.has(code)) throw cause;
+  const message = 'the keys of the token issuer cannot be fetched now; try again';
+  throw new TroupeError('store_unavailable', message, {}, { cause });
+}
+
+function principalOf(payload: JWTPayload, settings: JwtSettings): Principal | null {
+  const { claims } = settings;
+  // JSON may have anything here, and an expression would read it as a text.
+  const sub: unknown = payload.sub;
+  if (typeof sub !== 'string' || !Subject.test(sub)) return null;
+  const tenant = TenantId.safeParse(claims.tenant === undefined ? settings.tenant : payload[claims.tenant]);
+  const conversations =
+    claims.conversations === undefined
+      ? { success: true as const, data: null }
+      : ConversationPatterns.safeParse(payload[claims.conversations]);
+  if (!tenant.success || !conversations.success) return null;
+  const scopes =
+    claims.scopes === undefined
+      ? settings.scopes
+      : scopesIn(payload[claims.scopes]).filter((scope) => settings.scopes.includes(scope));
+  return {
+    id: `jwt:${sub}`,
+    tenant: tenant.data,
+    scopes,
+    author: authorOf(sub, payload[claims.name]),
+    conversations: conversations.data,
+  };
+}
+
+function scopesIn(claim: unknown): Scope[] {
+  const words: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
+  return SCOPES.filter((scope) => words.includes(scope));
+}
+
+function authorOf(sub: string, name: unknown): Author {
+  const isName = typeof name === 'string' && name.trim() !== '';
+  return { kind: 'user', id: sub, name: (isName ? name : sub).slice(0, MAX_NAME_CHARS) };
+}

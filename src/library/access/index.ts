@@ -1,7 +1,7 @@
 /** Access control: scopes, principals, API keys, JWT, limits. */
 export { type AccessInput, AccessSettings, PublicUrl } from './access-settings.ts';
-export { CorsSettings } from './cors-settings.ts';
-export { createAuthenticator, createJwtVerifier, type JwtVerifier } from './authenticator.ts';
+export { CorsSettings } from './access-settings.ts';
+export { createAuthenticator, createJwtVerifier, type JwtVerifier } from './access-settings.ts';
 export {
   createKeyBook,
   type IssuedKey,
@@ -12,8 +12,8 @@ export {
   MAX_KEYS,
   NewKey,
   RotateKey,
-} from './key-book.ts';
-export { KeyRecord } from './key-record.ts';
+} from './keys.ts';
+export { KeyRecord } from './keys.ts';
 export {
   covers,
   isGranted,
@@ -24,13 +24,8 @@ export {
   Scope,
   SCOPES,
   SERVER_TOKEN,
-} from './principal.ts';
-export type { Reading } from './reads.ts';
+} from './keys.ts';
+export type { Reading } from './traffic.ts';
 export { type Full, Traffic, type TrafficLimits } from './traffic.ts';
-export { MOST_WAITING } from './turnstile.ts';
-export {
-  createSigningKey,
-  type DetachedSignature,
-  type PublicSigningKey,
-  type SigningKey,
-} from './signing-key.ts';
+export { MOST_WAITING } from './traffic.ts';
+export { createSigningKey, type DetachedSignature, type PublicSigningKey, type SigningKey } from './keys.ts';

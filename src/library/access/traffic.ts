@@ -1,16 +1,15 @@
 import type { Clock } from '../../base/clock.ts';
-import { type Slices, slicesOf } from '../../base/slices.ts';
+import { type Slices, slicesOf, createSharing } from '../../base/slices.ts';
 import { type Author, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import { KeyedBuckets } from '../../base/token-bucket.ts';
-import { LOCAL, type Principal } from './principal.ts';
-import { type ReadLimits, Reads } from './reads.ts';
-import { Turnstile } from './turnstile.ts';
+import { LOCAL, type Principal } from './keys.ts';
+import { onAccount, type WorkAccount } from '../../base/work.ts';
 
 const MIB = 1_024 * 1_024;
 /** Bytes of unfinished bodies. A tenant other than `default` leaves half to others. */
 const MOST_BYTES = { caller: 128 * MIB, tenant: 256 * MIB, process: 512 * MIB };
 
-export type BodyBounds = typeof MOST_BYTES;
+type BodyBounds = typeof MOST_BYTES;
 
 /** The owner whose limit is reached, and the limit in bytes. */
 export interface Full {
@@ -179,4 +178,389 @@ function countDown<K>(counts: Map<K, number>, key: K): void {
 
 function isLocal({ id }: Principal): boolean {
   return id === LOCAL.id;
+}
+
+export interface ReadLimits {
+  /** Units of work of one caller, see `work.ts`. Default 20,000. */
+  workPerSecond?: number | undefined;
+  /** Per tenant other than `default`. Default: twice that of a caller. */
+  tenantWorkPerSecond?: number | undefined;
+  /** Concurrent expensive reads in the process; a caller or tenant may have half of them. Default 4. */
+  dearReads?: number | undefined;
+}
+
+/** An admitted request that reads. */
+export interface Reading extends WorkAccount {
+  /** For reads that continue after the answer, such as streams: charged, and delayed while the caller is in debt. */
+  paced<T>(source: AsyncGenerator<T, void>, signal?: AbortSignal): AsyncGenerator<T, void>;
+  /** May be called repeatedly. */
+  end(): void;
+}
+
+/** Size of a burst, in seconds of the rate, so that a long conversation can be read at once. */
+const BURST_S = 10;
+/** Concurrent reads of a caller, and the number that may wait. */
+const READS_AT_ONCE = 8;
+const MOST_READS_WAITING = 32;
+/** Longest wait before a read is refused. */
+const LONGEST_WAIT_MS = 30_000;
+/** Units from which a read counts as expensive. */
+const DEAR = 5_000;
+
+interface Lane {
+  caller: string;
+  tenant: TenantId;
+  running: number;
+  waiting: { since: number; go: (isLetIn: boolean) => void }[];
+  dear: number;
+  isTimed: boolean;
+}
+
+/**
+ * Limits the time that callers spend on reads. Owns their recent spending and their queues.
+ *  1. A read is charged for its work while it runs. A caller that has spent too much waits in its own queue until it
+ *     is within its rate again; other callers are not delayed.
+ *  2. Expensive reads continue only in one of a few places, and no caller or tenant can have all of them.
+ *  3. A queue holds at most `MOST_READS_WAITING` reads. Further ones are refused with the time to try again.
+ *  4. `local` is the only user of this machine, and is not charged.
+ */
+export class Reads {
+  /** The limits, for error messages. */
+  readonly limits: { workPerSecond: number };
+  readonly #callers: KeyedBuckets;
+  readonly #tenants: KeyedBuckets;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  readonly #places: number;
+  /** Expensive reads that wait for a place, in order of arrival. */
+  readonly #dearWaiting: { lane: Lane; go: () => void }[] = [];
+  readonly #dearOf = new Map<TenantId, number>();
+  #dear = 0;
+  #isTimed = false;
+
+  constructor(limits: ReadLimits, clock: Pick<Clock, 'monotonic' | 'sleep'>) {
+    const { workPerSecond = 20_000, tenantWorkPerSecond = 2 * workPerSecond, dearReads = 4 } = limits;
+    this.limits = { workPerSecond };
+    this.#clock = clock;
+    this.#places = dearReads;
+    this.#callers = new KeyedBuckets({ perSecond: workPerSecond, burst: workPerSecond * BURST_S, clock });
+    this.#tenants = new KeyedBuckets({
+      perSecond: tenantWorkPerSecond,
+      burst: tenantWorkPerSecond * BURST_S,
+      clock,
+    });
+  }
+
+  /** Waits for the caller's turn, or returns after how many ms it may try again. */
+  async begin({ id, tenant }: Principal): Promise<Reading | { retryAfterMs: number }> {
+    if (id === LOCAL.id) return FREE;
+    const lane = this.#laneOf(`${tenant} ${id}`, tenant);
+    const debtMs = this.#debtMs(lane);
+    if (lane.waiting.length >= MOST_READS_WAITING) return { retryAfterMs: Math.max(1_000, debtMs) };
+    if (lane.waiting.length === 0 && lane.running < READS_AT_ONCE && debtMs === 0) lane.running += 1;
+    else {
+      const isLetIn = await new Promise<boolean>((go) => {
+        lane.waiting.push({ since: this.#clock.monotonic(), go });
+        this.#letIn(lane);
+      });
+      if (!isLetIn) {
+        this.#leave(lane);
+        return { retryAfterMs: Math.max(1_000, this.#debtMs(lane)) };
+      }
+    }
+    return this.#reading(lane);
+  }
+
+  #reading(lane: Lane): Reading {
+    let spent = 0;
+    let state: 'cheap' | 'waiting' | 'dear' | 'ended' = 'cheap';
+    const pay = (units: number) => {
+      spent += units;
+      this.#callers.spend(lane.caller, units);
+      if (lane.tenant !== DEFAULT_TENANT) this.#tenants.spend(lane.tenant, units);
+    };
+    const inDebt = () => this.#debtMs(lane);
+    const clock = this.#clock;
+    return {
+      charge: (units) => {
+        pay(units);
+        if (state !== 'cheap' || spent < DEAR) return undefined;
+        state = 'waiting';
+        return new Promise((resolve) => {
+          const go = () => {
+            // The request may have been answered meanwhile.
+            if (state === 'ended') this.#giveBack(lane);
+            else state = 'dear';
+            resolve();
+          };
+          this.#dearWaiting.push({ lane, go });
+          this.#letOn();
+        });
+      },
+      async *paced(source, signal) {
+        const account: WorkAccount = {
+          charge(units) {
+            pay(units);
+            return undefined;
+          },
+        };
+        try {
+          for (;;) {
+            for (let ms = inDebt(); ms > 0 && !signal?.aborted; ms = inDebt()) await clock.sleep(ms, signal);
+            const next = await onAccount(account, () => source.next());
+            if (next.done) return;
+            yield next.value;
+          }
+        } finally {
+          await source.return();
+        }
+      },
+      end: () => {
+        if (state === 'ended') return;
+        if (state === 'dear') this.#giveBack(lane);
+        state = 'ended';
+        lane.running -= 1;
+        this.#letIn(lane);
+        this.#leave(lane);
+      },
+    };
+  }
+
+  /** Starts the caller's waiting reads in order, while the caller is not in debt. */
+  #letIn(lane: Lane): void {
+    const now = this.#clock.monotonic();
+    while (now - (lane.waiting[0]?.since ?? now) > LONGEST_WAIT_MS) lane.waiting.shift()?.go(false);
+    const debtMs = this.#debtMs(lane);
+    while (debtMs === 0 && lane.running < READS_AT_ONCE) {
+      const next = lane.waiting.shift();
+      if (!next) return;
+      lane.running += 1;
+      next.go(true);
+    }
+    if (debtMs === 0 || lane.waiting.length === 0 || lane.isTimed) return;
+    lane.isTimed = true;
+    void this.#clock.sleep(debtMs).then(() => {
+      lane.isTimed = false;
+      this.#letIn(lane);
+    });
+  }
+
+  /** Gives free places to the waiting expensive reads that may have one, in order of arrival. */
+  #letOn(): void {
+    let earliest = Infinity;
+    for (let index = 0; index < this.#dearWaiting.length && this.#dear < this.#places;) {
+      const { lane, go } = this.#dearWaiting[index]!;
+      const debtMs = this.#debtMs(lane);
+      if (debtMs > 0) earliest = Math.min(earliest, debtMs);
+      if (debtMs > 0 || !this.#hasPlace(lane)) {
+        index += 1;
+        continue;
+      }
+      this.#dearWaiting.splice(index, 1);
+      this.#dear += 1;
+      lane.dear += 1;
+      this.#dearOf.set(lane.tenant, (this.#dearOf.get(lane.tenant) ?? 0) + 1);
+      go();
+    }
+    if (earliest === Infinity || this.#isTimed) return;
+    this.#isTimed = true;
+    void this.#clock.sleep(earliest).then(() => {
+      this.#isTimed = false;
+      this.#letOn();
+    });
+  }
+
+  #hasPlace({ dear, tenant }: Lane): boolean {
+    const share = Math.max(1, Math.floor(this.#places / 2));
+    return dear < share && (tenant === DEFAULT_TENANT || (this.#dearOf.get(tenant) ?? 0) < share);
+  }
+
+  #giveBack(lane: Lane): void {
+    this.#dear -= 1;
+    lane.dear -= 1;
+    const left = (this.#dearOf.get(lane.tenant) ?? 1) - 1;
+    if (left > 0) this.#dearOf.set(lane.tenant, left);
+    else this.#dearOf.delete(lane.tenant);
+    this.#letOn();
+  }
+
+  #debtMs({ caller, tenant }: Lane): number {
+    const ofTenant = tenant === DEFAULT_TENANT ? 0 : this.#tenants.debtMs(tenant);
+    return Math.max(this.#callers.debtMs(caller), ofTenant);
+  }
+
+  #laneOf(caller: string, tenant: TenantId): Lane {
+    const lane = this.#lanes.get(caller) ?? {
+      caller,
+      tenant,
+      running: 0,
+      waiting: [],
+      dear: 0,
+      isTimed: false,
+    };
+    this.#lanes.set(caller, lane);
+    return lane;
+  }
+
+  #leave(lane: Lane): void {
+    if (lane.running === 0 && lane.waiting.length === 0) this.#lanes.delete(lane.caller);
+  }
+}
+
+const FREE: Reading = {
+  charge: () => undefined,
+  paced: (source) => source,
+  end: () => undefined,
+};
+
+/** Requests of one tenant under way at once beside other tenants: those of people and applications. */
+const FEW = 8;
+/** The same for a tenant that has had more of them a moment ago: a flood. */
+export const AT_ONCE = 1;
+const FLOOD_MS = 10_000;
+/** Requests of one tenant that may wait. */
+export const MOST_WAITING = 1_000;
+/** A request that takes longer waits for something, and no longer holds up those behind it, ms. */
+const LONG_MS = 1_000;
+
+interface Line {
+  /** Null: unknown callers. */
+  tenant: TenantId | null;
+  /** When each request began, on the monotonic clock, by how it leaves. */
+  underWay: Map<() => void, number>;
+  /** How many began in this turn of the event loop. Many end in it, so that never two are under way. */
+  begunInTurn: number;
+  /** Begins the requests that wait, in their order. */
+  waiting: (() => void)[];
+  /** Until then it counts as a flood, on the monotonic clock. */
+  floodUntil: number;
+  isWatched: boolean;
+  isSliceRequested: boolean;
+}
+
+/**
+ * Lets requests in before anything is read or done for them, so that a tenant with hundreds of connections delays the requests of
+ * another by no more than `AT_ONCE` of its own.
+ *  1. While one tenant alone uses the process, every request begins at once.
+ *  2. Else each tenant has `FEW` requests under way, or `AT_ONCE` if it floods; its others wait in its own line.
+ *  3. A request is under way until its answer begins, it says that it waits (for an agent, for a place), or `LONG_MS` have passed, and
+ *     at least until the event loop has come round.
+ *  4. Requests of a flood begin only when the event loop is idle (`slices.ts`): those that are answered at once would otherwise
+ *     follow each other without letting in a request of another tenant.
+ *  5. Refused requests wait as well: refusing them in a loop costs as much as serving them. Those of unknown callers (null) share a
+ *     line, and do not make a tenant share the process.
+ */
+export class Turnstile {
+  readonly #clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  readonly #sharing;
+  readonly #slices;
+  readonly #lines = new Map<TenantId | null, Line>();
+
+  constructor(clock: Pick<Clock, 'monotonic' | 'sleep'>) {
+    this.#clock = clock;
+    this.#sharing = createSharing(clock);
+    this.#slices = slicesOf(clock);
+  }
+
+  /** Waits for the tenant's turn. Returns how the request leaves, which may be called repeatedly; null if too many wait. */
+  enter(tenant: TenantId | null): (() => void) | Promise<() => void> | null {
+    if (tenant !== null) this.#sharing.note(tenant);
+    const line = this.#lineOf(tenant);
+    if (Math.max(placesTaken(line), line.waiting.length) >= FEW)
+      line.floodUntil = this.#clock.monotonic() + FLOOD_MS;
+    if (line.waiting.length === 0 && !this.#isPaced(line) && this.#mayBegin(line)) return this.#begin(line);
+    if (line.waiting.length >= MOST_WAITING) return null;
+    if (!line.isWatched) void this.#watch(line);
+    return new Promise((resolve) => {
+      line.waiting.push(() => resolve(this.#begin(line)));
+      this.#letIn(line);
+    });
+  }
+
+  #lineOf(tenant: TenantId | null): Line {
+    const known = this.#lines.get(tenant);
+    if (known) return known;
+    const line: Line = {
+      tenant,
+      underWay: new Map(),
+      begunInTurn: 0,
+      waiting: [],
+      floodUntil: -Infinity,
+      isWatched: false,
+      isSliceRequested: false,
+    };
+    this.#lines.set(tenant, line);
+    return line;
+  }
+
+  #begin(line: Line): () => void {
+    const leave = () => {
+      if (!line.underWay.delete(leave)) return;
+      this.#letIn(line);
+    };
+    line.underWay.set(leave, this.#clock.monotonic());
+    if (this.#isBeside(line)) this.#countInTurn(line);
+    return leave;
+  }
+
+  #countInTurn(line: Line): void {
+    line.begunInTurn += 1;
+    if (line.begunInTurn > 1) return;
+    void this.#clock.sleep(0).then(() => {
+      line.begunInTurn = 0;
+      this.#letIn(line);
+    });
+  }
+
+  /** Begins the requests that wait, as far as they may. */
+  #letIn(line: Line): void {
+    while (line.waiting.length > 0 && this.#mayBegin(line)) {
+      if (this.#isPaced(line)) return this.#requestSlice(line);
+      line.waiting.shift()?.();
+    }
+    const isOver = placesTaken(line) + line.waiting.length === 0 && !this.#floods(line);
+    if (isOver && this.#lines.get(line.tenant) === line) this.#lines.delete(line.tenant);
+  }
+
+  #requestSlice(line: Line): void {
+    if (line.isSliceRequested) return;
+    line.isSliceRequested = true;
+    void this.#slices.next().then(() => {
+      line.isSliceRequested = false;
+      line.waiting.shift()?.();
+      this.#letIn(line);
+    });
+  }
+
+  /** While requests wait, those that take long leave. */
+  async #watch(line: Line): Promise<void> {
+    line.isWatched = true;
+    do {
+      await this.#clock.sleep(LONG_MS);
+      const long = this.#clock.monotonic() - LONG_MS;
+      for (const [leave, since] of line.underWay) if (since <= long) leave();
+    } while (line.waiting.length > 0);
+    line.isWatched = false;
+  }
+
+  #mayBegin(line: Line): boolean {
+    return !this.#isBeside(line) || placesTaken(line) < (this.#floods(line) ? AT_ONCE : FEW);
+  }
+
+  #isPaced(line: Line): boolean {
+    return this.#isBeside(line) && this.#floods(line);
+  }
+
+  /** Whether others use the process. */
+  #isBeside({ tenant }: Line): boolean {
+    return tenant === null || this.#sharing.isShared();
+  }
+
+  #floods({ floodUntil }: Line): boolean {
+    return this.#clock.monotonic() < floodUntil;
+  }
+}
+
+function placesTaken({ underWay, begunInTurn }: Line): number {
+  return Math.max(underWay.size, begunInTurn);
 }

@@ -1,4 +1,4 @@
-import type { Wait } from '../../actors/conversations/conversation-state.ts';
+import type { Wait, Work } from '../../actors/conversations/conversation-state.ts';
 import { TroupeError } from '../../base/errors.ts';
 import {
   addUsage,
@@ -8,11 +8,17 @@ import {
   NO_USAGE,
   type Note,
   type Usage,
+  type Author,
+  eventOf,
+  isTaskEnd,
+  runFactOf,
+  isAbout,
 } from '../../events/index.ts';
-import type { Answer, StuckLine } from '../troupe.ts';
-import { type Answers, awaitAnswers } from './answers.ts';
-import { exchange, type ExchangeParts } from './exchange.ts';
-import { storedEvents } from './follow.ts';
+import type { Answer, StuckLine, AgentInfo, Asked, NewMessage, Failure, Troupe } from '../troupe.ts';
+import { storedEvents, followConversation, type Frame } from './follow.ts';
+import { activeRuns } from '../../machines/run-book.ts';
+import { foldTask, isDue, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** The cost of one turn of an agent, US dollars. Null: its model has no price. */
 export type CostOf = (agent: string, usage: Usage) => number | null;
@@ -126,4 +132,223 @@ function answerOf(
     usage,
     cost,
   };
+}
+
+/** The author of a question without one. */
+const ASKING_AUTHOR: Author = { kind: 'user', id: 'user', name: 'User' };
+
+/** A message of `author` if it names none. Default: the user `User`. Throws `event_invalid` for what is neither a text nor an object. */
+export function messageFrom(asked: Asked, author: Author = ASKING_AUTHOR): NewMessage {
+  if (typeof asked !== 'string' && (typeof asked !== 'object' || asked === null))
+    throw new TroupeError('event_invalid', 'message: give a text, or an object such as { to, content }', {
+      path: 'message',
+    });
+  const message = typeof asked === 'string' ? { content: asked } : asked;
+  return { ...message, author: message.author ?? author };
+}
+
+/** A question without an addressee is for the only agent, if there is only one. */
+export function addressed(message: NewMessage, agents: readonly Pick<AgentInfo, 'id'>[]): NewMessage {
+  const [only, ...others] = agents;
+  const isClear = message.to === undefined && message.replyTo === undefined && only && others.length === 0;
+  return isClear ? { ...message, to: [only.id] } : message;
+}
+
+export function nobodyAnswers(): TroupeError {
+  return new TroupeError(
+    'agent_unknown',
+    'the message is stored, but no agent is to answer it: name one in "to" (APIs of OpenAI: as the model; MCP: as the agent), or set routing or defaults.respondWhenUnaddressed',
+  );
+}
+
+/**
+ * The missing answers to a message. A message is answered when every addressed agent has ended a turn that covers it, as
+ * has every agent addressed by agents since, no delegation is open, and no workflow runs.
+ */
+export interface Answers {
+  note(event: Event): void;
+  /** Expects no more answers of this agent. */
+  giveUp(agent: string, code: string, message: string): void;
+  /** Agents with a missing answer. */
+  readonly missing: readonly string[];
+  /** Missing answers, each with the event that the agent has not answered. */
+  readonly unanswered: readonly { agent: string; seq: number }[];
+  readonly areComplete: boolean;
+  /** Messages of agents since, oldest first. */
+  readonly replies: readonly Event[];
+  /** Ends of the turns that answered something of it. */
+  readonly ends: readonly Event[];
+  /** The tasks for other agents that were opened since. */
+  readonly delegations: readonly DelegationOpenedBody[];
+  readonly failures: readonly Failure[];
+}
+
+/** Event id of the runtime's notice that an agent takes no more turns; captures the agent's id. */
+const STOPPED = /^failed:([^:]+):/;
+
+/** Of a message, or of the directive that begins a run. */
+export function awaitAnswers(sent: Event): Answers {
+  const missing = new Map(sent.to.map((agent) => [`${agent} ${sent.seq}`, { agent, seq: sent.seq }]));
+  const replies: Event[] = [];
+  const failures: Failure[] = [];
+  const ends: Event[] = [];
+  /** Tasks opened since the message. */
+  const tasks = newTaskBook();
+  if (sent.kind === 'run.directive') foldTask(tasks, sent);
+
+  function end(event: Event, covers: readonly number[]): boolean {
+    const found = covers.filter((seq) => missing.delete(`${event.author.id} ${seq}`));
+    if (found.length > 0) ends.push(event);
+    return found.length > 0;
+  }
+
+  function note(event: Event): void {
+    if (event.seq <= sent.seq) return;
+    foldTask(tasks, event);
+    const isStep = runFactOf(event.id)?.part === 'step';
+    if (event.author.kind === 'agent' || isStep || isTaskEnd(event)) {
+      for (const agent of event.to) missing.set(`${agent} ${event.seq}`, { agent, seq: event.seq });
+      if (event.kind === 'message' && !isStep) replies.push(event);
+    }
+    const done = eventOf(event, 'turn.done');
+    if (done) end(done, done.body.covers);
+    noteFailure(event);
+  }
+
+  function noteFailure(event: Event): void {
+    const failed = eventOf(event, 'turn.failed');
+    if (failed && end(failed, failed.body.covers)) {
+      const { code, message } = failed.body;
+      failures.push({ agent: failed.author.id, code, message });
+    }
+    const aborted = eventOf(event, 'turn.aborted');
+    if (aborted && end(aborted, aborted.body.covers)) {
+      const message = `the turn was stopped by ${aborted.body.by}`;
+      failures.push({ agent: aborted.author.id, code: 'aborted', message });
+    }
+    const error = eventOf(event, 'error');
+    const stopped = error && STOPPED.exec(error.id)?.[1];
+    if (stopped && unanswered().some(({ agent }) => agent === stopped)) {
+      giveUp(stopped, error.body.code, error.body.message);
+    }
+  }
+
+  function giveUp(agent: string, code: string, message: string): void {
+    for (const [key, each] of missing) if (each.agent === agent) missing.delete(key);
+    failures.push({ agent, code, message });
+  }
+
+  /** A task's end wakes its owner only when its whole group has ended. Later ends wake no agent. */
+  function unanswered(): { agent: string; seq: number }[] {
+    return [...missing.values()].filter(({ seq }) => !tasks.ended.has(seq) || isDue(tasks, seq));
+  }
+
+  return {
+    note,
+    giveUp,
+    get missing() {
+      return [...new Set(unanswered().map(({ agent }) => agent))];
+    },
+    get unanswered() {
+      return unanswered();
+    },
+    get areComplete() {
+      return unanswered().length === 0 && !isWorkOpen(tasks);
+    },
+    replies,
+    ends,
+    get delegations() {
+      return delegationsIn(tasks).map(({ body }) => body);
+    },
+    failures,
+  };
+}
+
+function delegationsIn({ tasks }: TaskBook) {
+  return [...tasks.values()].filter((task) => task.kind === 'delegation');
+}
+
+/** Whether a delegation has not ended, or a workflow runs. */
+function isWorkOpen(tasks: TaskBook): boolean {
+  return delegationsIn(tasks).some(({ end }) => !end) || activeRuns(tasks.runs).length > 0;
+}
+
+interface ExchangeParts {
+  troupe: Troupe;
+  clock: Clock;
+  /** The work in the conversation, and the waits of tasks that were opened since the message. */
+  work: () => Promise<Work>;
+  /** What goes on there, and for how long, whatever counts as stuck. */
+  stuck: () => Promise<readonly StuckLine[]>;
+  signal: AbortSignal;
+}
+
+/** What has come of a message. */
+interface Exchanged {
+  /** The message and all events of its conversation since, oldest first. */
+  events: Event[];
+  /** What it waits for. */
+  waits: Wait[];
+}
+
+/** Work in threads, and of other processes, makes no notice here: it is looked at this often, ms. */
+const LOOK_MS = 250;
+
+/**
+ * What follows from a message, in the order of the logs of the conversation and of the threads of its tasks, until it is
+ * answered or nobody works on it any more. Leaving it early, or the end of `signal`, stops nothing but the reading.
+ */
+export async function* exchange(
+  sent: Event,
+  answers: Answers,
+  { troupe, clock, work, signal }: ExchangeParts,
+): AsyncGenerator<Note, Exchanged> {
+  const { conversation } = sent;
+  const events = [sent];
+  let last = sent.seq;
+
+  /** Null while there is work, or events that were not read yet. */
+  async function waits(): Promise<Wait[] | null> {
+    const found = await work();
+    // Others may still be at work on something else.
+    if (answers.areComplete) return found.waits;
+    if (found.isUnderWay) return null;
+    const unread = await troupe.events(conversation, { after: last, limit: 1 });
+    return unread.events.length > 0 ? null : found.waits;
+  }
+
+  const frames = followConversation(conversation, last, {
+    troupe,
+    clock,
+    signal,
+    lookMs: LOOK_MS,
+    heartbeatMs: LOOK_MS,
+    threads: true,
+  });
+  for await (const frame of frames) {
+    if (frame.type === 'event' && frame.event.conversation === conversation) {
+      answers.note(frame.event);
+      events.push(frame.event);
+      last = frame.event.seq;
+    }
+    // The conversation was deleted: nothing more comes of the message.
+    if (frame.type === 'reset') break;
+    if (frame.type !== 'heartbeat' && frame.type !== 'gap') yield frame;
+    const left = answers.areComplete || mayBeOver(frame) ? await waits() : null;
+    if (left) return { events, waits: left };
+  }
+  return { events, waits: [] };
+}
+
+/** Whether the work may have ended with this: a turn, or a request to people. Else it is looked at when all is quiet. */
+function mayBeOver(frame: Frame): boolean {
+  if (frame.type === 'heartbeat') return true;
+  if (frame.type !== 'event') return false;
+  const { kind } = frame.event;
+  return (
+    isAbout(frame.event, 'turnEnd') ||
+    kind === 'question' ||
+    kind === 'approval.requested' ||
+    kind === 'error'
+  );
 }

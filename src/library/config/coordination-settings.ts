@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { agentsInRouting, type RoutingInput, RoutingSettings } from '../routing/routing-settings.ts';
+import { agentsInRouting, type RoutingInput, RoutingSettings, routeBy } from '../routing/route.ts';
 import { Cron } from 'croner';
 import type { Schedule } from '../../actors/attempt/feature-types.ts';
 import { AgentId, ConversationId, RunStep, templateOf } from '../../events/index.ts';
@@ -7,7 +7,6 @@ import { COMPLETE_STEP } from '../../machines/run-book.ts';
 import type { MessageRouter } from '../../actors/conversations/messages.ts';
 import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import { type Problem, unknownAgent, usedTwice } from './problem.ts';
-import { routeBy } from '../routing/route.ts';
 
 /** For sketches: the readable parts of settings that may be invalid. */
 const Text = z.string().optional().catch(undefined);

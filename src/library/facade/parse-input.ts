@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 import * as z from 'zod';
 import { TroupeError } from '../../base/errors.ts';
-import { messageFrom } from '../asking/asked.ts';
+import { messageFrom } from '../asking/ask.ts';
 import {
   Author,
   BusyPolicy,

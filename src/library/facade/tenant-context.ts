@@ -5,17 +5,16 @@ import type { Engine } from '../../actors/engine/engine.ts';
 import type { FeatureCommands, TurnDeps } from '../../actors/attempt/turn-run.ts';
 import type { Workflow } from '../../actors/attempt/feature-types.ts';
 import { TroupeError } from '../../base/errors.ts';
-import type { LiveFeed } from './live-feed.ts';
+import type { LiveFeed, Watchers } from './live.ts';
 import type { AgentId, EventDraft, TenantId } from '../../events/index.ts';
 import type { SafeFetch } from '../../base/net/safe-fetch.ts';
 import type { Integrations } from './integrations.ts';
-import type { QueueWaits } from './queue-waits.ts';
+import type { QueueWaits } from './queues.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
 import type { Credentials, Tenants } from './credentials.ts';
 import { conversationId } from './parse-input.ts';
 import type { ProfileBook } from '../troupe.ts';
-import type { Watchers } from './watchers.ts';
 
 /** Dependencies of the facade. */
 export interface FacadeParts {

@@ -1,38 +1,60 @@
+import * as z from 'zod';
 import { setImmediate } from 'node:timers/promises';
 import { isGranted, rangesOf } from '../access/index.ts';
-import { resolveAgent } from '../../actors/conversations/messages.ts';
-import { conversationState, waitUntilRest } from '../../actors/conversations/conversation-state.ts';
+import {
+  resolveAgent,
+  type ConversationDeps,
+  createParticipantsCache,
+} from '../../actors/conversations/messages.ts';
+import { conversationState, waitUntilRest, workIn } from '../../actors/conversations/conversation-state.ts';
 import { deleteConversation, readTree } from '../../actors/conversations/delete-conversation.ts';
-import type { AgentRuntime } from '../../actors/actor/agent-runtime.ts';
+import type { AgentRuntime, AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import { readPages } from '../../actors/log/read-log.ts';
 import { listTasks } from '../../actors/log/tasks.ts';
 import type { Workflow } from '../../actors/attempt/feature-types.ts';
 import { TroupeError } from '../../base/errors.ts';
-import { type ActorAddress, DEFAULT_TENANT, type Event, type TenantId } from '../../events/index.ts';
+import {
+  type ActorAddress,
+  DEFAULT_TENANT,
+  type Event,
+  TenantId,
+  type AgentId,
+  type Note,
+  checkOptions,
+} from '../../events/index.ts';
 import { exportConversation } from '../import/troupe-format.ts';
 import { actorStatuses } from '../inspect/actor-status.ts';
-import { cacheCost } from '../inspect/cache-cost.ts';
-import { inspectPrompt } from '../inspect/inspect-prompt.ts';
-import { nextPrompt, sentPrompt } from '../inspect/prompts.ts';
-import { traceTurn } from '../inspect/trace.ts';
+import { cacheCost, traceTurn } from '../inspect/cache-cost.ts';
+import { inspectPrompt, nextPrompt, sentPrompt } from '../inspect/prompts.ts';
 import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
-import type { ConversationList, ConversationListQuery, Troupe, WorkflowInfo } from '../troupe.ts';
+import type {
+  ConversationList,
+  ConversationListQuery,
+  Troupe,
+  WorkflowInfo,
+  Answer,
+  AskOptions,
+  Asked,
+  FollowOptions,
+  AgentInfo,
+} from '../troupe.ts';
 import { conversationHandle } from '../conversation-handle.ts';
-import { askingMethods } from './asking-methods.ts';
 import { executeCommand } from './execute-command.ts';
-import { conversationId, readCommand, readMessage } from './parse-input.ts';
-import { readQueues } from './read-queues.ts';
-import { readStuck } from './read-stuck.ts';
-import { readAttachment } from './read-attachment.ts';
-import { checkOptionsOf } from './read-options.ts';
-import { passageShelf } from './passage-shelf.ts';
+import { conversationId, readCommand, readMessage, mintId } from './parse-input.ts';
+import { readQueues, readStuck } from './queues.ts';
+import { readAttachment, sendMessage } from './send-message.ts';
+import { passageShelf, standingShelf } from './shelves.ts';
 import { toolPlace } from '../../actors/turn/run-calls.ts';
-import { standingShelf } from './standing-shelf.ts';
-import { sendMessage } from './send-message.ts';
-import { findConversation, type TenantContext } from './tenant-context.ts';
-import { waitUntilQuiet } from './wait-until-quiet.ts';
+import { findConversation, type TenantContext, type FacadeParts } from './tenant-context.ts';
+import { ask, type CostOf, addressed, messageFrom, nobodyAnswers } from '../asking/ask.ts';
+import { followConversation } from '../asking/follow.ts';
+import { costOf } from '../../providers/prices.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Router } from '../../queue/router.ts';
+import { LRUCache } from 'lru-cache';
+import { Watchers } from './live.ts';
 
-export function tenantFacade(context: TenantContext): Troupe {
+function tenantFacade(context: TenantContext): Troupe {
   const { parts, tenant, agents, forTenant, close } = context;
   const { credentials, integrations } = parts;
   const troupe: Troupe = {
@@ -192,7 +214,7 @@ function promptMethods(context: TenantContext) {
       return inspectPrompt(deps, address, runtime, prompt);
     },
     async diff(a, b, steps = {}) {
-      const { diffTurns } = await import('../inspect/diff-turns.ts');
+      const { diffTurns } = await import('../inspect/compare-turns.ts');
       return diffTurns(deps, tenant, [a, b], steps);
     },
     async compare(a, b) {
@@ -276,4 +298,262 @@ function parseCursor(text: string): { at: number; id: string } {
   if (at !== undefined && id !== undefined) return { at: Number(at), id };
   const message = `"${text}" is not a position in the list: use the "next" of a page`;
   throw new TroupeError('event_invalid', message, { path: 'before' });
+}
+
+/** The methods that wait for what follows from a message. `itself`: the troupe that they belong to. */
+function askingMethods(context: TenantContext, itself: () => Troupe) {
+  const { parts, tenant, closed } = context;
+  const { clock, agents } = parts.deps;
+
+  const priced: CostOf = (agent, usage) => {
+    const price = agents.get(agent as AgentId)?.price ?? null;
+    return price && costOf(usage, price);
+  };
+
+  async function* answering(
+    conversation: string,
+    asked: Asked,
+    options: AskOptions,
+  ): AsyncGenerator<Note, Answer> {
+    // Before the message wakes the agents that are to answer.
+    const place = toolPlace();
+    const returnPlace = await place?.lend();
+    try {
+      const { event } = await itself().send(conversation, addressed(messageFrom(asked), context.agents));
+      if (event.to.length === 0) throw nobodyAnswers();
+      if (place) refuseToAskItself(place.address, event);
+      return yield* answersTo(event, options);
+    } finally {
+      await returnPlace?.();
+    }
+  }
+
+  async function* answersTo(event: Event, { signal, timeoutMs }: AskOptions): AsyncGenerator<Note, Answer> {
+    const isOver = new AbortController();
+    const late = new AbortController();
+    if (timeoutMs !== undefined) void clock.sleep(timeoutMs, isOver.signal).then(() => late.abort());
+    const ends = AbortSignal.any([closed, late.signal, ...(signal ? [signal] : [])]);
+    const root = { tenant, conversation: event.conversation };
+    const work = () => workIn(parts.deps, root, { after: event.seq });
+    const stuck = async () =>
+      (await itself().stuck({ afterMs: 0, among: [event.conversation] })).stuck.filter(({ conversation }) =>
+        isWithin(conversation, event.conversation),
+      );
+    try {
+      return yield* ask(event, { troupe: itself(), clock, work, stuck, signal: ends }, priced);
+    } finally {
+      isOver.abort();
+    }
+  }
+
+  async function* rejoined(
+    conversation: string,
+    seq: number,
+    options: AskOptions,
+  ): AsyncGenerator<Note, Answer> {
+    const { events } = await itself().events(conversation, { after: seq - 1, limit: 1 });
+    const [event] = events;
+    if (!event || event.seq !== seq || !wakesAgents(event)) throw notRejoinable(conversation, seq);
+    return yield* answersTo(event, options);
+  }
+
+  return {
+    stream(conversation, asked, options = {}) {
+      checkOptionsOf('stream', options);
+      return answering(conversation, asked, options);
+    },
+    rejoin(conversation, seq, options = {}) {
+      checkOptionsOf('rejoin', options);
+      return rejoined(conversation, seq, options);
+    },
+    async ask(conversation, asked, options = {}) {
+      checkOptionsOf('ask', options);
+      const going = answering(conversation, asked, options);
+      let next = await going.next();
+      while (!next.done) next = await going.next();
+      return next.value;
+    },
+    follow(conversation, options = {}) {
+      checkOptionsOf('follow', options);
+      return followed(itself(), conversation, { ...options, clock, closed });
+    },
+  } satisfies Partial<Troupe>;
+}
+
+async function* followed(
+  troupe: Troupe,
+  conversation: string,
+  {
+    after = 0,
+    signal,
+    clock,
+    closed,
+  }: FollowOptions & { clock: TenantContext['parts']['deps']['clock']; closed: AbortSignal },
+): AsyncGenerator<Event, void> {
+  const ends = signal ? AbortSignal.any([signal, closed]) : closed;
+  const frames = followConversation(conversationId(conversation), after, { troupe, clock, signal: ends });
+  for await (const frame of frames) if (frame.type === 'event') yield frame.event;
+}
+
+/** A tool that waits for its own agent would wait for the end of its own turn. */
+function refuseToAskItself(own: ActorAddress, { tenant, conversation, to }: Event): void {
+  if (own.tenant !== tenant || own.conversation !== conversation || !to.includes(own.agent)) return;
+  const message = `a tool of @${own.agent} asks @${own.agent} itself in ${conversation}: it would wait for its own turn. The message is stored and is answered after this turn; to ask others, name them in "to"`;
+  throw new TroupeError('command_refused', message, { agent: own.agent, conversation });
+}
+
+function notRejoinable(conversation: string, seq: number): TroupeError {
+  return new TroupeError(
+    'event_invalid',
+    `seq: "${conversation}" has no event ${seq} that agents are to answer; give the seq of a message, or of what a command has recorded`,
+    { path: 'seq' },
+  );
+}
+
+/** A conversation, or a thread of its tasks. */
+function isWithin(conversation: string, root: string): boolean {
+  return conversation === root || conversation.startsWith(`${root}.`);
+}
+
+/** What begins a run addresses nobody: its steps do. */
+function wakesAgents({ to, kind }: Event): boolean {
+  return to.length > 0 || kind === 'run.directive';
+}
+
+const Signal = z.instanceof(AbortSignal, { error: 'give the signal of an AbortController' }).optional();
+/** Timers overflow above this, and end at once. */
+const MAX_MS = 2 ** 31 - 1;
+const Wait = z.strictObject({ signal: Signal, timeoutMs: z.number().positive().max(MAX_MS).optional() });
+const Seq = z.int().nonnegative().optional();
+
+/** What the options of each method may be, for programs without types. */
+const OPTIONS = {
+  ask: Wait,
+  stream: Wait,
+  rejoin: Wait,
+  follow: z.strictObject({ after: Seq, signal: Signal }),
+  events: z.strictObject({
+    after: Seq,
+    limit: z.int().positive().optional(),
+    maxBytes: z.number().positive().optional(),
+  }),
+  tasks: z.strictObject({ open: z.boolean().optional() }),
+  delete: z.strictObject({
+    exported: z.union([z.int().nonnegative(), z.literal('none')], {
+      error: 'say how many events you have exported, or "none"',
+    }),
+  }),
+  idle: z.strictObject({ conversation: z.string().optional() }),
+  watch: z.strictObject({ conversation: z.string().optional() }),
+} as const satisfies Record<string, z.ZodType>;
+
+/** Throws `event_invalid`, which names the method, every wrong option and what to give. */
+function checkOptionsOf(method: keyof typeof OPTIONS, options: unknown = {}): void {
+  checkOptions(OPTIONS[method], options, method, 'event_invalid');
+}
+
+/** The first checks are one turn of the event loop apart, later ones `PAUSE_MS`. */
+const QUICK_CHECKS = 50;
+const PAUSE_MS = 5;
+const UNANSWERED_PAUSE_MS = 100;
+/** Time without an answer after which the queue counts as unavailable: a busy process may fail single checks. */
+const PATIENCE_MS = 10_000;
+
+/**
+ * Resolves when no wake is waiting or running. Throws `queue_unavailable` if the queue has not answered for 10 s, or is
+ * unavailable once `closed`.
+ */
+export async function waitUntilQuiet(
+  router: Pick<Router, 'depth'>,
+  { clock, closed }: { clock: Clock; closed: AbortSignal },
+): Promise<void> {
+  let answeredAt = clock.monotonic();
+  for (let checks = 0; ; checks++) {
+    let pauseMs = checks < QUICK_CHECKS ? 0 : PAUSE_MS;
+    try {
+      const { waiting, active, delayed } = await router.depth();
+      if (waiting + active + delayed === 0) return;
+      answeredAt = clock.monotonic();
+    } catch (error) {
+      const isUnavailable = error instanceof TroupeError && error.code === 'queue_unavailable';
+      if (!isUnavailable || closed.aborted || clock.monotonic() - answeredAt > PATIENCE_MS) throw error;
+      pauseMs = UNANSWERED_PAUSE_MS;
+    }
+    await clock.sleep(pauseMs);
+  }
+}
+
+/** Maximum of cached facades. They have no state, so a new one costs little. */
+const MAX_TENANT_FACADES = 1_000;
+
+/**
+ * The public interface of a running troupe. It checks input, resolves names, and leaves the work to the engine. One engine
+ * serves all tenants. Each facade belongs to one tenant, and none of its methods reaches another.
+ */
+export function createTroupeFacade(parts: FacadeParts): Troupe {
+  const { deps, engine, trust = null, fallback } = parts;
+  const closed = new AbortController();
+  let closing: Promise<void> | null = null;
+  async function close(): Promise<void> {
+    closed.abort();
+    await engine.stop();
+    await parts.release();
+  }
+
+  const conversations: ConversationDeps = {
+    deps,
+    engine,
+    participantsCache: createParticipantsCache(deps.log, deps.checkpoints),
+    trust,
+    fallback,
+    sticks: parts.sticks,
+    router: parts.messageRouter ?? null,
+    newId: mintId,
+  };
+  const shared = {
+    parts,
+    conversations,
+    watchers: new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning }),
+    agents: [...deps.agents.values()].map((runtime) => agentInfo(deps.agents, runtime)),
+    closed: closed.signal,
+    forTenant,
+  };
+  const facades = new LRUCache<TenantId, Troupe>({ max: MAX_TENANT_FACADES });
+
+  function forTenant(name: string): Troupe {
+    const tenant = parseTenant(name);
+    const known = facades.get(tenant);
+    if (known) return known;
+    const isRoot = tenant === DEFAULT_TENANT;
+    const closeTenant = () => (isRoot ? (closing ??= close()) : Promise.resolve());
+    const facade = tenantFacade({ ...shared, tenant, close: closeTenant });
+    facades.set(tenant, facade);
+    return facade;
+  }
+  return forTenant(DEFAULT_TENANT);
+}
+
+/** Its tools are those that it has when they are read: those of a server may come later. */
+function agentInfo(agents: AgentRegistry, { profile, capabilities, pubkey, price }: AgentRuntime): AgentInfo {
+  const { id, name, role, description, provider, model } = profile;
+  return {
+    id,
+    name,
+    role,
+    description,
+    capabilities,
+    provider,
+    model,
+    pubkey,
+    price,
+    get tools() {
+      return [...(agents.get(id)?.tools.keys() ?? [])];
+    },
+  };
+}
+
+function parseTenant(text: string): TenantId {
+  const parsed = TenantId.safeParse(text);
+  if (parsed.success) return parsed.data;
+  throw new TroupeError('event_invalid', `"${text}" is not a valid tenant id`, { path: 'tenant' });
 }

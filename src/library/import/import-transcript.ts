@@ -1,6 +1,6 @@
 import { TroupeError } from '../../base/errors.ts';
-import type { Slices } from '../../base/slices.ts';
-import type { AgentId, ConversationId } from '../../events/index.ts';
+import { type Slices, WHOLE } from '../../base/slices.ts';
+import { AgentId, type ConversationId, parseGiven } from '../../events/index.ts';
 import {
   type ContentEntry,
   type DraftEntry,
@@ -15,9 +15,9 @@ import {
   type TranscriptEntry,
   type TranscriptRecord,
 } from './importers.ts';
-import { readRecords } from './record.ts';
 import { type ImportReport, newImportReport, noteSkip, skipCount, skippedWords } from './report.ts';
 import { isExport, readTroupe } from './troupe-format.ts';
+import { TextDecoder } from 'node:util';
 
 export type ImportOptions = {
   /** Default `auto`: detected. */
@@ -246,4 +246,351 @@ export function conversationName(text: string, number: number | null): Conversat
 function fileStem(fileName: string): string {
   const base = fileName.split(/[/\\]/).at(-1) ?? '';
   return base.replace(/(?<=.)\.[A-Za-z0-9]+$/, '');
+}
+
+/** What is imported, and where to. */
+export interface ImportRequest {
+  /** Default: detected. */
+  format?: string | undefined;
+  /** Id of the agent that becomes the author of assistant messages. Default `assistant`. */
+  agent?: string | undefined;
+  /** Id of the conversation, or prefix of the ids if the file holds several. */
+  conversation?: string | undefined;
+  /** Name of the file, for messages of errors. */
+  fileName?: string | undefined;
+}
+
+export interface ImportLimits {
+  /** Whether an imported file may write to a conversation and name it in tasks. Default: any. */
+  mayLeadTo?: ((conversation: string) => boolean) | undefined;
+  /** Whether its caller may read every conversation of the tenant. Default: yes. */
+  readsAll?: boolean | undefined;
+}
+
+/** The options of a reader from a request, with the defaults. Throws `import_invalid`. */
+export function readImportRequest({
+  format,
+  agent: author = 'assistant',
+  conversation,
+  fileName,
+}: ImportRequest): ImportOptions {
+  return {
+    ...(format !== undefined && { format }),
+    agent: parseGiven(AgentId, author, 'agent', 'import_invalid'),
+    ...(conversation !== undefined && { conversation }),
+    ...(fileName !== undefined && { fileName }),
+  };
+}
+
+/** A JSON value, or a piece of text that is none, with the line it starts on. */
+type SourceRecord =
+  | { line: number; json: true; value: unknown; size: number }
+  | { line: number; json: false; why: 'not_json' | 'too_large'; text: string; size: number };
+
+/** In characters. A longer record is left out, so that one file cannot exhaust memory. */
+const MAX_RECORD = 16 * 1024 * 1024;
+/** Most JSON values in one record: the smallest take a hundred times their text in memory. */
+const MAX_VALUES = 1_000_000;
+/** Work between two slices: records, and characters. */
+const SLICE_RECORDS = 256;
+const SLICE_CHARS = 64 * 1024;
+
+/** Splits a file into records. Work between two calls of `slices` is bounded, whatever the file holds. */
+async function* readRecords(
+  chunks: AsyncIterable<string | Uint8Array>,
+  slices: Slices = WHOLE,
+): AsyncGenerator<SourceRecord, void> {
+  const splitter = new RecordSplitter();
+  let records = 0;
+  let chars = 0;
+  for await (const text of pieces(chunks)) {
+    for (const record of text === null ? splitter.end() : splitter.push(text)) {
+      yield record;
+      if ((records += 1) < SLICE_RECORDS) continue;
+      records = 0;
+      await slices.next();
+    }
+    if ((chars += text?.length ?? 0) < SLICE_CHARS) continue;
+    chars = 0;
+    await slices.next();
+  }
+}
+
+/** The text in pieces of at most `SLICE_CHARS`, without padding; null at the end. */
+async function* pieces(chunks: AsyncIterable<string | Uint8Array>): AsyncGenerator<string | null, void> {
+  const decode = createDecoder();
+  for await (const chunk of chunks) {
+    const text = typeof chunk === 'string' ? chunk : decode(chunk);
+    for (let at = 0; at < text.length; at += SLICE_CHARS) yield unpadded(text.slice(at, at + SLICE_CHARS));
+  }
+  yield unpadded(decode(null));
+  yield null;
+}
+
+/** UTF-8, or UTF-16 where the file begins with its mark, as PowerShell writes it. `null` ends the text. */
+function createDecoder(): (chunk: Uint8Array | null) => string {
+  let decoder: TextDecoder | null = null;
+  let head = Buffer.alloc(0);
+  return (chunk) => {
+    if (decoder) return decoder.decode(chunk ?? undefined, { stream: chunk !== null });
+    head = chunk ? Buffer.concat([head, chunk]) : head;
+    if (chunk && head.length < 2) return '';
+    decoder = new TextDecoder(encodingOf(head));
+    return decoder.decode(head, { stream: chunk !== null });
+  };
+}
+
+function encodingOf([first, second]: Uint8Array): string {
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8';
+}
+
+/** Without NUL, which JSON never has: file systems pad a file with it when the machine lost power. */
+function unpadded(text: string): string {
+  return text.includes('\0') ? text.replaceAll('\0', '') : text;
+}
+
+/**
+ * Splits a stream of text into JSON values. The first character decides the layout:
+ *   `[`   the elements of the array, one by one, then lines;
+ *   `{`   one balanced value, perhaps over many lines, then lines (for JSONL that value is its first line);
+ *   else  lines.
+ * Owns only the unfinished record.
+ * 1. A first value that exceeds MAX_RECORD or is not JSON is read again as lines, so that a broken first line costs that
+ *    line alone. From then on every newline ends a record.
+ * 2. Text is kept as parts and joined once: re-joining at each chunk would be quadratic in the line.
+ * 3. A record over MAX_RECORD is passed over to its end and costs nothing but itself.
+ */
+class RecordSplitter {
+  #mode: 'start' | 'value' | 'array' | 'lines' = 'start';
+  #parts: string[] = [];
+  #size = 0;
+  #line = 1;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  #emitted = 0;
+  /** The present record is too large, and its end is looked for. */
+  #isPassing = false;
+
+  *push(chunk: string): Generator<SourceRecord, void> {
+    let rest = chunk;
+    while (rest !== '') {
+      if (this.#mode === 'start') rest = this.#begin(rest);
+      else if (this.#mode === 'lines') rest = yield* this.#takeLine(rest);
+      else rest = yield* this.#takeValue(rest);
+    }
+  }
+
+  *end(): Generator<SourceRecord, void> {
+    if (this.#mode === 'value' || this.#mode === 'array') yield* this.push(yield* this.#finish(''));
+    yield* this.#emitLine();
+  }
+
+  #begin(text: string): string {
+    const rest = this.#skip(text, /^[\s\uFEFF]*/);
+    if (rest === '') return '';
+    this.#mode = rest.startsWith('[') ? 'array' : rest.startsWith('{') ? 'value' : 'lines';
+    return this.#mode === 'array' ? rest.slice(1) : rest;
+  }
+
+  *#takeLine(given: string): Generator<SourceRecord, string> {
+    const text = this.#size === 0 && !this.#isPassing ? this.#skip(given, /^\s*/) : given;
+    if (text === '') return '';
+    const end = text.indexOf('\n');
+    const piece = end === -1 ? text : text.slice(0, end);
+    if (this.#isPassing || this.#size + piece.length > MAX_RECORD) yield* this.#pass(piece);
+    else this.#keep(piece);
+    if (end === -1) return '';
+    yield* this.#emitLine();
+    this.#isPassing = false;
+    this.#line += 1;
+    return text.slice(end + 1);
+  }
+
+  /** Reports a record that is too large, once, and forgets its text. */
+  *#pass(piece: string): Generator<SourceRecord, void> {
+    if (this.#isPassing) return;
+    const text = (this.#take() + piece).slice(0, EXCERPT);
+    this.#isPassing = true;
+    this.#emitted += 1;
+    yield { line: this.#line, json: false, why: 'too_large', text, size: EXCERPT };
+  }
+
+  *#emitLine(): Generator<SourceRecord, void> {
+    const text = this.#take();
+    if (text.trim() === '') return;
+    this.#emitted += 1;
+    yield* parseLine(this.#line, text);
+  }
+
+  *#takeValue(text: string): Generator<SourceRecord, string> {
+    let rest = text;
+    if (this.#mode === 'array' && this.#size === 0) {
+      rest = this.#skip(rest, /^[\s,]*/);
+      if (rest === '') return '';
+      if (rest.startsWith(']')) {
+        this.#mode = 'lines';
+        return rest.slice(1);
+      }
+    }
+    const end = this.#scan(rest);
+    const piece = end === -1 ? rest : rest.slice(0, end);
+    if (this.#isPassing || this.#size + piece.length > MAX_RECORD) {
+      const isOneLine =
+        this.#mode === 'array' && this.#emitted > 0 && !this.#parts.some((part) => part.includes('\n'));
+      if (!this.#isPassing && !isOneLine) return this.#asLines(this.#take() + rest);
+      yield* this.#pass(piece);
+    } else this.#keep(piece);
+    return end === -1 ? '' : yield* this.#finish(rest.slice(end));
+  }
+
+  /** Emits the value, which is complete or cut off by the end of the text. Returns the text still to be read. */
+  *#finish(rest: string): Generator<SourceRecord, string> {
+    const text = this.#take();
+    this.#depth = 0;
+    this.#inString = false;
+    this.#escaped = false;
+    this.#isPassing = false;
+    if (text.trim() === '') return rest;
+    const record = parseRecord(this.#line, text);
+    if (!record.json && this.#emitted === 0) return this.#asLines(text + rest);
+    this.#emitted += 1;
+    this.#line += newlines(text);
+    if (this.#mode === 'value') this.#mode = 'lines';
+    yield record;
+    return rest;
+  }
+
+  #asLines(text: string): string {
+    this.#mode = 'lines';
+    return text;
+  }
+
+  /** The index where the value ends, or -1. State is kept between chunks. */
+  #scan(text: string): number {
+    for (let i = 0; i < text.length; i += 1) {
+      const char = text[i];
+      if (this.#inString) this.#scanString(char);
+      else if (char === '"') this.#inString = true;
+      else if (char === '{' || char === '[') this.#depth += 1;
+      else if (this.#depth === 0) {
+        if (this.#mode === 'array' && (char === ',' || char === ']')) return i;
+      } else if (char === '}' || char === ']') {
+        this.#depth -= 1;
+        if (this.#depth === 0 && this.#mode === 'value') return i + 1;
+      }
+    }
+    return -1;
+  }
+
+  #scanString(char: string | undefined): void {
+    if (this.#escaped) this.#escaped = false;
+    else if (char === '\\') this.#escaped = true;
+    else if (char === '"') this.#inString = false;
+  }
+
+  #skip(text: string, blank: RegExp): string {
+    const skipped = blank.exec(text)?.[0] ?? '';
+    this.#line += newlines(skipped);
+    return text.slice(skipped.length);
+  }
+
+  #keep(piece: string): void {
+    this.#parts.push(piece);
+    this.#size += piece.length;
+  }
+
+  #take(): string {
+    const text = this.#parts.join('');
+    this.#parts = [];
+    this.#size = 0;
+    return text;
+  }
+}
+
+/** Length of the text of a record that was left out. */
+const EXCERPT = 80;
+
+/** The values of a line: one, or several that a writer has put behind each other without a newline. */
+function* parseLine(line: number, text: string): Generator<SourceRecord, void> {
+  const record = parseRecord(line, text);
+  if (record.json || record.why !== 'not_json' || !/\}\s*\{/.test(text)) return yield record;
+  for (let at = 0; at < text.length;) {
+    const end = endOfObject(text, at);
+    const next = parseRecord(line, text.slice(at, end));
+    // Looking on in what is no JSON would try each brace anew.
+    if (!next.json) return yield { ...next, text: text.slice(at, at + EXCERPT) };
+    yield next;
+    at = text.length - text.slice(end).trimStart().length;
+  }
+}
+
+/** Index after the object that begins here; the length of the text if it does not end. */
+function endOfObject(text: string, from: number): number {
+  let depth = 0;
+  for (let i = from; i < text.length; i += 1) {
+    const char = text[i];
+    if (char === '"') i = endOfText(text, i);
+    else if (char === '{') depth += 1;
+    else if (char === '}' && (depth -= 1) <= 0) return i + 1;
+  }
+  return text.length;
+}
+
+function parseRecord(line: number, text: string): SourceRecord {
+  const size = text.length;
+  const without = (why: 'not_json' | 'too_large'): SourceRecord => {
+    return { line, json: false, why, text: text.slice(0, EXCERPT), size };
+  };
+  if (!mayBeJson(text)) return without('not_json');
+  if (size > MAX_VALUES / 4 && hasTooManyValues(text)) return without('too_large');
+  try {
+    return { line, json: true, value: JSON.parse(text), size };
+  } catch {
+    // Expected: the report counts records that are not JSON.
+    return without('not_json');
+  }
+}
+
+/** By its first and last character. An attempt to parse what is no JSON makes an error with a stack. */
+function mayBeJson(text: string): boolean {
+  const trimmed = text.trim();
+  const last = trimmed.at(-1) ?? '';
+  switch (trimmed.charAt(0)) {
+    case '{':
+      return last === '}';
+    case '[':
+      return last === ']';
+    case '"':
+      return last === '"' && trimmed.length > 1;
+    default:
+      return trimmed.length < 32 && /^(?:-?\d[\d.eE+-]*|true|false|null)$/.test(trimmed);
+  }
+}
+
+/** Counts what separates and opens values, outside texts. */
+function hasTooManyValues(text: string): boolean {
+  let values = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const char = text[i];
+    if (char === '"') i = endOfText(text, i);
+    else if (char === ',' || char === '[' || char === '{') values += 1;
+  }
+  return values > MAX_VALUES;
+}
+
+/** Index of the quote that ends the text whose first quote is at `from`. */
+function endOfText(text: string, from: number): number {
+  for (let i = from + 1; i < text.length; i += 1) {
+    if (text[i] === '"') return i;
+    if (text[i] === '\\') i += 1;
+  }
+  return text.length;
+}
+
+function newlines(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count += 1;
+  return count;
 }

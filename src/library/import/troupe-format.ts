@@ -3,10 +3,18 @@ import { type Event, EVENT_KINDS, EventDraft, tryParse } from '../../events/inde
 import { TroupeError } from '../../base/errors.ts';
 import type { DraftEntry } from './draft-writer.ts';
 import type { TranscriptEntry, TranscriptRecord } from './importers.ts';
-import { excerpt, type ImportNotes, noteSkip } from './report.ts';
-import { isObject, type JsonObject, nameOf, textOf, timeOf } from './shape.ts';
+import {
+  excerpt,
+  type ImportNotes,
+  noteSkip,
+  isObject,
+  type JsonObject,
+  nameOf,
+  textOf,
+  timeOf,
+} from './report.ts';
 
-export const EXPORT_VERSION = 1;
+const EXPORT_VERSION = 1;
 const KINDS: ReadonlySet<string> = new Set(EVENT_KINDS);
 
 /**

@@ -51,7 +51,7 @@ export interface ActorStatus {
   problem?: string;
 }
 
-export type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate' | 'compact';
+type ActorCommand = 'abort' | 'pause' | 'resume' | 'retry' | 'retire' | 'reinstate' | 'compact';
 
 export async function actorStatuses(
   deps: EngineDeps,

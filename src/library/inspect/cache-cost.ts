@@ -18,16 +18,27 @@ import {
   type PromptRecord,
   type TurnId,
   type Usage,
+  type Event,
+  parseTurnId,
+  runtimeId,
+  type TenantId,
+  eventOf,
 } from '../../events/index.ts';
 import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
-import { inSlices } from '../../actors/log/read-log.ts';
-import type { AgentRuntime } from '../../actors/actor/agent-runtime.ts';
-import { replayPrompts } from './replay-prompts.ts';
-import { usageOf } from './trace.ts';
+import { inSlices, readPages, foldInSlices } from '../../actors/log/read-log.ts';
+import type { AgentRuntime, FrozenBaseline } from '../../actors/actor/agent-runtime.ts';
 import { chargeWork } from '../../base/work.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { Store } from '../../store/store.ts';
+import { costOf, priceOf } from '../../providers/prices.ts';
+import { readReceipts, asSent, baselineOf } from './prompts.ts';
+import { readStep } from '../../actors/turn/step-journal.ts';
+import { buildPrompt, createView, forkView, type View } from '../../context/index.ts';
+import { readBaseline } from '../../actors/turn/baseline.ts';
+import { answeredStep } from '../../actors/turn/judge-answer.ts';
 
 /** One model call: the simulated cache of a vendor beside the usage that the provider reported. Costs are in fresh input tokens. */
-export interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
+interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
   /** Id of the turn. */
   turn: TurnId;
   /** Number of the call in the turn, from 1. */
@@ -171,4 +182,189 @@ function vendorOf(provider: string, model: string): CacheVendor {
   if (provider === 'openai' || provider === 'codex') return 'openai';
   if (!['openai-compatible', 'ai-sdk', 'custom'].includes(provider)) return 'anthropic';
   return BY_MODEL.find(([pattern]) => pattern.test(model))?.[1] ?? 'openai';
+}
+
+/** Steps, calls and times of a turn. */
+export interface TurnTrace {
+  /** Id of the turn. */
+  turn: TurnId;
+  /** Id of the conversation. */
+  conversation: ConversationId;
+  /** Id of the agent. */
+  agent: AgentId;
+  /** How it ended, or that it runs. */
+  status: 'running' | 'done' | 'failed' | 'aborted';
+  /** The inputs of the turn, then its own events. */
+  events: Event[];
+  /** One per model call, without messages. */
+  prompts: TracedPrompt[];
+  /** US dollars of the calls with a known price; null if there are none. */
+  cost: number | null;
+}
+
+/** A receipt with the reported usage and its cost in US dollars. */
+type TracedPrompt = PromptReceipt & { cost: number | null };
+
+/** Everything one turn did, from the log. Throws `turn_unknown`. */
+export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string): Promise<TurnTrace> {
+  const parts = parseTurnId(turn);
+  const log = parts && { tenant, conversation: parts.conversation };
+  const started = log && (await deps.store.readById(log, runtimeId(turn, 'started')));
+  if (!parts || !log || started?.kind !== 'turn.started') {
+    throw new TroupeError('turn_unknown', `there is no turn "${turn}"`, { turn });
+  }
+  const inputs = await Promise.all(
+    started.body.inputs.map((seq) => deps.store.read(log, { after: seq - 1, upTo: seq })),
+  );
+  const events = inputs.flat();
+  let status: TurnTrace['status'] = 'running';
+  for await (const page of readPages(deps.store, log, { after: started.seq - 1 })) {
+    for (const event of page) {
+      if (event.turn !== turn) continue;
+      events.push(event);
+      if (event.kind === 'turn.done') status = 'done';
+      if (event.kind === 'turn.failed') status = 'failed';
+      if (event.kind === 'turn.aborted') status = 'aborted';
+      if (status !== 'running') break;
+    }
+    if (status !== 'running') break;
+  }
+  const { conversation, agent } = parts;
+  const receipts = await readReceipts(deps, tenant, turn);
+  const prompts = await Promise.all(receipts.map((receipt) => withUsage(deps, tenant, receipt)));
+  return {
+    turn: turn as TurnId,
+    conversation,
+    agent,
+    status,
+    events,
+    prompts,
+    cost: prompts.reduce<number | null>((sum, { cost }) => (cost === null ? sum : (sum ?? 0) + cost), null),
+  };
+}
+
+/** The receipt with what the vendor reported for this call, if it has been answered. */
+async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<TracedPrompt> {
+  const usage = await usageOf(deps.store, tenant, receipt);
+  if (usage === null) return { ...receipt, cost: null };
+  // Today's price; for a model other than the agent's current one, the list price.
+  const runtime = deps.agents.get(receipt.agent);
+  const price = runtime?.profile.model === receipt.model ? runtime.price : priceOf(receipt.model);
+  return { ...receipt, usage, cost: price && costOf(usage, price) };
+}
+
+/** What the vendor reported for the call of a prompt; null: nothing, or it is no longer known. */
+export async function usageOf(
+  store: Pick<Store, 'readJournal'>,
+  tenant: TenantId,
+  { turn, step, usage }: PromptReceipt,
+): Promise<Usage | null> {
+  if (usage || turn === null) return usage ?? null;
+  const entry = await readStep(store, tenant, turn, step - 1);
+  return !entry || 'sealed' in entry ? null : entry.usage;
+}
+
+/** A model call of a turn that has ended. */
+interface ReplayedCall {
+  prompt: PromptRecord & { verified: boolean };
+  /** The whole prompt. A session receives only the new part; this is everything it should hold. */
+  whole: PromptRecord;
+  /** Approximate time, ms: the calls of a turn are spread between its logged beginning and end. */
+  at: number;
+  /** Tokens of the answer, counted at its append; 0 if none was kept. */
+  answer: number;
+}
+
+/**
+ * Every prompt that an agent was sent in a conversation, in order, rendered again in one pass over the log. Memory holds
+ * only the view and the current turn, and messages keep their identity from prompt to prompt. Running turns are left out,
+ * because the log has their steps only when they end.
+ */
+async function* replayPrompts(
+  deps: EngineDeps,
+  address: ActorAddress,
+  runtime: AgentRuntime,
+): AsyncGenerator<ReplayedCall> {
+  const view = createView(address.agent, deps.secretOf(address));
+  let turn: ReplayedTurn | null = null;
+  let baseline: FrozenBaseline | null = null;
+  for await (const events of readPages(deps.store, address, { after: 0 })) {
+    for (const event of events) {
+      const receipt = turn && event.turn === turn.id ? answeredBy(event, turn) : undefined;
+      if (turn && receipt) {
+        const id = baselineOf(receipt);
+        if (baseline?.id !== id) baseline = await readBaseline(deps.store, address, runtime, id);
+        yield {
+          ...render(view, { receipt, baseline, runtime }),
+          at: timeOf(turn, receipt.step),
+          answer: isAnswer(event) ? event.tokens : 0,
+        };
+      }
+      const folding = foldInSlices(deps.clock, view, event);
+      if (folding) await folding;
+      if (turn && isEndOf(turn, event)) turn = null;
+      const started = eventOf(event, 'turn.started');
+      if (started?.author.id === address.agent) turn = await endedTurn(deps, address, started);
+    }
+  }
+}
+
+interface ReplayedTurn {
+  id: TurnId;
+  receipts: readonly PromptReceipt[];
+  /** Number of steps that are rendered, or had no prompt. */
+  rendered: number;
+  began: number;
+  ended: number;
+}
+
+/** The turn that this event starts; null if it is still running. */
+async function endedTurn(
+  deps: EngineDeps,
+  address: ActorAddress,
+  { turn: id, at }: Event,
+): Promise<ReplayedTurn | null> {
+  const end = id && (await deps.store.readById(address, runtimeId(id, 'end')));
+  if (!id || !end) return null;
+  const receipts = await readReceipts(deps, address.tenant, id);
+  return { id, receipts, rendered: 0, began: at, ended: end.at };
+}
+
+/** The prompt that this event answers, or whose failure it records. */
+function answeredBy(event: Event, turn: ReplayedTurn): PromptReceipt | undefined {
+  const isLast = event.id === `${turn.id}:reply` || isEndOf(turn, event);
+  const index = isLast ? turn.rendered : answeredStep(event);
+  if (index === null || index < turn.rendered) return undefined;
+  turn.rendered = index + 1;
+  return turn.receipts.find(({ step }) => step === index + 1);
+}
+
+function isAnswer({ kind }: Event): boolean {
+  return kind === 'step' || kind === 'message';
+}
+
+function isEndOf({ id }: ReplayedTurn, event: Event): boolean {
+  return event.id === `${id}:end`;
+}
+
+function timeOf({ began, ended, receipts }: ReplayedTurn, step: number): number {
+  const steps = receipts.at(-1)?.step ?? 1;
+  return Math.round(began + ((ended - began) * (step - 1)) / steps);
+}
+
+function render(
+  view: View,
+  { receipt, baseline, runtime }: { receipt: PromptReceipt; baseline: FrozenBaseline; runtime: AgentRuntime },
+): Pick<ReplayedCall, 'prompt' | 'whole'> {
+  const fork = forkView(view);
+  const whole = buildPrompt({
+    view: fork,
+    conversation: receipt.conversation,
+    agent: runtime.profile,
+    baseline: { ...baseline, source: baseline.id },
+    step: receipt.step,
+  });
+  const prompt = asSent(whole, fork, receipt);
+  const { turn, step } = receipt;
+  return { prompt, whole: receipt.delta ? { ...whole, turn, step } : prompt };
 }

@@ -25,7 +25,7 @@ export { type ByKind, forKind, type KindAbout } from '../../events/aspects.ts';
 export { messageText } from '../../events/message-text.ts';
 export { type KeyValue, memoryKeyValue, updateEntry } from '../../base/key-value.ts';
 export type { TranscriptEntry, TranscriptReader, TranscriptRecord } from '../import/importers.ts';
-export { isObject, type JsonObject, jsonText, nameOf, textOf, timeOf, validTime } from '../import/shape.ts';
+export { isObject, type JsonObject, jsonText, nameOf, textOf, timeOf, validTime } from '../import/report.ts';
 export { addNotes, type ImportNotes, noteRepair, noteSkip } from '../import/report.ts';
 export { KeyedBuckets, TokenBucket } from '../../base/token-bucket.ts';
 export * from './database.ts';

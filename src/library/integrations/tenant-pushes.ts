@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isGranted } from '../access/principal.ts';
+import { isGranted } from '../access/keys.ts';
 import { pauseAfter, RetryAfter } from './follower.ts';
 import type { IntegrationHost } from './integration.ts';
 import { leavePeriod, takeLeft } from './period.ts';

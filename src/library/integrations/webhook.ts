@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { ConversationPatterns, isGranted } from '../access/principal.ts';
+import { ConversationPatterns, isGranted } from '../access/keys.ts';
 import { type Event, EVENT_KINDS } from '../../events/index.ts';
 import { type KeyValue, updateEntry } from '../../base/key-value.ts';
 

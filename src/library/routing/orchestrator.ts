@@ -2,8 +2,7 @@ import { TroupeError } from '../../base/errors.ts';
 import type { AgentId, Author, ConversationId, Event, JoinPolicy } from '../../events/index.ts';
 import { foldParticipants, isHere, newParticipants, type Participants } from '../../machines/participants.ts';
 import type { NewMessage, Troupe } from '../troupe.ts';
-import { routeBy, type Unaddressed } from './route.ts';
-import type { RoutingSettings } from './routing-settings.ts';
+import { routeBy, type Unaddressed, type RoutingSettings } from './route.ts';
 
 /** Media type of an attachment that has not been fetched yet. */
 const UNKNOWN_TYPE = 'application/octet-stream';

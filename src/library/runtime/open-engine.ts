@@ -27,17 +27,17 @@ import { countTokens } from '../../context/budget/tokens.ts';
 import { fenceKey } from '../../context/index.ts';
 import { type ActorAddress, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
-import { createLiveFeed, type LiveFeed } from '../facade/live-feed.ts';
+import { createLiveFeed, type LiveFeed } from '../facade/live.ts';
 import { createProfileBooks } from '../facade/profile-book.ts';
 import type { ProfileBook } from '../troupe.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import type { Metrics } from '../../events/metrics.ts';
 import type { Embedder } from '../../providers/embedder.ts';
 import type { Constants } from './constants.ts';
-import { releaseOf } from './release.ts';
 import type { ResourceStack } from '../../base/resource-stack.ts';
 import { withLentPlaces } from '../../queue/lent-places.ts';
 import { keyValueOf, type Services } from './services.ts';
+import { readFileSync } from 'node:fs';
 
 export interface EngineOptions {
   definition: TroupeDefinition;
@@ -201,4 +201,16 @@ function limitsOf(
   const given = Object.entries(own).filter(([, value]) => value !== undefined);
   const all = { ...DEFAULT_LIMITS, ...services.limits, ...Object.fromEntries(given) };
   return { ...all, sweepMs: Math.round(all.leaseMs * SWEEPS_PER_LEASE), ...constants };
+}
+
+/** The version in the package file of this code, which is two folders up in `src` and in `dist`. */
+export function releaseOf(): string {
+  try {
+    const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
+    const { version } = JSON.parse(text) as { version?: unknown };
+    return String(version);
+  } catch {
+    // A bundle without its package file.
+    return 'unknown';
+  }
 }
