@@ -123,24 +123,6 @@ function typeOf({ type, properties, items, enum: values, const: value }: Schema)
   return typeof first === 'number' || typeof first === 'boolean' ? typeof first : null;
 }
 
-export const ChatQuirks = z
-  .strictObject({
-    mergeConsecutive: z.boolean(),
-    interleavedSystem: z.boolean(),
-    images: z.boolean(),
-    assistantAfterTool: z.boolean(),
-    maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']),
-    streamUsage: z.boolean(),
-    cacheKeyField: z.enum(['prompt_cache_key', 'session_id']).nullable(),
-    callIds: z.enum(['any', 'nine', 'forty']),
-    replyFormat: z.enum(['json_schema', 'json_object', 'prompt']),
-    schemas: z.enum(['plain', 'whole']),
-    reasoningField: z.enum(['reasoning', 'reasoning_content']).nullable(),
-    reasoningRequired: z.boolean(),
-    seedField: z.enum(['seed', 'random_seed']).nullable(),
-    topK: z.boolean(),
-  })
-  .partial();
 /**
  * Differences of servers with a chat completions API. Omitted fields mean what most accept: one leading system
  * message, `max_tokens`, usage at the end of the stream, any call id, a plain JSON schema for the reply. The role
@@ -262,11 +244,30 @@ const REASONING = /^(?:ft:)?(?:o[1-9](?![a-z0-9])|gpt-(?:[5-9]|\d\d))/;
 /** Models without reasoning, which refuse a request for encrypted reasoning. */
 export const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
 
-/** The known quirks of the host, overridden by those of the definition. */
-export function quirksOf(baseUrl: string, own: VendorRules = {}): VendorRules {
+/** Differences of a server that follow neither from its address nor from its model. */
+export const QuirkSettings = z.strictObject({
+  /** A known host whose rules the server follows, such as `api.mistral.ai` behind a gateway. Default: that of `baseUrl`. */
+  like: z.enum(Object.keys(VENDOR_QUIRKS)).optional(),
+  /** Joins consecutive messages of one role, for chat templates that require strict alternation. Default false. */
+  mergeConsecutive: z.boolean().optional(),
+  /** System messages may stand between others. Default false. */
+  interleavedSystem: z.boolean().optional(),
+  /** Images are sent, as data URLs. Default false. */
+  images: z.boolean().optional(),
+  /** How the reply schema is sent: as a schema, as JSON mode with words in the prompt, or in words alone. Default `json_schema`. */
+  replyFormat: z.enum(['json_schema', 'json_object', 'prompt']).optional(),
+  /** `plain`: schemas of tools and replies are reduced to what grammars of servers support. Default `plain`. */
+  schemas: z.enum(['plain', 'whole']).optional(),
+});
+
+/** The known quirks of the host, or of the one that it is like, overridden by those of the definition. */
+export function quirksOf(
+  baseUrl: string,
+  { like, ...own }: VendorRules & { like?: string | undefined } = {},
+): VendorRules {
   const { hostname } = new URL(baseUrl);
   const family = FAMILIES.find(([, hosts]) => hosts.test(hostname))?.[0];
-  const host = isOpenAi(baseUrl) ? OPENAI : (family ?? hostname);
+  const host = like ?? (isOpenAi(baseUrl) ? OPENAI : (family ?? hostname));
   return { ...VENDOR_QUIRKS[host], ...own, ...(own.schemas && { tools: own.tools }) };
 }
 

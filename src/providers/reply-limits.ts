@@ -4,22 +4,6 @@ import { TroupeError } from '../base/errors.ts';
 const MEBIBYTE = 1_048_576;
 /** Timers overflow above this. */
 const MAX_MS = 86_400_000;
-const Bytes = z
-  .int()
-  .min(1_024)
-  .max(1_024 * MEBIBYTE);
-const Ms = z.int().min(1).max(MAX_MS);
-
-const AllLimits = z.strictObject({
-  eventBytes: Bytes,
-  receivedBytes: Bytes,
-  textBytes: Bytes,
-  reasoningBytes: Bytes,
-  argumentBytes: Bytes,
-  calls: z.int().min(1).max(10_000),
-  silenceMs: Ms,
-  totalMs: Ms,
-});
 /** Limits of one model answer. An answer beyond one of them ends as `provider_reply_too_long`. */
 export interface ReplyLimits {
   /** Bytes of one line or event as received. Default 4 MiB. */
@@ -40,8 +24,16 @@ export interface ReplyLimits {
   totalMs: number;
 }
 
-/** As written in a definition. Omitted fields default to `DEFAULT_REPLY_LIMITS`. */
-export const ReplyLimitSettings = AllLimits.partial();
+const Ms = z.int().min(1).max(MAX_MS).optional();
+/** The limits that a definition sets: how long servers take differs, what an answer may hold does not. */
+export const AnswerTimes = z.strictObject({
+  /** Longest silence before and within an answer, ms. A longer one may be a lost connection, so the call is retried. Default 300,000. */
+  silenceMs: Ms,
+  /** Longest answer, ms. Default 3,600,000. */
+  totalMs: Ms,
+});
+
+/** Omitted fields default to `DEFAULT_REPLY_LIMITS`. */
 export type ReplyLimitSettings = { [Limit in keyof ReplyLimits]?: ReplyLimits[Limit] | undefined };
 
 export const DEFAULT_REPLY_LIMITS: ReplyLimits = {

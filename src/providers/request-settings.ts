@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { TroupeError } from '../base/errors.ts';
-import { NOT_REASONING, type ChatQuirks, isReasoningModel, quirksOf } from './quirks.ts';
+import { NOT_REASONING, isReasoningModel, quirksOf } from './quirks.ts';
 import { createRedact, credentialOf } from './redact.ts';
 
 const hideKeys = createRedact([]);
@@ -201,7 +201,7 @@ interface SampledSettings extends Sampling {
     | 'openai-compatible';
   model: string;
   baseUrl?: string | undefined;
-  quirks?: ChatQuirks | undefined;
+  quirks?: Parameters<typeof quirksOf>[1];
   thinking?: unknown;
 }
 

@@ -9,8 +9,8 @@ import {
   versionProblem,
 } from './ai-sdk-model.ts';
 import { ModelPrice } from './prices.ts';
-import { ReplyLimitSettings } from './reply-limits.ts';
-import { ChatQuirks } from './quirks.ts';
+import { AnswerTimes } from './reply-limits.ts';
+import { QuirkSettings } from './quirks.ts';
 import {
   type Sampling,
   SamplingFields,
@@ -24,7 +24,7 @@ import {
 import type { Embedder } from './embedder.ts';
 import { type CustomProvider, isProvider } from './provider.ts';
 
-export type { AiSdkModel, ChatQuirks, ModelPrice, ReplyLimitSettings, RequestInput, Sampling };
+export type { AiSdkModel, ModelPrice, RequestInput, Sampling };
 
 export const ScriptRule = z.strictObject({
   when: z
@@ -68,7 +68,7 @@ const Common = {
   contextWindow: z.int().min(1024).optional(),
   maxOutputTokens: z.int().positive().default(4096),
   price: ModelPrice.optional(),
-  replyLimits: ReplyLimitSettings.optional(),
+  replyLimits: AnswerTimes.optional(),
   ...SamplingFields,
 };
 export const AnthropicFields = z.strictObject({
@@ -177,7 +177,7 @@ const AnySettings = z.discriminatedUnion('provider', [
     ...Common,
     baseUrl: BaseUrl.default('https://api.openai.com/v1'),
     apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
-    quirks: ChatQuirks.optional(),
+    quirks: QuirkSettings.optional(),
     ...RequestFields,
     ...EffortField,
   }),

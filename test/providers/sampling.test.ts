@@ -56,7 +56,7 @@ describe('sampling settings reach', () => {
   });
 
   test('a server that calls the seed otherwise', async () => {
-    const quirks = { seedField: 'random_seed' };
+    const quirks = { like: 'api.mistral.ai' };
     const body = await sent(chat, { provider: 'openai-compatible', seed: 7, quirks });
     expect(body).toMatchObject({ random_seed: 7 });
     expect(body).not.toHaveProperty('seed');

@@ -196,7 +196,7 @@ test('quirks in the agents file override those known for the host', async () => 
   const settings = ProviderSettings.parse({
     provider: 'openai-compatible',
     baseUrl: server.url,
-    quirks: { mergeConsecutive: true, maxTokensField: 'max_completion_tokens' },
+    quirks: { mergeConsecutive: true, like: 'api.groq.com' },
   });
   const provider = await createProvider(settings, {
     env: {},

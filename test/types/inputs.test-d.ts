@@ -7,11 +7,10 @@ import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { TroupeDefinition, TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { LimitInput, LimitSettings } from '../../src/library/config/limit-settings.ts';
 import type { ContextInput, ContextSettings } from '../../src/library/config/context-settings.ts';
-import type { ReplyLimits, ReplyLimitSettings } from '../../src/providers/reply-limits.ts';
 
 /*
- * The interfaces of a definition are written out, because TypeScript shows no comments of inferred types. They must have
- * exactly the fields of the schemas. Lists of an interface are `readonly`; those of a schema are not.
+ * Some interfaces of a definition are written out, the others are made of the schemas by `InputOf`. They must have exactly the
+ * fields of the schemas. Lists of an interface are `readonly`; those of a schema are not.
  */
 type Same<T> = T extends (...args: never[]) => unknown
   ? T
@@ -26,9 +25,6 @@ type Same<T> = T extends (...args: never[]) => unknown
 expectTypeOf<Same<LimitInput>>().toEqualTypeOf<Same<NonNullable<z.input<typeof LimitSettings>>>>();
 expectTypeOf<Same<ContextInput>>().toEqualTypeOf<Same<z.input<typeof ContextSettings>>>();
 expectTypeOf<Same<AccessInput>>().toEqualTypeOf<Same<z.input<typeof AccessSettings>>>();
-expectTypeOf<Same<Partial<ReplyLimits>>>().toEqualTypeOf<
-  Same<{ [K in keyof z.input<typeof ReplyLimitSettings>]?: number }>
->();
 
 type Agent<P extends AgentInput['provider']> = Same<Extract<AgentInput, { provider: P }>>;
 type AgentOfSchema<P extends AgentInput['provider']> = Same<

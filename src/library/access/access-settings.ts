@@ -102,14 +102,8 @@ export interface AccessLimits {
   messagesPerSecond?: number | undefined;
   /** Rows and KiB a second read for one caller; bursts of ten seconds' worth. Default 20,000. */
   workPerSecond?: number | undefined;
-  /** The same per tenant other than `default`. Default: twice that of a caller. */
-  tenantWorkPerSecond?: number | undefined;
-  /** Concurrent reads of more than 5,000 such units in one process; a caller may have half of them. Default 4. */
-  dearReads?: number | undefined;
   /** Open streams of one caller. Default 50. */
   streams?: number | undefined;
-  /** Open streams of one tenant other than `default`. Default: half of `allStreams`. */
-  tenantStreams?: number | undefined;
   /** Open streams of one process. Default 1,000. */
   allStreams?: number | undefined;
 }
@@ -192,10 +186,7 @@ export const AccessSettings = z.strictObject({
       requestsPerSecond: Rate.optional(),
       messagesPerSecond: Rate.optional(),
       workPerSecond: Rate.optional(),
-      tenantWorkPerSecond: Rate.optional(),
-      dearReads: z.int().min(1).optional(),
       streams: z.int().min(1).optional(),
-      tenantStreams: z.int().min(1).optional(),
       allStreams: z.int().min(1).optional(),
     })
     .optional(),

@@ -1,14 +1,15 @@
 import type {
   AiSdkModel,
   AnthropicFields,
-  ChatQuirks,
   ModelPrice,
-  ReplyLimitSettings,
   RequestInput,
   Sampling,
 } from '../../providers/settings.ts';
 import type { BusyPolicy, JoinPolicy } from '../../events/index.ts';
 import type { InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
+import type { InputOf } from '../../base/input-of.ts';
+import type { QuirkSettings } from '../../providers/quirks.ts';
+import type { AnswerTimes } from '../../providers/reply-limits.ts';
 import type { ReplyInput } from './reply-schema.ts';
 import type { RetryInput } from './retry-settings.ts';
 import type { SupervisionSettings } from './supervision-settings.ts';
@@ -89,8 +90,8 @@ export interface ModelInput extends Sampling {
   maxOutputTokens?: number | undefined;
   /** Price of the model, if it differs from its vendor's list. In US dollars per million tokens. */
   price?: ModelPrice | undefined;
-  /** Limits of the size and duration of an answer, beyond which it is `provider_reply_too_long`. */
-  replyLimits?: ReplyLimitSettings | undefined;
+  /** Longest silence and duration of an answer, beyond which it is `provider_reply_too_long`. */
+  replyLimits?: InputOf<typeof AnswerTimes> | undefined;
 }
 
 /** Fields of a model behind a command-line program that remembers the conversation. */
@@ -207,7 +208,7 @@ export interface CompatibleAgent extends AgentBase, ReachedModelInput {
   /** Name of the variable that holds the key. Default `OPENAI_API_KEY`. */
   apiKeyEnv?: string | undefined;
   /** Differences of the server. Overrides what is known of its host. */
-  quirks?: ChatQuirks | undefined;
+  quirks?: InputOf<typeof QuirkSettings> | undefined;
 }
 
 /** A model of Anthropic. */

@@ -11,7 +11,7 @@ import {
   STATELESS,
 } from '../provider.ts';
 import { replyLimits, type ReplyLimitSettings, type ReplyMeter } from '../reply-limits.ts';
-import { type ChatQuirks, quirksOf, toolRules, type VendorRules } from '../quirks.ts';
+import { type ChatQuirks, quirksOf, toolRules } from '../quirks.ts';
 import { toolProblem } from '../fit-tools.ts';
 import { NO_EXTRAS, type RequestExtras, givenOf, type Sampling } from '../request-settings.ts';
 import { NO_USAGE, type Usage, type ToolCall } from '../../events/index.ts';
@@ -25,7 +25,7 @@ interface OpenAiCompatibleOptions {
   /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
   /** Overrides what is known of the host. */
-  quirks?: VendorRules;
+  quirks?: Parameters<typeof quirksOf>[1];
   sampling?: Sampling;
   extras?: RequestExtras;
 }
