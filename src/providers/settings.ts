@@ -24,7 +24,7 @@ import {
 import type { Embedder } from './embedder.ts';
 import { type CustomProvider, isProvider } from './provider.ts';
 
-export type { AiSdkModel, ModelPrice, RequestInput, Sampling };
+export type { AiSdkModel, AnswerTimes, ModelPrice, QuirkSettings, RequestInput, Sampling };
 
 export const ScriptRule = z.strictObject({
   when: z

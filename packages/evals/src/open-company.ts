@@ -21,11 +21,7 @@ const FOREIGN_REPEATS = 10_000;
 
 /** Throws `config_invalid`. */
 export async function openCompany(
-  {
-    definition,
-    isScripted,
-    isForeign = false,
-  }: Pick<OpenedCompany, 'definition' | 'isScripted' | 'isForeign'>,
+  { definition, isScripted, isForeign }: Pick<OpenedCompany, 'definition' | 'isScripted' | 'isForeign'>,
   settings: TroupeSettings = {},
   { data = ':memory:', startsAt }: Circumstances = {},
 ): Promise<CompanyAtWork> {

@@ -1,15 +1,15 @@
 import type {
   AiSdkModel,
+  AnswerTimes,
   AnthropicFields,
   ModelPrice,
+  QuirkSettings,
   RequestInput,
   Sampling,
 } from '../../providers/settings.ts';
 import type { BusyPolicy, JoinPolicy } from '../../events/index.ts';
 import type { InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
 import type { InputOf } from '../../base/input-of.ts';
-import type { QuirkSettings } from '../../providers/quirks.ts';
-import type { AnswerTimes } from '../../providers/reply-limits.ts';
 import type { ReplyInput } from './reply-schema.ts';
 import type { RetryInput } from './retry-settings.ts';
 import type { SupervisionSettings } from './supervision-settings.ts';

@@ -13,7 +13,7 @@ import type { LimitInput } from './limit-settings.ts';
 import type { McpServerInput } from '../../tools/mcp/settings.ts';
 import type { SupervisionSettings } from './supervision-settings.ts';
 import type { Tool } from '../../tools/tool.ts';
-import type { WebhookSettings } from '../integrations/webhook-settings.ts';
+import type { WebhookInput } from '../integrations/webhook-settings.ts';
 
 /** Who answers messages that name no agent. */
 export interface DefaultsInput {
@@ -80,8 +80,8 @@ export interface TroupeInput extends CoordinationInput {
   redact?: RedactText | undefined;
   /** Tokens that an application signs for its own users, and rates. The HTTP API accepts them beside keys. */
   access?: AccessInput | undefined;
-  /** Allowed targets of webhooks, and time limits. Default: all public hosts. */
-  webhooks?: WebhookSettings | undefined;
+  /** Allowed targets of webhooks. Default: all public hosts. */
+  webhooks?: WebhookInput | undefined;
   /** Nostr relays to listen and publish to: `NostrInput` of `@troupe/nostr`, which must be installed and validates them. Default: none. */
   nostr?: Record<string, unknown> | undefined;
   /** Allowed targets of the tool `fetch` and of attachments by address. Default: attachments by address are refused. */
