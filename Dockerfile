@@ -8,6 +8,7 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/agents/package.json packages/agents/
+COPY packages/doors/package.json packages/doors/
 COPY packages/nostr/package.json packages/nostr/
 COPY packages/importers/package.json packages/importers/
 COPY packages/postgres/package.json packages/postgres/
@@ -19,12 +20,13 @@ COPY src ./src
 COPY web ./web
 COPY packages ./packages
 RUN npm run -s build \
-  && node scripts/build-package.ts packages/agents packages/importers packages/nostr packages/postgres
+  && node scripts/build-package.ts packages/agents packages/doors packages/importers packages/nostr packages/postgres
 
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/agents/package.json packages/agents/
+COPY packages/doors/package.json packages/doors/
 COPY packages/nostr/package.json packages/nostr/
 COPY packages/importers/package.json packages/importers/
 COPY packages/postgres/package.json packages/postgres/
@@ -41,6 +43,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/packages/agents/dist ./node_modules/@troupe/agents
+COPY --from=build /app/packages/doors/dist ./node_modules/@troupe/doors
 COPY --from=build /app/packages/nostr/dist ./node_modules/@troupe/nostr
 COPY --from=build /app/packages/importers/dist ./node_modules/@troupe/importers
 COPY --from=build /app/packages/postgres/dist ./node_modules/@troupe/postgres

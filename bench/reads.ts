@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTroupe } from '../src/index.ts';
 import { type AppOptions, createApp } from '../src/http/api/index.ts';
-import { ROUTE_SCOPES } from '../src/http/routes/index.ts';
+import { routeName } from '../src/http/route.ts';
+import { ROUTES } from '../src/http/routes/index.ts';
 import { openSqliteDriver } from '../src/store/sqlite/sqlite-driver.ts';
 import type { Troupe } from '../src/library/troupe.ts';
 
@@ -97,7 +98,8 @@ try {
     traffic: { requestsPerSecond: 1_000_000, workPerSecond: 1e12, dearReads: 100 },
   };
   const app = createApp(troupe, options);
-  const paths: [string, string, string][] = Object.keys(ROUTE_SCOPES)
+  const paths: [string, string, string][] = ROUTES.filter(({ scopes }) => scopes !== 'public')
+    .map(routeName)
     .filter((route) => route.startsWith('GET '))
     .map((route) => {
       const path = route

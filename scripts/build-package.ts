@@ -7,8 +7,9 @@ import { ROOT, run } from './packed.ts';
 
 type Manifest = Record<string, unknown> & { name: string; exports?: Record<string, string> };
 
-/** What a package may import in `src/troupe.ts`, by its sources. */
+/** What a package may import in its seams, by its sources. */
 const ENTRY_POINTS: Readonly<Record<string, string>> = {
+  'src/http/api/index': 'troupe/http',
   'src/index': 'troupe',
   'src/library/integrations/index': 'troupe/integrations',
   'testing/src/index': '@troupe/testing',
@@ -55,8 +56,9 @@ export async function buildPackage(workspace: string): Promise<string> {
 
 /** False: the seam imports something that `troupe` does not export. */
 function bindSeam(compiled: string): boolean {
-  for (const name of ['troupe.js', 'troupe.d.ts']) {
+  for (const name of ['troupe.js', 'troupe.d.ts', 'http.js', 'http.d.ts']) {
     const file = path.join(compiled, name);
+    if (!existsSync(file)) continue;
     const text = readFileSync(file, 'utf8').replaceAll(
       /(['"])(?:\.\.\/)+((?:testing\/)?src\/[\w./-]+)\.[jt]s\1/g,
       (found, quote: string, source: string) => {

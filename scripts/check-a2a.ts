@@ -76,6 +76,7 @@ async function main(): Promise<number> {
     {
       providers: { tck: provider },
       webhooks: { allow: ['*', `localhost:${RECEIVER_PORT}`] },
+      doors: ['a2a'],
       agents: [
         {
           id: 'desk',

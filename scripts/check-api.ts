@@ -6,6 +6,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { createMetrics } from '../src/http/metrics.ts';
 import { createApp, serveHttp } from '../src/http/api/index.ts';
+import { DOORS } from '../src/library/integrations/door.ts';
 import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 
 /**
@@ -70,7 +71,7 @@ try {
 async function main(): Promise<number> {
   const bin = path.join(await openVenv(values.venv ?? path.join(scratch, 'venv')), 'bin');
   const token = randomBytes(32).toString('hex');
-  await using troupe = await createTroupe({ agents: [...AGENTS] }, { onWarning: () => {} });
+  await using troupe = await createTroupe({ agents: [...AGENTS], doors: DOORS }, { onWarning: () => {} });
   await troupe.send('main', { author: ANA, to: ['writer'], content: 'Hello' });
   await troupe.idle();
   const app = createApp(troupe, {

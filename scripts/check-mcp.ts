@@ -16,7 +16,8 @@ import {
 import * as z from 'zod';
 import { systemClock } from '../src/base/clock.ts';
 import { createApp, serveHttp } from '../src/http/api/index.ts';
-import { createServer, type McpHost } from '../src/mcp-server/index.ts';
+import type { McpHost } from '../packages/doors/src/mcp/host.ts';
+import { createServer } from '../packages/doors/src/mcp/server.ts';
 import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../src/library/troupe.ts';
 
@@ -70,6 +71,7 @@ async function main(given: string | undefined): Promise<number> {
     const program = path.join(folder, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
     if (!existsSync(program)) spawnSync('npm', ['install', '--prefix', folder, SUITE], { stdio: 'inherit' });
     await using troupe = await createTroupe({
+      doors: ['mcp'],
       agents: [{ id: 'ana', provider: 'scripted', model: 'test', script: { rules: [{ reply: 'Hello.' }] } }],
     });
     const own = await serveHttp(createApp(troupe, { writeToken: randomUUID() }), { port: 0 });

@@ -2,6 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { DOORS } from '../src/library/integrations/door.ts';
+import { openDoors } from '../src/library/runtime/doors.ts';
 import { openApiDocument } from '../src/http/api/index.ts';
 import { ENV } from './packed.ts';
 
@@ -77,16 +79,16 @@ const GENERATORS: Readonly<Record<string, Try>> = {
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'troupe-generators-'));
 try {
-  process.exitCode = main(process.argv.slice(2));
+  process.exitCode = await main(process.argv.slice(2));
 } finally {
   // Go keeps its modules without the right to delete them.
   if (existsSync(scratch)) spawnSync('chmod', ['-R', 'u+w', scratch]);
   rmSync(scratch, { recursive: true, force: true });
 }
 
-function main(wanted: readonly string[]): number {
+async function main(wanted: readonly string[]): Promise<number> {
   const document = path.join(scratch, 'openapi.json');
-  writeFileSync(document, JSON.stringify(openApiDocument()));
+  writeFileSync(document, JSON.stringify(openApiDocument({ doors: await openDoors(DOORS) })));
   let failures = 0;
   for (const [name, attempt] of Object.entries(GENERATORS)) {
     if (wanted.length > 0 && !wanted.includes(name)) continue;

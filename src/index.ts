@@ -67,8 +67,18 @@ export type {
   TextNote,
   VoidNote,
 } from './events/live-notes.ts';
-export type { ChatBlock, ChatCall, ChatChange } from './library/asking/chat.ts';
-export { chatChanges } from './library/asking/chat.ts';
+export { type Answers, awaitAnswers, addressed, nobodyAnswers } from './library/asking/ask.ts';
+export {
+  type ChatBlock,
+  type ChatCall,
+  type ChatChange,
+  chatChanges,
+  type Chat,
+  openChat,
+  type Concluded,
+  wholeExchange,
+} from './library/asking/chat.ts';
+export { eventJson, followConversation, storedEvents } from './library/asking/follow.ts';
 export { createTroupe, openTestTroupe, type TroupeOptions } from './library/runtime/create-troupe.ts';
 export {
   boundedFetch,
@@ -91,28 +101,31 @@ export type { StandardSchema } from './tools/schema.ts';
 export { defineTool, type Tool, type ToolContext } from './tools/tool.ts';
 export type {
   ActorStatus,
+  AgentInfo,
   Answer,
-  Asked,
   AskOptions,
-  Wait,
+  Asked,
+  AttachmentByAddress,
   Checkpoint,
+  CommandInput,
   Conversation,
   CostReport,
+  Failure,
   ImportRequest,
   InspectedPrompt,
   LogProblem,
   LogVerification,
-  AttachmentByAddress,
   NewAttachment,
-  ReadAttachment,
   NewMessage,
   PromptDiff,
-  TurnComparison,
+  ReadAttachment,
   SentPrompt,
   TaskInfo,
   TaskList,
   Troupe,
+  TurnComparison,
   TurnTrace,
+  Wait,
 } from './library/troupe.ts';
 export type { TypedConversation, TypedTroupe } from './library/runtime/create-troupe.ts';
 export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './base/logger.ts';

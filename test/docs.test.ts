@@ -4,7 +4,9 @@ import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { createProgram } from '../src/cli/program.ts';
 import { CompactionStrategy } from '../src/events/index.ts';
-import { ROUTES } from '../src/http/routes/index.ts';
+import { routeTable } from '../src/http/routes/index.ts';
+import { DOORS } from '../src/library/integrations/door.ts';
+import { openDoors } from '../src/library/runtime/doors.ts';
 import { ProviderSettings } from '../src/providers/settings.ts';
 import { BUILTIN_TOOLS } from '../src/tools/builtin/index.ts';
 
@@ -90,9 +92,11 @@ test('README has a row for every command', () => {
   expect(missing).toEqual([]);
 });
 
-test('the documents name every route, provider, built-in tool and compaction strategy', () => {
+test('the documents name every route, provider, built-in tool and compaction strategy', async () => {
   const all = DOCS.map(read).join('\n');
-  const paths = ROUTES.map((route) => route.path.replace(/\{(\w+)\}/g, ':$1'));
+  const paths = routeTable(await openDoors(DOORS)).routes.map((route) =>
+    route.path.replace(/\{(\w+)\}/g, ':$1'),
+  );
   // The routes below one id share a row.
   const isNamed = (route: string) =>
     all.includes(route) || all.includes(`…/${route.split('/').slice(-2).join('/')}`);

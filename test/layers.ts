@@ -93,21 +93,9 @@ const LAYERS: Record<string, Layer> = {
       ...PORTS,
       'providers/settings.ts',
       'library/integrations/webhook-settings.ts',
+      'library/integrations/door.ts',
       'providers/redact.ts',
     ],
-  },
-  /** Conversations in the words of other protocols. */
-  doors: {
-    may: ['library/asking', 'events', 'base/errors.ts'],
-    packages: ['zod'],
-    mayTypes: ['library/message.ts', 'library/troupe.ts'],
-    pure: true,
-  },
-  /** Loaded only where a client of that protocol is served: it needs an optional package. */
-  'mcp-server': {
-    may: ['base', 'library/asking', 'doors', 'events'],
-    packages: ['@modelcontextprotocol/client', '@modelcontextprotocol/server', 'zod'],
-    mayTypes: ['library/access', 'library/troupe.ts'],
   },
   /** Follows conversations of a running troupe, through its public interface. */
   'library/asking': { may: ['base', 'events', 'machines'], mayTypes: ['library/troupe.ts', 'actors'] },
@@ -123,7 +111,6 @@ const LAYERS: Record<string, Layer> = {
       'library/inspect',
       'library/integrations',
       'library/projection/standing.ts',
-      'doors/a2a/task-stand.ts',
       ...PORTS,
     ],
     mayTypes: ['library/troupe.ts'],
@@ -148,14 +135,10 @@ const LAYERS: Record<string, Layer> = {
     packages: ['zod'],
     mayTypes: ['library/troupe.ts'],
   },
-  /** Serves editors at stdin and stdout. */
-  acp: { may: ['base', 'library/asking', 'doors', 'events'], mayTypes: ['library/troupe.ts'] },
   http: {
     may: [
       'base',
       'library/asking',
-      'doors',
-      'mcp-server',
       'library/conversation-handle.ts',
       'events',
       'library/access',
@@ -176,7 +159,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   providers: ['.', 'ai-sdk', 'anthropic', 'openai'],
   tools: ['.', 'builtin', 'mcp'],
   cli: ['demo', 'init', 'process', 'client', 'render', 'evals', 'commands', '.'],
-  http: ['.', 'page', 'a2a', 'routes', 'api'],
+  http: ['.', 'page', 'routes', 'api'],
   library: [
     'projection',
     'access',
@@ -236,6 +219,8 @@ const IMPURE: readonly RegExp[] = [
 /** The only file that loads a package of `packages/` by name. */
 const PACKAGE_LOADERS: Readonly<Record<string, string>> = {
   '@troupe/agents': 'providers/agents-package.ts',
+  '@troupe/doors': 'library/runtime/doors.ts',
+  '@troupe/doors/stdio': 'library/runtime/doors.ts',
   '@troupe/evals/command': 'cli/evals/evals-package.ts',
   '@troupe/importers': 'library/import/importers.ts',
   '@troupe/nostr': 'library/integrations/nostr.ts',
@@ -243,6 +228,8 @@ const PACKAGE_LOADERS: Readonly<Record<string, string>> = {
 };
 /** The only file of a package that imports the core, and what it may import: `troupe/integrations` and `troupe`. */
 const SEAM = { file: 'src/troupe.ts', cores: ['src/library/integrations/index.ts', 'src/index.ts'] };
+/** What a door imports of the API, in a file of its own: clients at stdin and stdout need none of it. */
+const HTTP_SEAM = { file: 'src/http.ts', cores: ['src/http/api/index.ts'] };
 /** Packages that stand on another part of the public API. */
 const OTHER_CORES: Readonly<Record<string, readonly string[]>> = {
   'packages/client/': ['src/http/api/client.ts'],
@@ -261,8 +248,9 @@ export function checkLayers(files: readonly SourceFile[]): string[] {
 export function checkPackages(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) => {
     const home = /^packages\/[^/]+\//.exec(path)?.[0] ?? '';
-    const isSeam = path === `${home}${SEAM.file}`;
-    const cores = OTHER_CORES[home] ?? SEAM.cores;
+    const isHttp = home === 'packages/doors/' && path === `${home}${HTTP_SEAM.file}`;
+    const isSeam = isHttp || path === `${home}${SEAM.file}`;
+    const cores = isHttp ? HTTP_SEAM.cores : (OTHER_CORES[home] ?? SEAM.cores);
     return importsOf(path, text, '').flatMap(({ to }) => {
       if (to.startsWith(`${home}src/`) || !/^(?:src|packages|test|troupe|@troupe)(?:\/|$)/.test(to))
         return [];

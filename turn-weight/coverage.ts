@@ -2,9 +2,9 @@ import { Session } from 'node:inspector/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A function of `src` that ran, by its place in the file. */
+/** A function of `src`, or of a package beside it, that ran, by its place in the file. */
 export interface Ran {
-  /** Relative to `src`. */
+  /** Relative to `src`; that of a package is relative to the root. */
   file: string;
   start: number;
   end: number;
@@ -28,6 +28,8 @@ export interface Coverage {
 
 const ROOT = path.dirname(import.meta.dirname);
 const SRC = `${path.join(ROOT, 'src')}${path.sep}`;
+/** The clock of a measurement is no part of a turn. */
+const BESIDE = /^packages\/(?!testing\/)[^/]+\/src\//;
 
 /**
  * Counts calls of functions with precise coverage of V8. Must begin before what it counts is loaded, because V8 keeps
@@ -77,6 +79,7 @@ function fileOf(url: string): { path: string } | 'node' | 'packages' | null {
   if (!url.startsWith('file:')) return url.startsWith('node:') && !OF_CHANCE.test(url) ? 'node' : null;
   const file = fileURLToPath(url);
   if (file.includes(`${path.sep}node_modules${path.sep}`)) return 'packages';
-  if (!file.startsWith(SRC)) return null;
-  return { path: file.slice(SRC.length).replaceAll(path.sep, '/') };
+  if (file.startsWith(SRC)) return { path: file.slice(SRC.length).replaceAll(path.sep, '/') };
+  const beside = path.relative(ROOT, file).replaceAll(path.sep, '/');
+  return BESIDE.test(beside) ? { path: beside } : null;
 }

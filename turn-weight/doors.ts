@@ -1,9 +1,14 @@
 import { client, methods, ndJsonStream, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
-import { serveAcp } from '../src/acp/serve-acp.ts';
+import { serveAcp } from '../packages/doors/src/acp/serve-acp.ts';
 import { createApp } from '../src/http/api/index.ts';
 import { agentWith, ANA, type Door, type Room, type Scene, type Stage } from './scene.ts';
 
-const COMPANY = { agents: [agentWith('agent', { chunk: 4 })] };
+const COMPANY = {
+  agents: [agentWith('agent', { chunk: 4 })],
+  doors: ['a2a', 'ag-ui', 'ai-sdk', 'mcp', 'openai'] as const,
+};
+/** What needs no door of a package opens none. */
+const ALONE = { agents: COMPANY.agents };
 const BASE = 'http://127.0.0.1';
 
 type Post = (path: string, body: object, headers?: Record<string, string>) => Promise<Response>;
@@ -12,10 +17,11 @@ type Post = (path: string, body: object, headers?: Record<string, string>) => Pr
 function httpScene(
   name: string,
   enter: (post: Post, conversation: string, get: Get) => Promise<Room>,
+  company: Scene['company'] = COMPANY,
 ): Scene {
   return {
     name,
-    company: COMPANY,
+    company,
     open({ troupe, clock }) {
       const app = createApp(troupe, { clock });
       const post: Post = async (path, body, headers = {}) => {
@@ -74,31 +80,35 @@ async function readTo(response: Response, isOver: (text: string) => boolean): Pr
 }
 
 /** The stream of the API, with one reader who has it open before the message comes. */
-const events = httpScene('events', async (post, conversation, get) => {
-  const over = new AbortController();
-  const stream = await get(`/api/events?conversation=${conversation}`, over.signal);
-  const reader = stream.body!.getReader();
-  const decoder = new TextDecoder();
-  return {
-    async turn(content) {
-      const told = readUntil('"turn.done"');
-      await post(`/api/conversations/${conversation}/events`, { author: ANA, to: ['agent'], content });
-      await told;
-    },
-    async leave() {
-      over.abort();
-      await reader.cancel();
-    },
-  };
+const events = httpScene(
+  'events',
+  async (post, conversation, get) => {
+    const over = new AbortController();
+    const stream = await get(`/api/events?conversation=${conversation}`, over.signal);
+    const reader = stream.body!.getReader();
+    const decoder = new TextDecoder();
+    return {
+      async turn(content) {
+        const told = readUntil('"turn.done"');
+        await post(`/api/conversations/${conversation}/events`, { author: ANA, to: ['agent'], content });
+        await told;
+      },
+      async leave() {
+        over.abort();
+        await reader.cancel();
+      },
+    };
 
-  async function readUntil(word: string): Promise<void> {
-    for (let text = ''; !text.includes(word);) {
-      const { value, done } = await reader.read();
-      if (done) throw new Error(`the stream ended after ${text}`);
-      text += decoder.decode(value, { stream: true });
+    async function readUntil(word: string): Promise<void> {
+      for (let text = ''; !text.includes(word);) {
+        const { value, done } = await reader.read();
+        if (done) throw new Error(`the stream ended after ${text}`);
+        text += decoder.decode(value, { stream: true });
+      }
     }
-  }
-});
+  },
+  ALONE,
+);
 
 function openAcp({ troupe, clock }: Stage): Promise<Door> {
   const [toAgent, toEditor] = [new TransformStream<Uint8Array>(), new TransformStream<Uint8Array>()];
@@ -183,5 +193,5 @@ export const DOORS: readonly Scene[] = [
       },
     },
   ]),
-  { name: 'acp', company: COMPANY, open: openAcp },
+  { name: 'acp', company: ALONE, open: openAcp },
 ];

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { parseAst } from 'rolldown/parseAst';
 import type { Ran } from './coverage.ts';
 
-const SRC = path.join(path.dirname(import.meta.dirname), 'src');
+const ROOT = path.dirname(import.meta.dirname);
 
 interface Node {
   type: string;
@@ -68,7 +68,8 @@ function functionsIn(file: string): Named[] {
 
 /** Texts of strict TypeScript, as Node runs them: positions are those of the file. */
 function parse(file: string): Node {
-  return parseAst(readFileSync(path.join(SRC, file), 'utf8'), { lang: 'ts' }) as unknown as Node;
+  const place = file.startsWith('packages/') ? file : path.join('src', file);
+  return parseAst(readFileSync(path.join(ROOT, place), 'utf8'), { lang: 'ts' }) as unknown as Node;
 }
 
 function ownName({ id }: Node): string {

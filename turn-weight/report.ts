@@ -20,7 +20,7 @@ export interface SceneReport extends Weight {
   list: Record<string, number>;
   /** What SQLite was told, in order. */
   sql: string[];
-  /** Executed functions outside `src`. */
+  /** Executed functions outside `src` and the packages beside it. */
   elsewhere: { packages: number; node: number };
 }
 
@@ -74,7 +74,7 @@ export function table({ node, scenes, commands }: Report): string {
       .join(''),
   );
   const plain = scenes.find(({ scene }) => scene === 'plain');
-  const parts = [`a warm turn behind ten messages, executed in src (Node ${node})`, ...lines];
+  const parts = [`a warm turn behind ten messages, executed in src and packages (Node ${node})`, ...lines];
   if (plain) parts.push('', ...featureLines(plain));
   if (commands !== undefined) parts.push('', ...commandLines(commands));
   return parts.join('\n');

@@ -16,10 +16,13 @@ const agents = [
     script: { rules: [{ reply: 'Noted.' }] },
   },
 ];
-const troupe = await createTroupe(defineTroupe({ agents, ...settings }), {
-  data,
-  onWarning: (error, where) => (where.startsWith('nostr') ? undefined : stop(error, where)),
-});
+const troupe = await createTroupe(
+  defineTroupe({ agents, doors: ['ag-ui', 'ai-sdk', 'mcp', 'openai'], ...settings }),
+  {
+    data,
+    onWarning: (error, where) => (where.startsWith('nostr') ? undefined : stop(error, where)),
+  },
+);
 const app = createApp(troupe, {
   authenticate: (credential: string) => troupe.authenticate(credential),
   keyless: 'refused',

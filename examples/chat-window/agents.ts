@@ -23,6 +23,8 @@ const script = {
 };
 
 export const troupe = defineTroupe({
+  // Of @troupe/doors: the window of this folder, and that of ../ag-ui-window.
+  doors: ['ai-sdk', 'ag-ui'],
   tools: [refund],
   agents: [
     {

@@ -1,3 +1,5 @@
+import { DOORS } from '../../src/library/integrations/door.ts';
+import { openDoors } from '../../src/library/runtime/doors.ts';
 import { below, pick, type Random } from '../../sim/random.ts';
 import { Command } from '../../src/events/index.ts';
 import { openApiDocument } from '../../src/http/api/index.ts';
@@ -278,8 +280,10 @@ function aimed(random: Random, sample: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
+const doors = await openDoors(DOORS);
+
 function operations(): Operation[] {
-  const { paths } = openApiDocument() as {
+  const { paths } = openApiDocument({ doors }) as {
     paths: Record<
       string,
       Record<string, { parameters?: { name: string; in: string; schema: JsonSchema }[] }>

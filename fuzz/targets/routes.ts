@@ -2,6 +2,7 @@ import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import type { Hono } from 'hono';
 import { Event } from '../../src/events/index.ts';
 import { createApp } from '../../src/http/api/index.ts';
+import { DOORS } from '../../src/library/integrations/door.ts';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
@@ -66,7 +67,7 @@ async function startServer(wrap: NonNullable<RoutesOptions['wrap']>): Promise<Se
     model: 'test',
     script: { rules: [{ reply: 'answer {{n}}' }] },
   }));
-  const troupe = await createTroupe({ agents }, { onWarning: () => undefined });
+  const troupe = await createTroupe({ agents, doors: DOORS }, { onWarning: () => undefined });
   const errors: unknown[] = [];
   const app = createApp(troupe, { onError: (error) => errors.push(error) });
   // The objects that the paths of requests name.

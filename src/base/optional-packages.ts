@@ -11,8 +11,6 @@ export interface Need {
 
 export const ANTHROPIC: Need = { by: 'the anthropic provider', packages: { '@anthropic-ai/sdk': 1 } };
 export const OPENAI: Need = { by: 'a provider with the API of OpenAI', packages: { openai: 7 } };
-export const MCP_SERVER: Need = { by: 'the MCP server', packages: { '@modelcontextprotocol/server': 2 } };
-export const ACP: Need = { by: 'troupe acp', packages: { '@agentclientprotocol/sdk': 2 } };
 export const DISTRIBUTED: Need = {
   by: 'the distributed mode',
   packages: { mongodb: 7, bullmq: 6, ioredis: 6 },

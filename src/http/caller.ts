@@ -1,13 +1,18 @@
 import type { Context } from 'hono';
+import { onAccount } from '../base/work.ts';
 import type { Principal, Reading, Traffic } from '../library/access/index.ts';
 import type { Troupe } from '../library/troupe.ts';
+import { rateLimited } from './refusal.ts';
 
 /** The caller of a request, and the troupe of their tenant, narrowed to what they were granted. */
 export interface Caller {
+  /** Who they are, with their scopes and grants. */
   principal: Principal;
+  /** Each method checks the grant. */
   troupe: Troupe;
   /** Whether the credential still identifies the same principal; for streams. Null: it cannot change. */
   isStillGood: (() => Promise<boolean>) | null;
+  /** What callers and tenants may do at once, and how often. */
   traffic: Traffic;
   /** To be called by a request that now waits for others: requests of its tenant need not wait for it any longer. */
   parked: () => void;
@@ -30,4 +35,27 @@ export function callerOf(context: Context): Caller {
   const caller = (context as WithCaller)[CALLER];
   if (!caller) throw new Error('a route was reached past the guard');
   return caller;
+}
+
+/** Opens an account of what the caller reads. Throws `rate_limited` if that was too much lately. */
+export async function beginReading({
+  principal,
+  traffic,
+}: Pick<Caller, 'principal' | 'traffic'>): Promise<Reading> {
+  const reading = await traffic.reads.begin(principal);
+  if (!('retryAfterMs' in reading)) return reading;
+  const { workPerSecond: most } = traffic.reads.limits;
+  const message = `one caller may read at most ${most} rows and KiB a second`;
+  throw rateLimited(message, most, reading.retryAfterMs);
+}
+
+/** Reads on the caller's account. A GET request is on it already. Throws as `beginReading` does. */
+export async function readAs<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
+  if (caller.reading) return work();
+  const reading = await beginReading(caller);
+  try {
+    return await onAccount(reading, work);
+  } finally {
+    reading.end();
+  }
 }

@@ -78,7 +78,7 @@ export function changesSince(
 export async function wholeAnswer(
   { req }: Context,
   { changes }: Exchange,
-  { ends, see }: { ends: AbortSignal; see: (change: ChatChange) => void },
+  { ends, see = () => {} }: { ends: AbortSignal; see?: (change: ChatChange) => void },
 ): Promise<Answer> {
   const going = changes(AbortSignal.any([ends, req.raw.signal]));
   let next = await going.next();

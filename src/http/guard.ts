@@ -11,8 +11,8 @@ import {
 } from '../library/access/index.ts';
 import type { TenantId } from '../events/index.ts';
 import type { Troupe } from '../library/troupe.ts';
-import { setCaller } from './caller.ts';
-import { checkRoute, type ScopeTable } from './permissions.ts';
+import { beginReading, setCaller } from './caller.ts';
+import { checkAny, routeOf, type Rule, type RouteRules } from './permissions.ts';
 import { limitTroupe } from './limit-troupe.ts';
 import { rateLimited, Refusal } from './refusal.ts';
 import { onAccount } from '../base/work.ts';
@@ -22,7 +22,7 @@ import { KeyedBuckets } from '../base/token-bucket.ts';
 export interface GuardOptions extends GateOptions {
   /** Accepted host names in addition to the loopback ones. Requests with a credential may use any name. */
   allowedHosts?: readonly string[] | undefined;
-  /** Where clients reach the app, with the path of its mount: `https://agents.example/inspector`. Cards of A2A name it and are signed for it alone. */
+  /** Where clients reach the app, with the path of its mount: `https://agents.example/inspector`. Doors sign what names it. */
   publicUrl?: string | undefined;
   /** Pages of other origins that may read and write as the page of this app does. Default: none. */
   cors?: CorsSettings | undefined;
@@ -50,7 +50,7 @@ interface GuardParts {
   gate: Gate;
   options: GuardOptions;
   traffic: Traffic;
-  scopes: ScopeTable;
+  rules: RouteRules;
 }
 
 /**
@@ -59,7 +59,7 @@ interface GuardParts {
  * Pages of other origins can send requests to a server on this machine. `Host` reveals them if their DNS name was
  * pointed at this machine; `Origin` reveals the others. Browsers send no bearer credentials by themselves.
  */
-export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): MiddlewareHandler {
+export function guard({ troupe, gate, options, traffic, rules }: GuardParts): MiddlewareHandler {
   return async function checkCaller(context, next) {
     const identified = await identify(context, gate, options).catch(refuseInTurn);
     const leave = await enter(identified.principal.tenant);
@@ -91,20 +91,16 @@ export function guard({ troupe, gate, options, traffic, scopes }: GuardParts): M
     const { requestsPerSecond: limit } = traffic.limits;
     const wait = traffic.request(principal);
     if (wait > 0) throw rateLimited(`at most ${limit} requests a second of one caller`, limit, wait);
-    if (!READS.has(req.method)) checkWrite(req, principal, options);
+    const route = routeOf(context, rules);
+    if (!READS.has(req.method)) checkWrite(req, principal, { ...options, needsNoToken: route?.needsNoToken });
     else if (isLocal(principal)) refuseForeign(req, principal, options, 'read');
-    checkRoute(context, principal, scopes);
+    if (route) checkAny(principal, route.scopes);
     const caller = { principal, isStillGood, traffic, troupe: troupeFor(troupe, principal), parked: leave };
     if (!READS.has(req.method)) {
       setCaller(context, { ...caller, reading: null });
       return next();
     }
-    const reading = await traffic.reads.begin(principal);
-    if ('retryAfterMs' in reading) {
-      const { workPerSecond: most } = traffic.reads.limits;
-      const message = `one caller may read at most ${most} rows and KiB a second`;
-      throw rateLimited(message, most, reading.retryAfterMs);
-    }
+    const reading = await beginReading(caller);
     setCaller(context, { ...caller, reading });
     try {
       return await onAccount(reading, next);
@@ -163,16 +159,18 @@ export function hostNameOf(req: HonoRequest): string {
  * Browsers name a page's origin in `Origin`; programs send none. Our own page sends the write token from its document,
  * which no other page can read.
  */
-function checkWrite(req: HonoRequest, principal: Principal, options: GuardOptions): void {
-  const { readOnly, writeToken } = options;
+function checkWrite(
+  req: HonoRequest,
+  principal: Principal,
+  options: GuardOptions & Pick<Rule, 'needsNoToken'>,
+): void {
+  const { readOnly, writeToken, needsNoToken } = options;
   if (readOnly) {
     throw new Refusal(403, 'read_only', 'this server was started with --read-only and accepts no writes');
   }
   const origin = req.header('origin');
   refuseForeign(req, principal, options, 'write');
-  if (origin === undefined || !isLocal(principal) || isListed(origin, options)) return;
-  // Clients of MCP name the server's own origin, and have no document to take the token from.
-  if (req.path.endsWith('/api/mcp')) return;
+  if (origin === undefined || !isLocal(principal) || isListed(origin, options) || needsNoToken) return;
   const given = req.header(WRITE_TOKEN_HEADER) ?? '';
   if (writeToken !== undefined && isSame(given, writeToken)) return;
   const message = `writes from a page must send its token as ${WRITE_TOKEN_HEADER}; reload the page, the server may have restarted`;

@@ -21,7 +21,7 @@ const NARROWING = {
   forTenant: 'shared',
   people: 'shared',
   webhooks: 'shared',
-  taskPushes: 'shared',
+  doors: 'shared',
   agentKeys: 'shared',
   nostr: 'shared',
   cardKey: 'shared',

@@ -9,10 +9,17 @@ import type { NewMessage } from '../library/troupe.ts';
 import { checkWords } from './read-json.ts';
 import type { Caller } from './caller.ts';
 
-export type ScopeTable = Readonly<Record<string, readonly Scope[]>>;
+/** What the guard asks of the callers of a route. */
+export interface Rule {
+  scopes: readonly Scope[];
+  needsNoToken?: true | undefined;
+}
 
-/** Checks that the caller has a scope of the matched route. Throws `Refusal`, and `Error` for an undeclared route. */
-export function checkRoute(context: Context, principal: Principal, table: ScopeTable): void {
+/** By the name of the route. */
+export type RouteRules = Readonly<Record<string, Rule>>;
+
+/** The rule of the matched route. Null: no route of this app was matched. Throws `Error` for an undeclared one. */
+export function routeOf(context: Context, rules: RouteRules): Rule | null {
   // The mount path as it is declared, like the paths below: it may have parameters.
   const mount = baseRoutePath(context).replace(/(?<!\/)\/+$/, '');
   for (const { method, path } of matchedRoutes(context)) {
@@ -20,18 +27,21 @@ export function checkRoute(context: Context, principal: Principal, table: ScopeT
     if (method === 'ALL' || !path.startsWith(`${mount}/`)) continue;
     const described = describedPath(path.slice(mount.length));
     const route = `${method} ${described}`;
-    const needs = table[route];
-    if (needs) return checkAny(principal, needs);
+    const rule = rules[route];
+    if (rule) return rule;
     const isOurs = described.startsWith('/api/') && !described.includes('*');
     if (isOurs) throw new Error(`${route} has no scope: declare it with defineRoute`);
   }
+  return null;
 }
 
+/** Throws `Refusal` if the caller has not this scope. */
 export function checkScope(principal: Principal, scope: Scope): void {
   checkAny(principal, [scope]);
 }
 
-function checkAny({ scopes }: Principal, needs: readonly Scope[]): void {
+/** One of them is needed. Throws `Refusal`. */
+export function checkAny({ scopes }: Principal, needs: readonly Scope[]): void {
   const [first] = needs;
   if (first === undefined || needs.some((scope) => scopes.includes(scope))) return;
   throw new Refusal(403, 'scope_missing', `this needs the scope "${needs.join('" or "')}"`, { scope: first });

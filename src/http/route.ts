@@ -8,7 +8,7 @@ import type { BookOf } from './projection-books.ts';
 import type { KeeperOf } from './inbox.ts';
 import type { ProcessMetrics, Readiness } from './metrics.ts';
 import { readJson } from './read-json.ts';
-import { parseInput, type PathNoun } from './schemas.ts';
+import { parseInput, type PathNoun, type PathParameter } from './schemas.ts';
 
 type Method = 'GET' | 'POST' | 'DELETE';
 export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 502 | 503;
@@ -64,6 +64,10 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   path: P;
   /** Scopes, one of which the caller needs. `[]`: any known caller. `public`: answered before the guard. */
   scopes: readonly Scope[] | 'public';
+  /** Parameters of the path that the API has no schema for. */
+  params?: Partial<Record<ParamName<P>, PathParameter>>;
+  /** Pages of the server's own origin may write without its token: clients of a protocol name that origin and know no token. */
+  needsNoToken?: true;
   /** Operation id; null keeps the route out of the document. */
   id: string | null;
   summary: string;

@@ -113,24 +113,24 @@ const TurnName = z
   .max(220)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}:[A-Za-z0-9][A-Za-z0-9_-]{0,63}:[1-9]\d*$/);
 const RecordId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/);
-/** Path parameters by the segment before them. An invalid value answers 404, or 400 if the route would create the id. */
+/** A parameter of a path. An invalid value answers 404, or 400 if the route would create the id. */
+export interface PathParameter {
+  schema: z.ZodType;
+  /** A valid value, for the document. */
+  example: string;
+}
+
+/** By the segment before them. */
 export const PATH_PARAMETERS = {
   conversations: { schema: ConversationId, example: 'main' },
   agents: { schema: AgentId, example: 'writer' },
-  a2a: { schema: AgentId, example: 'writer' },
   turns: { schema: TurnName, example: 'main:writer:1' },
   compare: { schema: TurnName, example: 'main:writer:1' },
   diff: { schema: z.union([TurnName, z.literal('next')]), example: 'next' },
-  chat: { schema: z.string().regex(/^[A-Za-z0-9._@:~-]{1,256}$/), example: 'main' },
-  models: { schema: AgentId, example: 'writer' },
-  responses: {
-    schema: z.string().regex(/^resp_[A-Za-z0-9._@:-]{1,128}_\d{1,15}(_unstored)?$/),
-    example: 'resp_main_1',
-  },
   keys: { schema: RecordId, example: 'abcdefghijkl' },
   webhooks: { schema: RecordId, example: 'abcdefghijkl' },
   people: { schema: z.string().regex(/^[A-Za-z0-9._@+:~-]{1,128}$/), example: 'ana' },
-} as const satisfies Record<string, { schema: z.ZodType; example: string }>;
+} as const satisfies Record<string, PathParameter>;
 
 export type PathNoun = keyof typeof PATH_PARAMETERS;
 

@@ -26,7 +26,7 @@ import type { TaskInfo, TaskList, ThreadInfo } from '../actors/log/tasks.ts';
 import type { ImportReport } from './import/index.ts';
 import type { ImportLimits, ImportRequest } from './import/import-transcript.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
-import type { TaskPushBook } from './integrations/task-push.ts';
+import type { Door } from './integrations/door.ts';
 import type { WebhookBook } from './integrations/webhook-book.ts';
 import type { Asked, AttachmentByAddress, NewAttachment, NewMessage, ReadAttachment } from './message.ts';
 import type { Appended, LogProblem, LogVerification } from '../store/store.ts';
@@ -166,8 +166,8 @@ export interface Troupe {
   readonly passages: PassageShelf;
   /** The webhooks of this tenant. */
   readonly webhooks: WebhookBook;
-  /** Where the states of tasks of A2A are sent. */
-  readonly taskPushes: TaskPushBook;
+  /** The open doors of the HTTP API. They are the same for every tenant. */
+  readonly doors: readonly Door[];
   /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
   readonly agentKeys: AgentKeys;
   /** State of the Nostr relays. Null: the troupe has none, or this process takes no turns. */

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { ROUTE_SCOPES } from '../../src/http/routes/index.ts';
+import { routeName } from '../../src/http/route.ts';
+import { ROUTES } from '../../src/http/routes/index.ts';
 import { ANSWER_BYTES } from '../../src/http/routes/conversations.ts';
 import { createApp } from '../../src/http/api/index.ts';
 import { dataPaths } from '../../src/store/sqlite/data-lock.ts';
@@ -128,7 +129,8 @@ attack(32, 'many messages that form one message of a prompt are joined in slices
 const PIECES = 80;
 
 /** Every read route, with the largest objects as its parameters. */
-const READS = Object.keys(ROUTE_SCOPES)
+const READS = ROUTES.filter(({ scopes }) => scopes !== 'public')
+  .map(routeName)
   .filter((route) => route.startsWith('GET ') && route !== 'GET /api/events')
   .map((route) =>
     route

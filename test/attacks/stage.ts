@@ -4,6 +4,7 @@ import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { Author, Event, EventOf } from '../../src/events/index.ts';
 import { type AppOptions, createApp, serveHttp } from '../../src/http/api/index.ts';
+import { DOORS } from '../../src/library/integrations/door.ts';
 import type { OpenOptions } from '../../src/library/runtime/create-troupe.ts';
 import {
   startFakeOpenAi,
@@ -93,6 +94,7 @@ export async function openStage(options: StageOptions = {}): Promise<AttackStage
   const company = {
     agents: agents.map((agent) => agentOn(vendor.url, agent)),
     tools,
+    doors: DOORS,
     ...options.company,
   } as TroupeInput;
   const warnings: string[] = [];

@@ -12,7 +12,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   ANTHROPIC,
@@ -20,14 +19,18 @@ import {
   DISTRIBUTED_ON_POSTGRES,
   isFound,
   loadWith,
-  MCP_SERVER,
   OPENAI,
 } from '../../src/base/optional-packages.ts';
 
-const PACKAGES = [ANTHROPIC, OPENAI, DISTRIBUTED, DISTRIBUTED_ON_POSTGRES, MCP_SERVER].flatMap(
-  ({ packages }) => Object.entries(packages),
+const PACKAGES = [ANTHROPIC, OPENAI, DISTRIBUTED, DISTRIBUTED_ON_POSTGRES].flatMap(({ packages }) =>
+  Object.entries(packages),
 );
-const ABSENT = new Set([...PACKAGES.map(([name]) => name), '@troupe/agents', '@troupe/importers']);
+const ABSENT = new Set([
+  ...PACKAGES.map(([name]) => name),
+  '@troupe/agents',
+  '@troupe/doors',
+  '@troupe/importers',
+]);
 
 /** A copy of the sources whose `node_modules` has all packages but the optional ones. */
 let dir = '';
@@ -45,23 +48,6 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-/** Prints what `/api/mcp` and another route answer. */
-const ASK_MCP = `
-import { createApp } from './src/http/api/index.ts';
-import { createTroupe } from './src/library/runtime/create-troupe.ts';
-const agents = [{ id: 'ada', provider: 'scripted', model: 'm', script: { rules: [{ reply: 'Hi' }] } }];
-await using troupe = await createTroupe({ agents }, { data: ':memory:', onWarning: () => {} });
-const app = createApp(troupe, { onError: () => {} });
-const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
-const headers = { 'content-type': 'application/json' };
-const post = { method: 'POST', headers, body };
-const ask = async (path, init) => {
-  const response = await app.request('http://127.0.0.1' + path, init);
-  return [response.status, await response.json()];
-};
-console.log(JSON.stringify([await ask('/api/mcp', post), await ask('/api/conversations')]));
-`;
-
 function installed(): string[] {
   const names = readdirSync('node_modules').filter((name) => !name.startsWith('.'));
   return names.flatMap((name) =>
@@ -69,10 +55,10 @@ function installed(): string[] {
   );
 }
 
-async function run(args: string[], agent: object, env: Record<string, string> = {}) {
+async function run(args: string[], agent: object, env: Record<string, string> = {}, more: object = {}) {
   writeFileSync(
     path.join(dir, 'agents.json'),
-    JSON.stringify({ agents: [{ id: 'ada', model: 'm', ...agent }] }),
+    JSON.stringify({ agents: [{ id: 'ada', model: 'm', ...agent }], ...more }),
   );
   const { PATH = '' } = process.env;
   const argv = [path.join(dir, 'src/cli.ts'), ...args];
@@ -129,33 +115,30 @@ test('on PostgreSQL alone its package is all that is named', async () => {
   );
 });
 
-test('without its package troupe mcp is refused at the start, with the command that installs it', async () => {
-  const agent = { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } };
-  const { code, err } = await run(['mcp', '--data', ':memory:'], agent);
-  expect(code).toBe(1);
-  expect(err).toContain(
-    'the MCP server needs a package that is not installed: npm install @modelcontextprotocol/server@2',
-  );
-});
+test.each(['mcp', 'acp'])(
+  'without @troupe/doors troupe %s is refused at the start, with the command that installs it',
+  async (command) => {
+    const agent = { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } };
+    const { code, err } = await run([command, '--data', ':memory:'], agent);
+    expect(code).toBe(1);
+    expect(err).toContain(
+      `troupe ${command} needs a package that is not installed: npm install @troupe/doors`,
+    );
+  },
+);
 
-test('without its package /api/mcp is refused with the command that installs it, and the rest of the API answers', async () => {
-  const program = path.join(dir, 'ask.ts');
-  writeFileSync(program, ASK_MCP);
-  const { stdout } = await promisify(execFile)(process.execPath, [program], { cwd: dir });
-  expect(JSON.parse(stdout)).toEqual([
-    [
-      500,
-      {
-        error: {
-          code: 'package_missing',
-          message:
-            'the MCP server needs a package that is not installed: npm install @modelcontextprotocol/server@2',
-          data: { packages: ['@modelcontextprotocol/server'] },
-        },
-      },
-    ],
-    [200, { conversations: [], next: null }],
-  ]);
+test('without @troupe/doors a definition with doors is refused at the start, with the command that installs it', async () => {
+  const agent = { provider: 'scripted', script: { rules: [{ reply: 'Hi' }] } };
+  const args = ['dev', 'agents.json', '--data', ':memory:', '--json'];
+  const { code, err } = await run(args, agent, {}, { doors: ['openai'] });
+  expect(code).toBe(1);
+  expect(JSON.parse(err.trim().split('\n').at(-1) ?? '')).toMatchObject({
+    error: {
+      code: 'package_missing',
+      message: 'the door "openai" needs a package that is not installed: npm install @troupe/doors',
+      data: { packages: ['@troupe/doors'] },
+    },
+  });
 });
 
 test('without its package a transcript of another program is refused with the command that installs it; an export comes in', async () => {

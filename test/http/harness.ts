@@ -2,6 +2,7 @@ import type { Hono } from 'hono';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { createApp, type AppOptions } from '../../src/http/api/index.ts';
+import { DOORS } from '../../src/library/integrations/door.ts';
 import type { OpenOptions } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { checkAnswers } from '../support/check-answers.ts';
@@ -45,7 +46,7 @@ export async function startApi(
 ): Promise<Harness> {
   const { agents = [ECHO, OTHER], company = { agents }, ...others } = options;
   const { troupe: troupeOptions, wrap = (troupe) => troupe, ...appOptions } = others;
-  const troupe = await openTroupe(company, { onWarning: () => {}, ...troupeOptions });
+  const troupe = await openTroupe({ doors: DOORS, ...company }, { onWarning: () => {}, ...troupeOptions });
   const errors: unknown[] = [];
   const app = createApp(wrap(troupe), { onError: (error) => errors.push(error), ...appOptions });
   checkAnswers(app);

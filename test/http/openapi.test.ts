@@ -1,6 +1,8 @@
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { DOORS } from '../../src/library/integrations/door.ts';
+import { openDoors } from '../../src/library/runtime/doors.ts';
 import { openApiDocument } from '../../src/http/api/index.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { startGuarded } from './access.ts';
@@ -35,10 +37,13 @@ const Document = z.object({
   components: z.object({ responses: z.record(z.string(), Response) }),
 });
 
+/** All of them, as in the document of an app that has them open. */
+const doors = await openDoors(DOORS);
+
 type Operation = z.infer<typeof Described> & { method: string; path: string };
 
 function operations(): Operation[] {
-  const { paths } = Document.parse(openApiDocument());
+  const { paths } = Document.parse(openApiDocument({ doors }));
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, each]) => ({ ...each, method: method.toUpperCase(), path })),
   );
@@ -89,7 +94,7 @@ test('every operation has its own id, and the document names its server', async 
 });
 
 test('every operation behind the guard declares the errors that its input can cause', () => {
-  const { components } = Document.parse(openApiDocument());
+  const { components } = Document.parse(openApiDocument({ doors }));
   for (const { method, path, parameters, requestBody, responses } of operations()) {
     if (PROBES.includes(path)) continue;
     const wanted = [401, 403, 429, 500, 503];
@@ -264,9 +269,9 @@ test('the examples of paths and bodies are accepted together', async () => {
 });
 
 test('every pattern is an expression without flags, which other languages know too', () => {
-  const patterns = [...JSON.stringify(openApiDocument()).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(
-    ([, text]) => JSON.parse(text ?? '""') as string,
-  );
+  const patterns = [
+    ...JSON.stringify(openApiDocument({ doors })).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g),
+  ].map(([, text]) => JSON.parse(text ?? '""') as string);
   expect(patterns.length).toBeGreaterThan(20);
   expect(patterns.filter((pattern) => /\\p\{|\(\?</.test(pattern) || !isExpression(pattern))).toEqual([]);
 });
@@ -280,7 +285,7 @@ function isExpression(pattern: string): boolean {
 }
 
 test('the document has what generators of clients can read: no booleans as schemas, no lists of positions, names for kinds of events', () => {
-  const document = openApiDocument() as { components: { schemas: Record<string, Schema> } };
+  const document = openApiDocument({ doors }) as { components: { schemas: Record<string, Schema> } };
   const found: string[] = [];
   visit(document, (schema, at) => {
     const { items, prefixItems, properties, anyOf, type, maximum, format } = schema;

@@ -50,6 +50,7 @@ export function fakeLog(clock: Pick<Clock, 'now'>, tenant = 'default'): FakeLog 
     all: (conversation) => logs.get(conversation) ?? [],
     troupe: {
       agents: [],
+      actors: async () => [],
       send: () => Promise.reject(new Error('a follower sends nothing')),
       watch(watcher) {
         watchers.add(watcher);

@@ -65,6 +65,11 @@ export function openStage(
         keyValueOf,
         tenants: async () => tenants,
         clock,
+        outgoing: {
+          check: () => {},
+          post: () => Promise.reject(new Error('webhooks send with their own fetch')),
+          giveUpAfterMs: 0,
+        },
         random: () => 0.5,
         env: {},
         owner,

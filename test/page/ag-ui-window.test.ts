@@ -53,7 +53,13 @@ function company() {
     { id: 'billing', name: 'Billing', tools: ['refund'], ...model },
   ];
   const defaults = { respondWhenUnaddressed: 'desk' };
-  const definition = { agents, providers: { gated: provider }, tools: [refund], defaults };
+  const definition = {
+    agents,
+    providers: { gated: provider },
+    tools: [refund],
+    defaults,
+    doors: ['ag-ui' as const],
+  };
   return { definition, letGo: () => gate.resolve() };
 }
 

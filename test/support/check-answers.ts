@@ -1,6 +1,8 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
 import { openApiDocument } from '../../src/http/api/index.ts';
+import { DOORS } from '../../src/library/integrations/door.ts';
+import { openDoors } from '../../src/library/runtime/doors.ts';
 
 const Answer = z.object({
   $ref: z.string().optional(),
@@ -25,7 +27,11 @@ interface Operation {
 /** Larger answers are checked by their status and media type only. */
 const MAX_CHECKED = 262_144;
 
-let known: { document: z.infer<typeof Document>; paths: (readonly [RegExp, Record<string, Operation>])[] };
+interface Known {
+  document: z.infer<typeof Document>;
+  paths: (readonly [RegExp, Record<string, Operation>])[];
+}
+let known: Known | undefined;
 const validators = new Map<string, z.ZodType>();
 
 /** Makes every answer of `app.request` fail its test if the API's own document does not describe it. */
@@ -39,7 +45,8 @@ export function checkAnswers(app: Hono): void {
 }
 
 async function checkAnswer({ method, url }: Request, response: Response): Promise<void> {
-  known ??= readDocument();
+  known ??= await readDocument();
+  const { document } = known;
   const { pathname } = new URL(url);
   const operations = known.paths.find(([pattern]) => pattern.test(pathname))?.[1];
   const operation = operations?.[method === 'HEAD' ? 'GET' : method];
@@ -54,7 +61,7 @@ async function checkAnswer({ method, url }: Request, response: Response): Promis
   const declared = operation.responses[status];
   if (!declared) throw new Error(`${name} answered ${status}, which the document does not declare`);
   const answer = declared.$ref
-    ? known.document.components.responses[declared.$ref.split('/').at(-1) ?? '']
+    ? document.components.responses[declared.$ref.split('/').at(-1) ?? '']
     : declared;
   const type = headers.get('content-type')?.split(';')[0];
   if (type === undefined) return;
@@ -64,13 +71,13 @@ async function checkAnswer({ method, url }: Request, response: Response): Promis
   if (headers.has('content-encoding')) return;
   const text = await response.clone().text();
   if (text.length > MAX_CHECKED) return;
-  const { error } = validatorOf(content.schema).safeParse(JSON.parse(text));
+  const { error } = validatorOf(content.schema, document).safeParse(JSON.parse(text));
   if (error)
     throw new Error(`${name} answered ${status}, which does not fit its schema: ${z.prettifyError(error)}`);
 }
 
-function validatorOf(schema: object): z.ZodType {
-  const text = JSON.stringify({ ...schema, $defs: known.document.components.schemas });
+function validatorOf(schema: object, document: Known['document']): z.ZodType {
+  const text = JSON.stringify({ ...schema, $defs: document.components.schemas });
   const found = validators.get(text);
   if (found) return found;
   const local = JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/')) as object;
@@ -79,8 +86,9 @@ function validatorOf(schema: object): z.ZodType {
   return made;
 }
 
-function readDocument(): typeof known {
-  const document = Document.parse(openApiDocument());
+/** That of an app with all doors. */
+async function readDocument(): Promise<Known> {
+  const document = Document.parse(openApiDocument({ doors: await openDoors(DOORS) }));
   const paths = Object.entries(document.paths).map(([path, methods]) => {
     const pattern = new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`);
     const operations = Object.entries(methods).map(([method, { responses }]) => {

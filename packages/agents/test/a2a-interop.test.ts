@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createA2a } from '../src/a2a/a2a.ts';
 import type { ModelEvent } from '../../../src/providers/provider.ts';
 import { collectEvents, sampleRequest, textOf } from '../../testing/src/provider-conformance.ts';
-import { openStage, type Stage } from '../../../test/doors/stage.ts';
+import { openStage, type Stage } from '../../doors/test/stage.ts';
 import { UMA } from '../../../test/support/company.ts';
 import { openTroupe } from '../../../test/support/mode.ts';
 import { user } from '../../../test/providers/sent.ts';

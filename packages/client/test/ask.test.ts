@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../../src/tools/tool.ts';
-import { openStage } from '../../../test/doors/stage.ts';
+import { openStage } from '../../doors/test/stage.ts';
 import { createTroupeClient, type Event, type StreamFrame } from '../src/index.ts';
 
 const refund = defineTool({

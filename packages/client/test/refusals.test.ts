@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { openStage } from '../../../test/doors/stage.ts';
+import { openStage } from '../../doors/test/stage.ts';
 import { createTroupeClient, words } from '../src/index.ts';
 
 test('a wrong key, a missing scope and the conversation of another tenant are refused in words', async () => {

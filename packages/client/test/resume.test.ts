@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { workplace } from '../../../test/cli/harness.ts';
 import { createTroupeClient } from '../src/index.ts';
-import { REPLY, STORY } from '../../../test/doors/story.ts';
+import { REPLY, STORY } from '../../doors/test/story.ts';
 
 test('a stream goes on after its server was killed in the middle of a reply, with every word and event once', async () => {
   using place = workplace({ agents: STORY });

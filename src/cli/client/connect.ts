@@ -85,7 +85,9 @@ export async function openTroupe(
   const mayBeEmpty = needs === 'data' || needs === 'names';
   if (!found && !mayBeEmpty) throw noAgents();
   const { createTroupe } = await import('../../library/runtime/create-troupe.ts');
-  return createTroupe(found?.definition ?? { agents: [] }, {
+  const { doors, ...definition } = found?.definition ?? { agents: [] };
+  // Without a server only what works beside the routes of a door is of use, while turns are taken.
+  return createTroupe(needs === 'work' ? { ...definition, doors } : definition, {
     data: dir,
     work: needs === 'work',
     allowEmpty: mayBeEmpty,

@@ -1,8 +1,7 @@
-import { authorNamed } from '../client/client.ts';
-import { Readable, Writable } from 'node:stream';
 import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
-import { ACP, loadWith } from '../../base/optional-packages.ts';
+import { loadStdioDoors } from '../../library/runtime/doors.ts';
+import { authorNamed } from '../client/client.ts';
 import { type ClientOptions, openTroupe, placeOf } from '../client/connect.ts';
 import { onInterrupt } from '../process/terminal.ts';
 import { version } from '../process/version.ts';
@@ -15,9 +14,7 @@ interface AcpOptions extends ClientOptions {
 export async function acp(options: AcpOptions): Promise<void> {
   // Stdout belongs to the protocol, whatever an agents file prints.
   console.log = console.error;
-  const [{ serveAcp }, { ndJsonStream }] = await loadWith(ACP, () =>
-    Promise.all([import('../../acp/serve-acp.ts'), import('@agentclientprotocol/sdk')]),
-  );
+  const { serveAcp } = await loadStdioDoors('troupe acp');
   const place = placeOf(options, { mayCreate: true });
   if ('url' in place) throw elsewhere(place.url);
   const ending = new AbortController();
@@ -26,7 +23,7 @@ export async function acp(options: AcpOptions): Promise<void> {
     await using troupe = await openTroupe(place.dir, options, { needs: 'work' });
     const author = authorNamed(options.as);
     const parts = { troupe, clock: systemClock, author, version: version(), signal: ending.signal };
-    await serveAcp(parts, ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+    await serveAcp(parts);
   } finally {
     dispose();
   }

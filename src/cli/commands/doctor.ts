@@ -12,6 +12,7 @@ import {
 import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../process/find-agents.ts';
+import { openDoors } from '../../library/runtime/doors.ts';
 import { loadAgents } from '../../providers/agents-package.ts';
 import { loadPostgres } from '../../library/runtime/postgres.ts';
 import { databaseIn } from '../process/operator-flags.ts';
@@ -182,11 +183,12 @@ async function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']
   });
 }
 
-/** Packages of vendors, which do not come with Troupe. */
+/** Packages of vendors and of doors, which do not come with Troupe. */
 async function checkPackages(found: FoundAgents | null): Promise<Check[]> {
   const { requirePackages } = await import('../../library/runtime/registry.ts');
   try {
     await requirePackages(found?.definition.agents ?? []);
+    await openDoors(found?.definition.doors);
     return [];
   } catch (error) {
     return [{ name: 'package', status: 'failed', detail: toTroupeError(error).message }];

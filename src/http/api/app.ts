@@ -3,7 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { type Context, Hono, type MiddlewareHandler, type Next } from 'hono';
 import { Traffic, CorsSettings, PublicUrl } from '../../library/access/index.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { Door } from '../../library/integrations/door.ts';
 import type { Troupe } from '../../library/troupe.ts';
+import { doorOf } from '../door.ts';
 import {
   createGate,
   isKeyless,
@@ -20,7 +23,7 @@ import { type DocumentOptions, writeDocument } from './openapi.ts';
 import { placeInHono, mountPath, addPageRoutes, type PageOptions } from '../page/page.ts';
 import { countedRefusal, errorResponse, methodRefused, Refusal } from '../refusal.ts';
 import { addRoutes, type Route, type RouteServer } from '../route.ts';
-import { methodsOf, ROUTE_SCOPES, ROUTES } from '../routes/index.ts';
+import { type RouteTable, routeTable } from '../routes/index.ts';
 import { metricsRoute, probeRoutes } from '../routes/status.ts';
 import { cors as honoCors } from 'hono/cors';
 import { parseGiven } from '../../events/index.ts';
@@ -30,6 +33,8 @@ import { codingsFor } from '../codings.ts';
 
 /** Options of `createApp`. */
 export interface AppOptions extends GuardOptions, PageOptions {
+  /** Doors of this app beside those of the troupe, without integrations. Default: none. */
+  doors?: readonly Door[] | undefined;
   /** Path below which the app answers, for servers that pass the whole path on: `/inspector`. Default: the root. */
   basePath?: string | undefined;
   /** Source of time. Default: the clock of the system. */
@@ -48,7 +53,9 @@ export interface AppOptions extends GuardOptions, PageOptions {
  */
 export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const { basePath, clock = systemClock, signal, metrics, onError = reportError, ...rest } = options;
-  const { web, version, cors, ...given } = rest;
+  const { web, version, cors, doors = [], ...given } = rest;
+  refuseIntegrations(doors);
+  const table = routeTable([...troupe.doors, ...doors]);
   const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
   if (cors) trust.cors = readCors(cors);
   if (given.publicUrl !== undefined) trust.publicUrl = readPublicUrl(given.publicUrl);
@@ -56,9 +63,9 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   if (trust.cors) app.use('/api/*', allowOrigins(trust.cors));
   app.use('/api/*', compressJson);
   addPageRoutes(app, { web, version, trust });
-  const routes = ROUTES.filter(({ scopes }) => scopes !== 'public');
-  addGuarded(app, troupe, routes, { clock, signal, metrics, trust, onError, version: version ?? '0' });
-  const notFound = (context: Context) => errorResponse(context, unknownRoute(context), onError);
+  const routes = table.routes.filter(({ scopes }) => scopes !== 'public');
+  addGuarded(app, troupe, routes, { clock, signal, metrics, trust, onError, table, version: version ?? '0' });
+  const notFound = (context: Context) => errorResponse(context, unknownRoute(context, table), onError);
   // An app that this one is mounted in answers unknown paths itself, except those below /api.
   app.all('/api/*', notFound);
   app.notFound(notFound);
@@ -85,7 +92,8 @@ interface StatusAppOptions extends GuardOptions {
 export function createStatusApp(troupe: Troupe, options: StatusAppOptions): Hono {
   const { metrics, signal, clock = systemClock, onError, ...trust } = options;
   const app = new Hono();
-  addGuarded(app, troupe, [metricsRoute], { clock, signal, metrics, trust, onError, version: '0' });
+  const table = routeTable();
+  addGuarded(app, troupe, [metricsRoute], { clock, signal, metrics, trust, onError, table, version: '0' });
   app.notFound((context) => {
     const text =
       'this is a worker: it serves only /healthz, /readyz and /metrics; start "troupe serve" for the API';
@@ -96,12 +104,13 @@ export function createStatusApp(troupe: Troupe, options: StatusAppOptions): Hono
 }
 
 /** The API in OpenAPI 3.1. */
-export function openApiDocument(options?: DocumentOptions): object {
-  return writeDocument(ROUTES, options);
+export function openApiDocument({ doors, ...options }: DocumentOptions = {}): object {
+  return writeDocument(routeTable(doors).routes, options);
 }
 
 interface ServerParts extends Pick<RouteServer, 'clock' | 'signal' | 'metrics' | 'version' | 'onError'> {
   trust: GuardOptions;
+  table: RouteTable;
 }
 
 /** Adds the probes, which need no credential, and `routes` behind the guard. */
@@ -109,7 +118,7 @@ function addGuarded(
   app: Hono,
   root: Troupe,
   routes: readonly Route[],
-  { trust, ...parts }: ServerParts,
+  { trust, table, ...parts }: ServerParts,
 ): void {
   const gate = createGate(trust, parts.clock);
   const server: RouteServer = {
@@ -120,17 +129,30 @@ function addGuarded(
     readiness: createReadiness(root, parts),
     trustedCaller: (context) => trustedCaller(context, gate, trust),
     addressOf: (context) => publicAddress(context, trust),
-    describe: (base) => openApiDocument({ keyless: isKeyless(trust), base }),
+    describe: (base) => writeDocument(table.routes, { keyless: isKeyless(trust), base }),
   };
   addRoutes(app, probeRoutes, server);
   const traffic = new Traffic(trust.traffic ?? {}, parts.clock);
-  app.use(guard({ troupe: root, gate, options: trust, traffic, scopes: ROUTE_SCOPES }));
+  app.use(guard({ troupe: root, gate, options: trust, traffic, rules: table.rules }));
   addRoutes(app, routes, server);
 }
 
-function unknownRoute(context: Context): Refusal {
+function refuseIntegrations(doors: readonly Door[]): void {
+  const door = doors.find(({ integration }) => integration !== undefined);
+  if (!door) return;
+  const message = `the door "${door.name}" works beside its routes: name it in "doors" of the definition`;
+  throw new TroupeError('config_invalid', message, { door: door.name });
+}
+
+function unknownRoute(context: Context, table: RouteTable): Refusal {
   const { method, path } = context.req;
-  const methods = methodsOf(path.slice(placeInHono(context).length));
+  const place = path.slice(placeInHono(context).length);
+  const methods = table.methodsOf(place);
+  const door = methods.length === 0 ? doorOf(place) : null;
+  if (door !== null && !table.doors.includes(door)) {
+    const message = `the door "${door}" is not open: name it in "doors" of the agents file, as doors: ['${door}']`;
+    return new Refusal(404, 'route_unknown', message, { door });
+  }
   // Paths such as `//api/agents` look like one of ours and are not.
   if (methods.length === 0 || methods.includes(method)) {
     const message = `there is no ${method} ${path}; see /api/openapi.json`;

@@ -5,3 +5,23 @@ export { isLoopback } from '../guard.ts';
 export { nodeListener } from './serve-http.ts';
 export { serveHttp } from './serve-http.ts';
 export type { HttpServer } from './serve-http.ts';
+
+// What a door is made of.
+export type { Caller } from '../caller.ts';
+export { readAs } from '../caller.ts';
+export { checkScope, unknownConversation } from '../permissions.ts';
+export { typed } from '../answers.ts';
+export { defineDoor } from '../door.ts';
+export type { DoorServer } from '../door.ts';
+export { filesIn } from '../event-files.ts';
+export type { EventFile } from '../event-files.ts';
+export { authorOf, beginExchange, changesSince, giveCommand, wholeAnswer } from '../exchange.ts';
+export type { Exchange, Spoken } from '../exchange.ts';
+export { callersKey, newConversation } from '../new-conversation.ts';
+export { holdPlace, openStream, withHeartbeats, withPlace } from '../open-stream.ts';
+export type { HeldPlace } from '../open-stream.ts';
+export { checkWords, readMessages, readOneMessage } from '../read-json.ts';
+export { methodRefused, Refusal } from '../refusal.ts';
+export { defineRoute } from '../route.ts';
+export type { Route } from '../route.ts';
+export { ConversationPath, Flag, parseInput, Seq } from '../schemas.ts';

@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { Event } from '../../events/index.ts';
 import { Prompt } from '../answers.ts';
+import type { Door } from '../../library/integrations/door.ts';
 import type { ErrorStatus, Route } from '../route.ts';
-import { PATH_PARAMETERS, type PathNoun } from '../schemas.ts';
+import { PATH_PARAMETERS, type PathParameter } from '../schemas.ts';
 
 /**
  * Writes the OpenAPI 3.1 document from the routes' declarations. The OpenAPI libraries for Hono and zod
@@ -14,13 +15,15 @@ export interface DocumentOptions {
   keyless?: boolean;
   /** The path that the app is mounted at, as clients see it. */
   base?: string;
+  /** Doors that are open. */
+  doors?: readonly Door[];
 }
 
 const documents = new WeakMap<readonly Route[], Map<boolean, object>>();
 
 export function writeDocument(
   routes: readonly Route[],
-  { keyless = false, base = '' }: DocumentOptions = {},
+  { keyless = false, base = '' }: Omit<DocumentOptions, 'doors'> = {},
 ): object {
   const known = documents.get(routes) ?? new Map<boolean, object>();
   documents.set(routes, known);
@@ -104,7 +107,7 @@ function describeApi(routes: readonly Route[], keyless: boolean): object {
 /** `all`: routes that the answers may link to. */
 function describeRoute(route: Route, all: readonly Route[], keyless: boolean): object {
   const { id, summary, query, body, bodyType, example } = route;
-  const params = paramsOf(route.path);
+  const params = paramsOf(route);
   const schema = body ? schemaOf(body) : FILE;
   const shown = { schema, ...(example !== undefined && { example }) };
   const content = (bodyType ?? body) && { [bodyType ?? JSON_TYPE]: shown };
@@ -168,10 +171,11 @@ function contentOf(type: string = JSON_TYPE, schema?: z.ZodType): Record<string,
  */
 function linksOf({ gives, query }: Route, own: readonly PathParam[], all: readonly Route[]): object {
   if (!gives) return {};
-  const links = all.flatMap(({ id, path, query: asked }) => {
-    const params = paramsOf(path);
+  const links = all.flatMap((other) => {
+    const { id, query: asked } = other;
+    const params = paramsOf(other);
     const values = params.map((param) => valueOf(param, gives, own));
-    if (!params.some(({ noun }) => gives[noun]) || values.includes(null)) return [];
+    if (!params.some(({ noun }) => pointerIn(gives, noun)) || values.includes(null)) return [];
     const named = params.map(({ name }, index) => [name, values[index]]);
     const tenant = gives.tenant
       ? `$response.body#${gives.tenant}`
@@ -187,7 +191,8 @@ function valueOf(
   gives: NonNullable<Route['gives']>,
   own: readonly PathParam[],
 ): string | null {
-  if (gives[noun]) return `$response.body#${gives[noun]}`;
+  const pointer = pointerIn(gives, noun);
+  if (pointer) return `$response.body#${pointer}`;
   const same = own.find((param) => param.noun === noun);
   return same ? `$request.path.${same.name}` : null;
 }
@@ -197,28 +202,31 @@ function securityOf({ scopes }: Route, keyless: boolean): object {
   return { security: [{ bearer: [] }, ...(keyless ? [{}] : [])], 'x-troupe-scopes': scopes };
 }
 
-interface PathParam {
-  name: string;
-  /** The path segment before the parameter. */
-  noun: PathNoun;
+function pointerIn(gives: NonNullable<Route['gives']>, noun: string): string | undefined {
+  return (gives as Readonly<Record<string, string>>)[noun];
 }
 
-function paramsOf(path: string): PathParam[] {
+interface PathParam extends PathParameter {
+  name: string;
+  /** The path segment before the parameter. */
+  noun: string;
+}
+
+function paramsOf({ path, params = {} }: Route): PathParam[] {
   const parts = path.split('/');
+  const known: Readonly<Record<string, PathParameter | undefined>> = PATH_PARAMETERS;
+  const own: Readonly<Record<string, PathParameter | undefined>> = params;
   return parts.flatMap((part, index) => {
     if (!part.startsWith('{')) return [];
     const noun = parts[index - 1] ?? '';
-    if (!isNoun(noun)) throw new Error(`PATH_PARAMETERS has no schema for ${part} of ${path}`);
-    return [{ name: part.slice(1, part.indexOf('}')), noun }];
+    const name = part.slice(1, part.indexOf('}'));
+    const described = own[name] ?? known[noun];
+    if (!described) throw new Error(`${path}: "params" has no schema for ${part}`);
+    return [{ ...described, name, noun }];
   });
 }
 
-function isNoun(word: string): word is PathNoun {
-  return word in PATH_PARAMETERS;
-}
-
-function pathParameter({ name, noun }: PathParam): object {
-  const { schema, example } = PATH_PARAMETERS[noun];
+function pathParameter({ name, schema, example }: PathParam): object {
   return { name, in: 'path', required: true, schema: schemaOf(schema), example };
 }
 

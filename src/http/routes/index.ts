@@ -1,13 +1,11 @@
-import type { Scope } from '../../library/access/index.ts';
+import { TroupeError } from '../../base/errors.ts';
+import type { Door } from '../../library/integrations/door.ts';
+import type { RouteRules } from '../permissions.ts';
+import { routesOf } from '../door.ts';
 import { type Route, routeName } from '../route.ts';
-import { a2aRoutes } from './a2a.ts';
-import { agUiRoutes } from './ag-ui.ts';
 import { answerRoute, conversationRoutes, turnRoutes } from './conversations.ts';
-import { chatRoutes } from './chat.ts';
 import { inspectorRoutes } from './inspector.ts';
 import { keyRoutes, peopleRoutes, webhookRoutes } from './tenant.ts';
-import { mcpRoute } from './mcp.ts';
-import { openAiRoutes } from './openai.ts';
 import { metricsRoute, probeRoutes, statusRoutes } from './status.ts';
 import { streamRoute, transferRoutes } from './log.ts';
 
@@ -19,11 +17,6 @@ const DECLARED = [
   ...transferRoutes,
   ...turnRoutes,
   streamRoute,
-  ...chatRoutes,
-  ...openAiRoutes,
-  ...agUiRoutes,
-  mcpRoute,
-  ...a2aRoutes,
   ...statusRoutes,
   ...peopleRoutes,
   ...keyRoutes,
@@ -39,26 +32,44 @@ export type Routes = {
   [R in (typeof DECLARED)[number] as `${R['method']} ${R['path']}`]: R;
 };
 
-/** Scopes by route name; one of them is needed. The guard refuses routes that are not here. */
-export const ROUTE_SCOPES: Readonly<Record<string, readonly Scope[]>> = Object.fromEntries(
-  ROUTES.flatMap((route) => (route.scopes === 'public' ? [] : [[routeName(route), route.scopes]])),
-);
-
-/** Routes that are answered before the guard. */
-export const PUBLIC_ROUTES: ReadonlySet<string> = new Set(
-  ROUTES.filter(({ scopes }) => scopes === 'public').map(routeName),
-);
-
-const METHODS = new Map<string, string[]>();
-for (const { method, path } of ROUTES) {
-  METHODS.set(path, [...(METHODS.get(path) ?? []), method, ...(method === 'GET' ? ['HEAD'] : [])]);
+/** The routes of an app, and what is looked up of them with each request. */
+export interface RouteTable {
+  /** Names of the open doors. */
+  doors: readonly string[];
+  /** In the order of the document. */
+  routes: readonly Route[];
+  /** The guard refuses routes that are not here. Those that are answered before it are not. */
+  rules: RouteRules;
+  /** The methods that a path below the mount answers to; none for an unknown path. */
+  methodsOf(path: string): readonly string[];
 }
-const PATHS = [...METHODS].map(
-  ([path, methods]) =>
-    [new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`), methods] as const,
-);
 
-/** The methods that a path below the mount answers to; none for an unknown path. */
-export function methodsOf(path: string): readonly string[] {
-  return PATHS.find(([pattern]) => pattern.test(path))?.[1] ?? [];
+/** Throws `config_invalid` for two doors of one name, and for two routes. */
+export function routeTable(doors: readonly Door[] = []): RouteTable {
+  refuseTwins(doors.map(({ name }) => `doors named "${name}"`));
+  const routes = doors.length === 0 ? ROUTES : [...ROUTES, ...doors.flatMap(routesOf)];
+  refuseTwins(routes.map((route) => `routes ${routeName(route)}`));
+  const methods = new Map<string, string[]>();
+  for (const { method, path } of routes)
+    methods.set(path, [...(methods.get(path) ?? []), method, ...(method === 'GET' ? ['HEAD'] : [])]);
+  const paths = [...methods].map(
+    ([path, each]) =>
+      [new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`), each] as const,
+  );
+  return {
+    doors: doors.map(({ name }) => name),
+    routes,
+    rules: Object.fromEntries(
+      routes.flatMap((route) => {
+        const { scopes, needsNoToken } = route;
+        return scopes === 'public' ? [] : [[routeName(route), { scopes, needsNoToken }]];
+      }),
+    ),
+    methodsOf: (path) => paths.find(([pattern]) => pattern.test(path))?.[1] ?? [],
+  };
+}
+
+function refuseTwins(names: readonly string[]): void {
+  const twin = names.find((name, index) => names.indexOf(name) !== index);
+  if (twin !== undefined) throw new TroupeError('config_invalid', `there are two ${twin}`);
 }

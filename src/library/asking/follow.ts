@@ -245,7 +245,7 @@ export async function* followAll({
 
 /** The events after a seq, page by page, up to the head. Stops when the reader has left. */
 export async function* storedEvents(
-  troupe: Troupe,
+  troupe: Pick<Troupe, 'events'>,
   conversation: ConversationId,
   after: number,
   signal?: AbortSignal,
@@ -263,7 +263,7 @@ export async function* storedEvents(
 }
 
 async function readPage(
-  troupe: Troupe,
+  troupe: Pick<Troupe, 'events'>,
   conversation: string,
   after: number,
   limit = PAGE,

@@ -14,6 +14,7 @@ import { findProblems } from './find-problems.ts';
 import type { DataFile } from './read-data-file.ts';
 import { LimitSettings } from './limit-settings.ts';
 import { FetchSettings } from '../../base/net/settings.ts';
+import { type Door, DOORS, isDoor } from '../integrations/door.ts';
 import { WebhookSettings } from '../integrations/webhook-settings.ts';
 import { endlessOptions } from './endless-options.ts';
 import type { Problem } from './problem.ts';
@@ -21,6 +22,11 @@ import { RedactSetting } from './redact-secrets.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
 import { McpServers } from '../../tools/mcp/settings.ts';
 import type { Tool } from '../../tools/tool.ts';
+
+const DoorSetting = z.union(
+  [z.enum(DOORS), z.custom<Door>((value) => isDoor(value)).meta({ type: 'object' })],
+  { error: `is one of ${DOORS.join(', ')}, or made with defineDoor` },
+);
 
 export const TroupeDefinition = z.strictObject({
   /** JSON schema for editors, in a JSON file. Ignored. */
@@ -50,6 +56,7 @@ export const TroupeDefinition = z.strictObject({
   handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
   redact: RedactSetting.optional(),
   access: AccessSettings.optional(),
+  doors: z.array(DoorSetting).optional(),
   webhooks: WebhookSettings.optional(),
   nostr: z.record(z.string(), z.unknown()).optional(),
   fetch: FetchSettings.optional(),

@@ -13,6 +13,7 @@ import type { LimitInput } from './limit-settings.ts';
 import type { McpServerInput } from '../../tools/mcp/settings.ts';
 import type { SupervisionSettings } from './supervision-settings.ts';
 import type { Tool } from '../../tools/tool.ts';
+import type { Door, DoorName } from '../integrations/door.ts';
 import type { WebhookInput } from '../integrations/webhook-settings.ts';
 
 /** Who answers messages that name no agent. */
@@ -80,6 +81,11 @@ export interface TroupeInput extends CoordinationInput {
   redact?: RedactText | undefined;
   /** Tokens that an application signs for its own users, and rates. The HTTP API accepts them beside keys. */
   access?: AccessInput | undefined;
+  /**
+   * Protocols of other clients that the HTTP API speaks: names of doors of `@troupe/doors`, which must be installed, and doors made
+   * with `defineDoor`. Default: none.
+   */
+  doors?: readonly (DoorName | Door)[] | undefined;
   /** Allowed targets of webhooks. Default: all public hosts. */
   webhooks?: WebhookInput | undefined;
   /** Nostr relays to listen and publish to: `NostrInput` of `@troupe/nostr`, which must be installed and validates them. Default: none. */

@@ -1,25 +1,29 @@
 import type { Clock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
-import { taskStand } from '../../doors/a2a/task-stand.ts';
 import { DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import type { Tenants } from './credentials.ts';
-import type { Integration, IntegrationHost, NameOf } from '../integrations/integration.ts';
+import type {
+  Integration,
+  IntegrationBase,
+  IntegrationHost,
+  NameOf,
+  Outgoing,
+} from '../integrations/integration.ts';
 import { type AgentKeys, loadNostr, type NostrStatus } from '../integrations/nostr.ts';
-import { createTaskPushBook, type TaskPushBook } from '../integrations/task-push.ts';
-import { createTaskPushes } from '../integrations/task-pushes.ts';
-import { createWebhookBook, type WebhookBook } from '../integrations/webhook-book.ts';
-import { webhookSecret } from '../integrations/post-webhook.ts';
-import type { WebhookSettings } from '../integrations/webhook-settings.ts';
+import { checkReach, createWebhookBook, type WebhookBook } from '../integrations/webhook-book.ts';
+import { post, webhookSecret } from '../integrations/post-webhook.ts';
+import { DEFAULT_DISABLE_AFTER_MS, type WebhookSettings } from '../integrations/webhook-settings.ts';
 import { createWebhooks } from '../integrations/webhooks.ts';
 import type { KeyValue } from '../../base/key-value.ts';
-import { openSafeFetch } from '../../base/net/safe-fetch.ts';
+import { reachRule } from '../../base/net/allow-list.ts';
+import { openSafeFetch, type SafeFetch } from '../../base/net/safe-fetch.ts';
 import type { Troupe } from '../troupe.ts';
 
 interface IntegrationsParts extends Pick<
   IntegrationHost,
   'random' | 'env' | 'owner' | 'metrics' | 'onWarning'
 > {
-  /** All but webhooks and notifications, which every troupe has. */
+  /** All but webhooks, which every troupe has. */
   integrations: readonly Integration[];
   keyValueOf: (tenant: TenantId) => KeyValue;
   tenants: Tenants;
@@ -32,7 +36,6 @@ interface IntegrationsParts extends Pick<
 /** The integrations of a troupe, webhooks first. */
 export interface Integrations {
   webhooksOf(tenant: TenantId): WebhookBook;
-  taskPushesOf(tenant: TenantId): TaskPushBook;
   agentKeys: AgentKeys;
   /** Status of the integration `nostr`; null if there is none or it is not started. */
   nostr(): NostrStatus | null;
@@ -50,14 +53,14 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
   const fetch = openSafeFetch({ allow: parts.webhooks?.allow });
   const secretOf = (id: string, generation: number) => webhookSecret(parts.secret, id, generation);
   const webhooks = createWebhooks({ settings: parts.webhooks, secretOf, fetch });
-  let running: Troupe | null = null;
-  const taskPushes = createTaskPushes({
-    settings: parts.webhooks,
-    fetch,
-    standOf: async (tenant, push) => taskStand(running!.forTenant(tenant), push),
-  });
-  const all: readonly Integration[] = [webhooks, taskPushes, ...parts.integrations];
+  const all: readonly Integration[] = [webhooks, ...parts.integrations];
   refuseTwins(all);
+  const base: IntegrationBase = {
+    keyValueOf: (tenant = DEFAULT_TENANT) => keyValueOf(tenant as TenantId),
+    clock,
+    outgoing: outgoingOf(fetch, parts),
+  };
+  for (const integration of all) integration.attach?.(base);
 
   async function readable(text: string, nameOf: NameOf): Promise<string> {
     let words = text;
@@ -76,13 +79,6 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
         settings: parts.webhooks,
         onChange: () => webhooks.changed(tenant),
       }),
-    taskPushesOf: (tenant) =>
-      createTaskPushBook({
-        keyValue: keyValueOf(tenant),
-        clock,
-        settings: parts.webhooks,
-        onChange: () => taskPushes.changed(tenant),
-      }),
     agentKeys: lazyKeys(async () =>
       (await loadNostr()).openAgentKeys({ keyValue: keyValueOf(DEFAULT_TENANT), clock, env }),
     ),
@@ -92,12 +88,10 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
     },
     readable: all.some((integration) => integration.readable !== undefined) ? readable : null,
     async start(troupe) {
-      running = troupe;
       const host: IntegrationHost = {
+        ...base,
         troupeOf: (tenant = DEFAULT_TENANT) => troupe.forTenant(tenant),
-        keyValueOf: (tenant = DEFAULT_TENANT) => keyValueOf(tenant as TenantId),
         tenants: () => parts.tenants.list(),
-        clock,
         random,
         env,
         owner,
@@ -110,6 +104,19 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
       await Promise.all(all.map((integration) => integration.close()));
       await fetch.close();
     },
+  };
+}
+
+function outgoingOf(
+  fetch: SafeFetch,
+  { clock, webhooks: settings = {} }: Pick<IntegrationsParts, 'clock' | 'webhooks'>,
+): Outgoing {
+  const { allow, timeoutMs, disableAfterMs = DEFAULT_DISABLE_AFTER_MS } = settings;
+  const reach = reachRule(allow);
+  return {
+    check: (url) => checkReach(url, reach),
+    post: (url, request, signal) => post(url, request, { fetch, clock, timeoutMs }, signal),
+    giveUpAfterMs: disableAfterMs,
   };
 }
 

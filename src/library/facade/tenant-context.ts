@@ -8,6 +8,7 @@ import { TroupeError } from '../../base/errors.ts';
 import type { LiveFeed, Watchers } from './live.ts';
 import type { AgentId, EventDraft, TenantId } from '../../events/index.ts';
 import type { SafeFetch } from '../../base/net/safe-fetch.ts';
+import type { Door } from '../integrations/door.ts';
 import type { Integrations } from './integrations.ts';
 import type { QueueWaits } from './queues.ts';
 import type { ConversationKey } from '../../store/store.ts';
@@ -41,7 +42,8 @@ export interface FacadeParts {
   cardKey: SigningKey;
   /** Reads attachments by address. Null: such attachments are refused. */
   fetch?: SafeFetch | null;
-  integrations: Pick<Integrations, 'webhooksOf' | 'taskPushesOf' | 'agentKeys' | 'nostr' | 'readable'>;
+  integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr' | 'readable'>;
+  doors?: readonly Door[] | undefined;
   /** Called once, after the engine has stopped. */
   release: () => Promise<void>;
 }

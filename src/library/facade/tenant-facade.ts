@@ -69,7 +69,7 @@ function tenantFacade(context: TenantContext): Troupe {
     standings: standingShelf(context),
     passages: passageShelf(context),
     webhooks: integrations.webhooksOf(tenant),
-    taskPushes: integrations.taskPushesOf(tenant),
+    doors: parts.doors ?? [],
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
     send: async (conversation, message) => sendMessage(context, conversation, readMessage(message)),

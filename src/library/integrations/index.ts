@@ -1,6 +1,6 @@
-/** `troupe/integrations`: everything an integration needs, another database, and providers of models in packages of their own. */
+/** `troupe/integrations`: everything an integration needs, another database, providers of models and doors in packages of their own. */
 export { type Clock, systemClock } from '../../base/clock.ts';
-export { TroupeError, toTroupeError } from '../../base/errors.ts';
+export { ERROR_CODES, policyOf, TroupeError, toTroupeError } from '../../base/errors.ts';
 export { makePrivateDir } from '../../base/private-files.ts';
 export { signalGroup } from '../../base/process-group.ts';
 export { Cutter } from '../../base/net/cutter.ts';
@@ -8,17 +8,28 @@ export { canonicalJson } from '../../events/canonical-json.ts';
 export {
   addUsage,
   AgentId,
-  type ConversationId,
+  type AskedReply,
+  type Author,
+  type CommandOf,
+  ConversationId,
+  type DelegationOpenedBody,
   type Event,
   EventId,
   type EventOf,
   eventOf,
+  isAbout,
+  JsonData,
   NO_USAGE,
   nearestName,
+  type Note,
+  parseExact,
+  parseGiven,
   parseTurnId,
   type PromptMessage,
   type ToolCall,
   type ToolSpec,
+  TurnId,
+  type TurnNote,
   type Usage,
 } from '../../events/index.ts';
 export { type ByKind, forKind, type KindAbout } from '../../events/aspects.ts';
@@ -28,16 +39,28 @@ export type { TranscriptEntry, TranscriptReader, TranscriptRecord } from '../imp
 export { isObject, type JsonObject, jsonText, nameOf, textOf, timeOf, validTime } from '../import/report.ts';
 export { addNotes, type ImportNotes, noteRepair, noteSkip } from '../import/report.ts';
 export { KeyedBuckets, TokenBucket } from '../../base/token-bucket.ts';
+export {
+  covers,
+  isGranted,
+  LOCAL,
+  type Principal,
+  type PublicSigningKey,
+  type Scope,
+  SCOPES,
+} from '../access/index.ts';
 export * from './database.ts';
 export * from './testing.ts';
-export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
+export { type Door, type DoorName, DOORS } from './door.ts';
+export { type Follower, type FollowerStatus, pauseAfter, RetryAfter } from './follower.ts';
 export { followLog, type FollowParts, type LogFollower } from './follow-log.ts';
 export type {
   IncomingMessage,
   Integration,
+  IntegrationBase,
   IntegrationHost,
   IntegrationTroupe,
   NameOf,
+  Outgoing,
 } from './integration.ts';
 export type {
   AgentKey,
@@ -50,6 +73,9 @@ export type {
   RelayInformation,
   RelayReport,
 } from './nostr.ts';
+export type { PostAnswer } from './post-webhook.ts';
+export { Signal } from './signal.ts';
+export { Address } from './webhook.ts';
 export { leavePeriod, takeLeft } from './period.ts';
 export { shownImages } from '../../providers/call-text.ts';
 export { classifyFailure, type VendorError } from '../../providers/classify-failure.ts';

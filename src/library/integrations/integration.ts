@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { AgentId, Author, ConversationId, Event, EventId, LiveNote } from '../../events/index.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import type { Metrics } from '../../events/metrics.ts';
+import type { PostAnswer } from './post-webhook.ts';
 
 /**
  * Connects a troupe with another system: delivers events of the log to it, or sends its messages to agents. Runs in
@@ -12,6 +13,8 @@ export interface Integration {
   readonly name: string;
   /** Environment variables with its secrets: their values are kept from tools, log lines and recordings. */
   readonly secretVariables?: readonly string[] | undefined;
+  /** Called once, before `start`, in every process: also where it is not started, because no turns are taken. */
+  attach?(host: IntegrationBase): void;
   /** Called once, when the engine runs. If it throws, the troupe is closed and `createTroupe` rejects with its error. */
   start(host: IntegrationHost): Promise<void>;
   /**
@@ -28,16 +31,36 @@ export interface Integration {
 /** The name of the agent with a public key. Null: no agent has it. */
 export type NameOf = (pubkey: string) => string | null;
 
-/** The parts of the runtime that an integration may use. */
-export interface IntegrationHost {
-  /** Default: the root tenant. */
-  troupeOf: (tenant?: string) => IntegrationTroupe;
+/** The parts that it may use wherever it is. */
+export interface IntegrationBase {
   /** Entries of one tenant. Default: the root tenant. Integrations share them: keys start with the integration's name. */
   keyValueOf: (tenant?: string) => KeyValue;
-  /** All tenants, the root included. */
-  tenants: () => Promise<readonly string[]>;
   /** Source of time. Default: the clock of the system. */
   clock: Clock;
+  /** Requests to receivers whose addresses others have given. */
+  outgoing: Outgoing;
+}
+
+/** Sends within the setting `webhooks`. */
+export interface Outgoing {
+  /** Throws `address_refused` for an address that is never allowed. That of a name is checked with each request. */
+  check(url: string): void;
+  /** Sends one request. Redirects are not followed. Throws only if `signal` has aborted. */
+  post(
+    url: string,
+    request: { headers: Readonly<Record<string, string>>; body: string },
+    signal: AbortSignal,
+  ): Promise<PostAnswer>;
+  /** A receiver that fails for this long is sent nothing more, ms. */
+  giveUpAfterMs: number;
+}
+
+/** The parts of the runtime that an integration may use once it is started. */
+export interface IntegrationHost extends IntegrationBase {
+  /** Default: the root tenant. */
+  troupeOf: (tenant?: string) => IntegrationTroupe;
+  /** All tenants, the root included. */
+  tenants: () => Promise<readonly string[]>;
   /** From 0 to 1. */
   random: () => number;
   /** Environment variables. */
@@ -63,6 +86,8 @@ export interface IntegrationTroupe {
     conversation: string,
     range?: { after?: number; limit?: number },
   ): Promise<{ events: Event[]; head: number }>;
+  /** The agents that have something to do in a conversation, or had. Throws `conversation_unknown`. */
+  actors(conversation: string): Promise<{ agent: AgentId; status: string }[]>;
   /** Calls `watcher` with each notice of the tenant, until the returned function is called. */
   watch(watcher: (notice: WatchNotice) => void): () => void;
 }

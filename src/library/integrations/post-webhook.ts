@@ -16,7 +16,7 @@ export interface PostParts {
  * Outcome of a request. `taken`: delivered. `refused`: a retry is unlikely to succeed. `failed`: it may succeed. `gone`: the
  * receiver wants no more events. `why` names only the host: the rest of the address may hold a secret.
  */
-export type Answer =
+export type PostAnswer =
   | { outcome: 'taken'; status: number }
   | { outcome: 'refused' | 'gone'; status: number; why: string }
   | { outcome: 'failed'; status: number | null; why: string; retryAfterMs: number | null };
@@ -30,7 +30,7 @@ export async function postWebhook(
   { id, payload }: { id: string; payload: object },
   parts: PostParts,
   signal?: AbortSignal,
-): Promise<Answer> {
+): Promise<PostAnswer> {
   const { clock, secretOf } = parts;
   const now = clock.now();
   const body = JSON.stringify(payload);
@@ -45,7 +45,7 @@ export async function post(
   { headers: given, body }: { headers: Readonly<Record<string, string>>; body: string },
   { fetch, clock, timeoutMs = DEFAULT_WEBHOOK_TIMEOUT_MS }: Omit<PostParts, 'secretOf'>,
   signal?: AbortSignal,
-): Promise<Answer> {
+): Promise<PostAnswer> {
   const now = clock.now();
   try {
     const { status, headers } = await fetch(url, {
@@ -66,7 +66,7 @@ export async function post(
   }
 }
 
-function judge(status: number, why: string, retryAfterMs: number | null): Answer {
+function judge(status: number, why: string, retryAfterMs: number | null): PostAnswer {
   if (status >= 200 && status < 300) return { outcome: 'taken', status };
   if (status === 410) return { outcome: 'gone', status, why };
   if (status >= 400 && status < 500 && !TRANSIENT.has(status)) return { outcome: 'refused', status, why };

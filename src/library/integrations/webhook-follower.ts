@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Event } from '../../events/index.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import { type Follower, type FollowerStatus, MAX_ASKED_MS, RetryAfter } from './follower.ts';
-import { type Answer, type PostParts, postWebhook } from './post-webhook.ts';
+import { type PostAnswer, type PostParts, postWebhook } from './post-webhook.ts';
 import {
   changeWebhook,
   changeWebhookStatus,
@@ -23,7 +23,7 @@ export interface WebhookFollowerParts extends PostParts {
   onWarning: (error: unknown, where: string) => void;
   /** Called when this process has disabled the webhook. */
   onDisabled: () => void;
-  onAnswer: (outcome: Answer['outcome']) => void;
+  onAnswer: (outcome: PostAnswer['outcome']) => void;
 }
 
 export interface WebhookFollower extends Follower {

@@ -11,6 +11,7 @@ import { longAnswers, unknownWindows } from '../config/build-agent-registry.ts';
 import { messageRouter } from '../config/coordination-settings.ts';
 import { openCredentials } from '../facade/credentials.ts';
 import { createTroupeFacade } from '../facade/tenant-facade.ts';
+import type { Door } from '../integrations/door.ts';
 import type { Integration } from '../integrations/integration.ts';
 import { loadNostr } from '../integrations/nostr.ts';
 import { createPendingGuard } from '../facade/send-message.ts';
@@ -19,6 +20,7 @@ import { type Metrics, NO_METRICS } from '../../events/metrics.ts';
 import { openSafeFetch } from '../../base/net/safe-fetch.ts';
 import { ResourceStack } from '../../base/resource-stack.ts';
 import type { Constants } from './constants.ts';
+import { openDoors } from './doors.ts';
 import { openAgents, openModels, withTemplates } from './open-agents.ts';
 import { openEngine } from './open-engine.ts';
 import { openServices } from './open-services.ts';
@@ -135,7 +137,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
   const { work = true, concurrency = 64, env = process.env, clock = systemClock } = options;
   const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);
-  const integrations = await integrationsOf(definition, options);
+  const { doors, integrations } = await openOutside(definition, options);
   const everyone = { ...withTemplates(definition), integrations };
   const owner = randomUUID().slice(0, 8);
   const operators = await openOperators(everyone, { ...options, env, process: owner });
@@ -197,7 +199,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       integrations: running,
       fetch,
       tenants,
-      ...facadeSettings(definition),
+      ...facadeSettings(definition, doors),
       messageRouter: messageRouter(definition.routing, agents),
       waits: (present) => metrics.waits(present),
       pending: createPendingGuard({ pending, store: services.store }),
@@ -285,19 +287,23 @@ function serviceOptions(
   };
 }
 
-function facadeSettings({ defaults, trust, workflows = [] }: TroupeDefinition) {
+function facadeSettings({ defaults, trust, workflows = [] }: TroupeDefinition, doors: readonly Door[]) {
   const { respondWhenUnaddressed = null, afterHandoff } = defaults;
   // Without an agent for unaddressed messages they are for people, also after a hand-over.
   const sticks = respondWhenUnaddressed !== null && afterHandoff !== 'default';
-  return { fallback: respondWhenUnaddressed, sticks, trust: trust?.people ?? null, workflows };
+  return { doors, fallback: respondWhenUnaddressed, sticks, trust: trust?.people ?? null, workflows };
 }
 
-/** The integrations of the options, and Nostr if the definition has settings for it. Throws `config_invalid`. */
-async function integrationsOf(
-  { nostr }: TroupeDefinition,
+/** The doors, and the integrations of the options, of the doors, and of the setting `nostr`. Throws `config_invalid`, `package_missing`. */
+async function openOutside(
+  definition: TroupeDefinition,
   { integrations = [] }: TroupeOptions,
-): Promise<readonly Integration[]> {
-  return nostr === undefined ? integrations : [...integrations, (await loadNostr()).nostr(nostr)];
+): Promise<{ doors: readonly Door[]; integrations: readonly Integration[] }> {
+  const { nostr } = definition;
+  const doors = await openDoors(definition.doors);
+  const all = [...integrations, ...doors.flatMap(({ integration }) => integration ?? [])];
+  if (nostr !== undefined) all.push((await loadNostr()).nostr(nostr));
+  return { doors, integrations: all };
 }
 
 async function startIntegrations(

@@ -1,0 +1,96 @@
+import { type Event, type KindAbout, type TaskInfo, forKind } from '../troupe.ts';
+import type { PatchOperation } from './protocol.ts';
+
+type Status = 'idle' | 'queued' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
+
+interface AgentState {
+  name: string;
+  role: string;
+  status: Status;
+}
+
+interface TaskState {
+  kind: TaskInfo['kind'];
+  owner: string;
+  assignee?: string;
+  text: string;
+}
+
+/** The state that clients see: the agents of the conversation and its open tasks. Owns both, and gives what changes. */
+export class RoomState {
+  readonly #agents: Map<string, AgentState>;
+  readonly #tasks = new Map<string, TaskState>();
+
+  constructor(agents: readonly { id: string; name: string; role: string; status: Status }[]) {
+    this.#agents = new Map(agents.map(({ id, name, role, status }) => [id, { name, role, status }]));
+  }
+
+  get snapshot(): object {
+    return structuredClone({
+      agents: Object.fromEntries(this.#agents),
+      tasks: Object.fromEntries(this.#tasks),
+    });
+  }
+
+  addTasks(tasks: readonly TaskInfo[]): void {
+    for (const { id, kind, owner, assignee, text, tool, args } of tasks)
+      this.#tasks.set(id, {
+        kind,
+        owner,
+        ...(assignee !== undefined && { assignee }),
+        text: text ?? `${tool ?? ''} ${args ?? ''}`,
+      });
+  }
+
+  begins(agent: string): PatchOperation[] {
+    return this.#set(agent, 'running');
+  }
+
+  rests(agent: string): PatchOperation[] {
+    const isWaiting = [...this.#tasks.values()].some(({ owner }) => owner === agent);
+    return this.#set(agent, isWaiting ? 'waiting' : 'idle');
+  }
+
+  /** What an event of the conversation changes. */
+  note(event: Event): PatchOperation[] {
+    const owner = event.author.id;
+    const patch = forKind<KindAbout<'taskOpening' | 'taskEnd'>, PatchOperation[]>(
+      {
+        'delegation.opened': ({ body: { delegation, delegator, assignee, task } }) =>
+          this.#open(delegation, { kind: 'delegation', owner: delegator, assignee, text: task }),
+        question: ({ body: { question, text } }) => this.#open(question, { kind: 'question', owner, text }),
+        'approval.requested': ({ body: { request, tool, args } }) =>
+          this.#open(request, { kind: 'approval', owner, text: `${tool} ${args}` }),
+        'delegation.completed': ({ body }) => this.#close(body.delegation),
+        'delegation.aborted': ({ body }) => this.#close(body.delegation),
+        'question.answered': ({ body }) => this.#close(body.question),
+        'approval.decided': ({ body }) => this.#close(body.request),
+      },
+      event,
+    );
+    return patch ?? [];
+  }
+
+  #set(agent: string, status: Status): PatchOperation[] {
+    const known = this.#agents.get(agent);
+    if (!known || known.status === status) return [];
+    known.status = status;
+    return [{ op: 'replace', path: `/agents/${escaped(agent)}/status`, value: status }];
+  }
+
+  #open(id: string, task: TaskState): PatchOperation[] {
+    if (this.#tasks.has(id)) return [];
+    this.#tasks.set(id, task);
+    return [{ op: 'add', path: `/tasks/${escaped(id)}`, value: task }];
+  }
+
+  #close(id: string): PatchOperation[] {
+    if (!this.#tasks.delete(id)) return [];
+    return [{ op: 'remove', path: `/tasks/${escaped(id)}` }];
+  }
+}
+
+/** For a JSON pointer. */
+function escaped(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}

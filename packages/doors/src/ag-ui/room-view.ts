@@ -1,0 +1,446 @@
+import {
+  type ChatBlock,
+  type ChatCall,
+  type ChatChange,
+  type Event,
+  isAbout,
+  chatChanges,
+  eventOf,
+  forKind,
+} from '../troupe.ts';
+import { Asked } from './asked.ts';
+import { type Had, hadNothing, lacking } from './client-copy.ts';
+import type { AgUiCall, AgUiEvent, AgUiMessage, AgUiWords, PatchOperation } from './protocol.ts';
+import type { RoomState } from './room-state.ts';
+import { type Owner, ownerOf, type Place, Steps } from './steps.ts';
+import { SubAgents } from './sub-agents.ts';
+import { Thinking } from './thinking.ts';
+
+type Words = AgUiWords & { content: string };
+
+interface Shown {
+  message: Words;
+  /** Null: it belongs to no turn. */
+  place: Place | null;
+  /** The client has its beginning. */
+  isTold: boolean;
+  /** Begun and not ended in this run. */
+  isOpen: boolean;
+}
+
+interface ShownCall {
+  of: Shown;
+  call: AgUiCall;
+  isOpen: boolean;
+}
+
+/**
+ * A conversation as AG-UI shows it. Owns its messages, and gives the events that tell what changes.
+ *  V1  A step of a turn is one message: its words, and its calls with their results after it. Messages of persons, questions
+ *      and answers have the ids of their events.
+ *  V2  What the client has already is not told again. What it has and the log has not goes with a snapshot, as does what
+ *      became void: the protocol cannot take words back.
+ *  V3  At the end nothing is open, whatever still runs.
+ */
+export class RoomView {
+  readonly #conversation: string;
+  readonly #nameOf: (agent: string) => string;
+  #messages: AgUiMessage[] = [];
+  #state: RoomState | null = null;
+  #had: Had = hadNothing();
+  /** Whether the client has something that does not count. */
+  #isStale = false;
+  readonly #words = new Map<string, Shown>();
+  readonly #calls = new Map<string, ShownCall>();
+  /** Ids of messages and calls by those of the changes. */
+  readonly #ids = new Map<string, string>();
+  readonly #voided = new Set<string>();
+  /** Ids of approved calls: they are known with their arguments. */
+  readonly #approved = new Set<string>();
+  readonly #places = new Map<string, Place>();
+  readonly #asked = new Asked();
+  readonly #steps = new Steps();
+  readonly #agents = new SubAgents();
+  readonly #thinking = new Thinking();
+
+  constructor({ conversation, nameOf }: { conversation: string; nameOf: (agent: string) => string }) {
+    this.#conversation = conversation;
+    this.#nameOf = nameOf;
+  }
+
+  get messages(): readonly AgUiMessage[] {
+    return this.#messages;
+  }
+
+  /** Ids of the questions and requests in the conversation itself whose end was not told. */
+  get asked(): ReadonlySet<string> {
+    return this.#asked.open;
+  }
+
+  callOf(request: string): string | undefined {
+    return this.#asked.callOf(request);
+  }
+
+  taskOf(conversation: string): string | undefined {
+    return this.#agents.taskOf(conversation);
+  }
+
+  /** From now on a client is told. `base` are the messages so far, as it has them. */
+  begin({ base, had, state }: { base: AgUiMessage[]; had: Had; state: RoomState }): void {
+    this.finish();
+    this.#agents.end();
+    this.#asked.open.clear();
+    this.#messages = [...base];
+    this.#had = had;
+    this.#thinking.had = had.reasoning;
+    this.#state = state;
+    this.#isStale = false;
+  }
+
+  take(change: ChatChange): AgUiEvent[] {
+    const events = this.#of(change);
+    return this.#isStale ? [...events, this.#resync()] : events;
+  }
+
+  /** Ends what is open, and what the client has too much of. */
+  finish(): AgUiEvent[] {
+    const events = [
+      ...[...this.#words.values()].flatMap((shown) => this.#endWords(shown)),
+      ...[...this.#calls.values()].flatMap((shown) => this.#endCall(shown)),
+      ...this.#thinking.endAll(),
+      ...this.#steps.endAll(),
+    ];
+    return this.#hasMore() ? [...events, this.#resync()] : events;
+  }
+
+  /** Ends the sub-agents that wait, each for the interrupts that are its own. */
+  suspend(interrupts: readonly { id: string; subagentRunId?: string }[]): AgUiEvent[] {
+    return this.#agents.suspend(interrupts);
+  }
+
+  #of(change: ChatChange): AgUiEvent[] {
+    switch (change.type) {
+      case 'block.start':
+        return this.#startBlock(change.block);
+      case 'block.delta':
+        return this.#growBlock(change.id, change.text);
+      case 'block.end':
+        return [...this.#endWords(this.#wordsOf(change.id)), ...this.#thinking.end(change.id)];
+      case 'call.start':
+        return this.#startCall(change.call);
+      case 'call.delta':
+        return this.#growCall(change.id, change.text);
+      case 'call.ready':
+        return this.#readyCall(change.id, change.args);
+      case 'call.progress':
+        return this.#progress(change);
+      case 'call.result':
+        return change.outcome === 'waiting' ? [] : this.#endWithResult(change);
+      case 'void':
+        return change.ids.flatMap((id) => this.#void(id));
+      case 'event':
+        return this.#event(change.event, change.call);
+    }
+  }
+
+  #startBlock(block: ChatBlock): AgUiEvent[] {
+    const owner = this.#ownerIn(block.conversation);
+    if (!owner) return [];
+    if (block.kind === 'text') this.#ids.set(block.id, this.#stepMessage(block, owner).message.id);
+    else {
+      this.#thinking.start(block.id, owner);
+      this.#places.set(block.id, block);
+    }
+    return this.#begins(block);
+  }
+
+  #growBlock(id: string, text: string): AgUiEvent[] {
+    const shown = this.#wordsOf(id);
+    if (shown) return this.#say(shown, text);
+    const place = this.#places.get(id);
+    const owner = place && this.#ownerIn(place.conversation);
+    const told = this.#thinking.grow(id, text);
+    return owner && told.length > 0 ? [...this.#steps.enter(place, owner), ...told] : told;
+  }
+
+  #say(shown: Shown, text: string): AgUiEvent[] {
+    const { message } = shown;
+    message.content = `${message.content}${text}`;
+    const delta = this.#news(this.#had.texts, message.id, { said: message.content, text });
+    if (delta === '') return [];
+    const { id: messageId } = message;
+    return [
+      ...this.#openWords(shown),
+      { type: 'TEXT_MESSAGE_CONTENT', messageId, delta, ...ownerOf(message) },
+    ];
+  }
+
+  #openWords(shown: Shown): AgUiEvent[] {
+    if (shown.isOpen) return [];
+    shown.isOpen = shown.isTold = true;
+    const { message, place } = shown;
+    const { id: messageId, role, name, metadata } = message;
+    const owner = ownerOf(message);
+    const more = { ...(name !== undefined && { name }), ...(metadata && { metadata }), ...owner };
+    const entered = place ? this.#steps.enter(place, owner) : [];
+    return [...entered, { type: 'TEXT_MESSAGE_START', messageId, role, ...more }];
+  }
+
+  #endWords(shown: Shown | undefined): AgUiEvent[] {
+    if (!shown?.isOpen) return [];
+    shown.isOpen = false;
+    return [{ type: 'TEXT_MESSAGE_END', messageId: shown.message.id, ...ownerOf(shown.message) }];
+  }
+
+  #startCall(call: ChatCall): AgUiEvent[] {
+    const owner = this.#ownerIn(call.conversation);
+    if (!owner) return [];
+    // An approved call is made under the id of the request.
+    const approved = this.#asked.callOf(call.id.slice(call.id.lastIndexOf('/') + 1));
+    const before = call.id.replace(/~\d+$/, '');
+    const id = approved ?? (this.#voided.has(before) ? before : call.id);
+    this.#ids.set(call.id, id);
+    if (approved !== undefined) this.#approved.add(call.id);
+    if (this.#calls.has(id)) return [];
+    const of = this.#stepMessage(call, owner);
+    const made: AgUiCall = { id, type: 'function', function: { name: call.name, arguments: '' } };
+    (of.message.toolCalls ??= []).push(made);
+    const shown: ShownCall = { of, call: made, isOpen: false };
+    this.#calls.set(id, shown);
+    const begun = this.#begins(call);
+    return this.#had.args.has(id) ? begun : [...begun, ...this.#openCall(shown)];
+  }
+
+  #openCall(shown: ShownCall): AgUiEvent[] {
+    if (shown.isOpen) return [];
+    shown.isOpen = true;
+    const { of, call } = shown;
+    // A message without words has its author from its beginning.
+    const events = of.isTold ? [] : [...this.#openWords(of), ...this.#endWords(of)];
+    if (of.place) events.push(...this.#steps.enter(of.place, ownerOf(of.message)));
+    const { id: toolCallId, function: made } = call;
+    const more = { parentMessageId: of.message.id, ...ownerOf(of.message) };
+    return [...events, { type: 'TOOL_CALL_START', toolCallId, toolCallName: made.name, ...more }];
+  }
+
+  #growCall(id: string, text: string): AgUiEvent[] {
+    const shown = this.#approved.has(id) ? null : this.#callAt(id);
+    if (!shown) return [];
+    const { id: toolCallId, function: made } = shown.call;
+    made.arguments += text;
+    const delta = this.#news(this.#had.args, toolCallId, { said: made.arguments, text });
+    if (delta === '') return [];
+    const told = { type: 'TOOL_CALL_ARGS', toolCallId, delta, ...ownerOf(shown.of.message) } as const;
+    return [...this.#openCall(shown), told];
+  }
+
+  #readyCall(id: string, args: string): AgUiEvent[] {
+    const shown = this.#approved.has(id) ? null : this.#callAt(id);
+    if (!shown) return [];
+    const { function: made } = shown.call;
+    // Arguments that were changed before the call cannot be told otherwise.
+    if (made.arguments !== args) this.#isStale = true;
+    made.arguments = args;
+    return this.#endCall(shown);
+  }
+
+  #endCall(shown: ShownCall): AgUiEvent[] {
+    if (!shown.isOpen) return [];
+    shown.isOpen = false;
+    return [{ type: 'TOOL_CALL_END', toolCallId: shown.call.id, ...ownerOf(shown.of.message) }];
+  }
+
+  #endWithResult({ id, outcome, text }: { id: string; outcome: string; text: string }): AgUiEvent[] {
+    const shown = this.#callAt(id);
+    if (!shown) return [];
+    const { of, call } = shown;
+    const metadata = { troupe: { outcome } };
+    const result = { id: `${call.id}/result`, role: 'tool', toolCallId: call.id, content: text } as const;
+    this.#insertAfter(of.message, { ...result, metadata, ...ownerOf(of.message) });
+    const had = this.#had.results.get(call.id);
+    if (had !== undefined && had !== text) this.#isStale = true;
+    if (had !== undefined) return [];
+    const { id: messageId, toolCallId, content } = result;
+    const told = { type: 'TOOL_CALL_RESULT', messageId, toolCallId, content, metadata } as const;
+    return [...this.#endCall(shown), { ...told, ...ownerOf(of.message) }];
+  }
+
+  #progress({ id, text, done, total }: Extract<ChatChange, { type: 'call.progress' }>): AgUiEvent[] {
+    const shown = this.#callAt(id);
+    if (!shown) return [];
+    const value = { toolCallId: shown.call.id, text, done, total };
+    return [{ type: 'CUSTOM', name: 'troupe.progress', value, ...ownerOf(shown.of.message) }];
+  }
+
+  #insertAfter(message: AgUiWords, result: AgUiMessage): void {
+    this.#messages = this.#messages.filter(({ id }) => id !== result.id);
+    let at = this.#messages.findIndex(({ id }) => id === message.id) + 1;
+    while (this.#messages[at]?.role === 'tool') at += 1;
+    this.#messages.splice(at, 0, result);
+  }
+
+  #void(id: string): AgUiEvent[] {
+    const known = this.#ids.get(id);
+    if (known === undefined) return this.#thinking.end(id);
+    // A call that was approved stays, whatever becomes of the turn that runs it.
+    if (this.#asked.isAbout(known)) return [];
+    this.#isStale = true;
+    this.#ids.delete(id);
+    const call = this.#calls.get(known);
+    const of = call?.of ?? this.#words.get(known);
+    if (!of) return [];
+    const events = call ? this.#endCall(call) : this.#endWords(of);
+    if (call) {
+      this.#calls.delete(known);
+      this.#voided.add(known);
+      this.#messages = this.#messages.filter((each) => each.id !== `${known}/result`);
+      of.message.toolCalls = (of.message.toolCalls ?? []).filter((each) => each !== call.call);
+    } else of.message.content = '';
+    if (of.message.content !== '' || (of.message.toolCalls ?? []).length > 0) return events;
+    this.#messages = this.#messages.filter((each) => each !== of.message);
+    this.#words.delete(of.message.id);
+    return [...events, ...this.#endWords(of)];
+  }
+
+  #event(event: Event, call: string | undefined): AgUiEvent[] {
+    const owner = this.#ownerIn(event.conversation);
+    if (!owner) return [];
+    const isHere = event.conversation === this.#conversation;
+    this.#asked.note(event, { isHere, call: this.#ids.get(call ?? '') });
+    const patch = isHere ? (this.#state?.note(event) ?? []) : [];
+    const told = [...this.#eventIn(event, owner), ...this.#agents.note(event, owner)];
+    const { turn, author } = event;
+    if (turn === undefined || !isAbout(event, 'turnEnd')) return [...told, ...deltaOf(patch)];
+    if (isHere) patch.push(...(this.#state?.rests(author.id) ?? []));
+    return [...told, ...this.#steps.leave({ agent: author.id, turn }, owner), ...deltaOf(patch)];
+  }
+
+  #eventIn(event: Event, owner: Owner): AgUiEvent[] {
+    const notice = noticeOf(event);
+    if (notice) return [{ type: 'CUSTOM', ...notice, ...owner }];
+    const refusal = refusalOf(event);
+    const refused = this.#asked.callOf(refusal?.request ?? '');
+    if (refusal && refused !== undefined) return this.#endWithResult({ ...refusal, id: refused });
+    const words = wordsOf(event);
+    // A message in a thread is for the agent that works there. A reply to a question is told as the message that it is.
+    const isTold =
+      event.kind === 'question.answered'
+        ? this.#asked.isReply(event)
+        : event.kind === 'message' && owner.subagentRunId !== undefined;
+    return words === null || isTold ? [] : this.#whole(event, words, owner);
+  }
+
+  /** A message that comes at once. */
+  #whole(event: Event, content: string, owner: Owner): AgUiEvent[] {
+    const { id, author } = event;
+    if (this.#words.has(id)) return [];
+    const role = ({ user: 'user', agent: 'assistant', system: 'system' } as const)[author.kind];
+    const metadata = { troupe: { [author.kind]: author.id } };
+    const message: Words = { id, role, name: author.name, content: '', metadata, ...owner };
+    const shown = this.#add(message, null);
+    return [...this.#say(shown, content), ...this.#endWords(shown)];
+  }
+
+  #stepMessage(place: ChatBlock | ChatCall, owner: Owner): Shown {
+    const { turn, step, agent } = place;
+    const id = `${turn}/${step}`;
+    const known = this.#words.get(id);
+    if (known) return known;
+    const about = { name: this.#nameOf(agent), content: '', metadata: { troupe: { agent, turn } } };
+    return this.#add({ id, role: 'assistant', ...about, ...owner }, place);
+  }
+
+  #add(message: Words, place: Place | null): Shown {
+    const shown = { message, place, isTold: this.#had.texts.has(message.id), isOpen: false };
+    this.#words.set(message.id, shown);
+    // A client keeps the order of what it has: what it has of later messages has to be taken away first.
+    this.#isStale ||= !shown.isTold && [...this.#had.texts.keys()].some((id) => !this.#words.has(id));
+    this.#messages.push(message);
+    return shown;
+  }
+
+  #begins({ conversation, agent }: Place): AgUiEvent[] {
+    return conversation === this.#conversation ? deltaOf(this.#state?.begins(agent) ?? []) : [];
+  }
+
+  /** Null: nothing is known of the task that this is the thread of. */
+  #ownerIn(conversation: string): Owner | null {
+    if (conversation === this.#conversation) return {};
+    const subagentRunId = this.#agents.taskOf(conversation);
+    return subagentRunId === undefined ? null : { subagentRunId };
+  }
+
+  #wordsOf(id: string): Shown | undefined {
+    return this.#words.get(this.#ids.get(id) ?? '');
+  }
+
+  #callAt(id: string): ShownCall | undefined {
+    return this.#calls.get(this.#ids.get(id) ?? id);
+  }
+
+  #news(had: Map<string, string>, id: string, news: { said: string; text: string }): string {
+    const delta = lacking(had, id, news);
+    if (delta === null) this.#isStale = true;
+    return delta ?? '';
+  }
+
+  /** Whether the client has words, arguments or results that the log has not. */
+  #hasMore(): boolean {
+    const { texts, args, results } = this.#had;
+    return (
+      [...texts].some(([id, text]) => this.#words.get(id)?.message.content !== text) ||
+      [...args].some(([id, text]) => this.#calls.get(id)?.call.function.arguments !== text) ||
+      [...results.keys()].some((id) => !this.#messages.some((each) => each.id === `${id}/result`))
+    );
+  }
+
+  #resync(): AgUiEvent {
+    this.#isStale = false;
+    for (const map of [this.#had.texts, this.#had.args, this.#had.results]) map.clear();
+    for (const shown of this.#words.values()) shown.isTold = true;
+    return { type: 'MESSAGES_SNAPSHOT', messages: this.#messages };
+  }
+}
+
+function deltaOf(delta: readonly PatchOperation[]): AgUiEvent[] {
+  return delta.length > 0 ? [{ type: 'STATE_DELTA', delta }] : [];
+}
+
+/** Shows what the log has, and gives the events that tell it. */
+export function replay(view: RoomView, events: readonly Event[]): AgUiEvent[] {
+  const changesOf = chatChanges();
+  return events.flatMap((event) =>
+    changesOf({ type: 'event', event }).flatMap((change) => view.take(change)),
+  );
+}
+
+/** Words that come at once, as one message. Null: none, or they are those of a turn and were told as it went. */
+export function wordsOf(event: Event): string | null {
+  if (event.kind === 'message' && event.author.kind === 'agent' && event.turn !== undefined) return null;
+  const words = forKind(
+    {
+      message: ({ body }) => body.content,
+      notice: ({ body }) => body.content,
+      question: ({ body }) => body.text,
+      'question.answered': ({ body }) => (body.outcome === 'answered' ? body.content : null),
+    },
+    event,
+  );
+  return words ?? null;
+}
+
+/** What AG-UI has no event for. */
+export function noticeOf(event: Event): { name: string; value: unknown } | null {
+  const { author, to, kind, body } = event;
+  if (kind === 'handoff')
+    return { name: 'troupe.handoff', value: { from: author.id, to, summary: body.summary } };
+  return kind === 'guard.stopped' ? { name: 'troupe.stopped', value: { agent: author.id, ...body } } : null;
+}
+
+/** What the client is shown as the result of a call that was not approved. */
+export function refusalOf(event: Event): { request: string; outcome: string; text: string } | null {
+  const decided = eventOf(event, 'approval.decided');
+  if (!decided || decided.body.outcome === 'approved') return null;
+  const { request, outcome, note } = decided.body;
+  return { request, outcome, text: note === '' ? `[${outcome}]` : `[${outcome}: ${note}]` };
+}

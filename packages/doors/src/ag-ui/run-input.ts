@@ -1,0 +1,150 @@
+import * as z from 'zod';
+import { type AttachmentByAddress, type NewAttachment, TroupeError } from '../troupe.ts';
+
+const Source = z.object({
+  type: z.string(),
+  value: z.string().max(32 * 1_024 * 1_024),
+  mimeType: z.string().max(255).nullish(),
+});
+const Part = z.object({
+  id: z.string().optional(),
+  type: z.string(),
+  text: z.string().nullish(),
+  source: Source.nullish(),
+  /** Of the type `binary`, which clients before 1.0 send. */
+  mimeType: z.string().max(255).nullish(),
+  data: z.string().nullish(),
+  url: z.string().nullish(),
+  filename: z.string().max(255).nullish(),
+});
+type Part = z.infer<typeof Part>;
+
+const Call = z.object({
+  id: z.string(),
+  type: z.literal('function').default('function'),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+
+const Words = z.object({
+  id: z.string().max(1_000),
+  role: z.enum(['developer', 'system', 'assistant', 'user', 'tool', 'reasoning']),
+  name: z.string().nullish(),
+  content: z.union([z.string(), z.array(Part)]).nullish(),
+  toolCalls: z.array(Call).nullish(),
+  toolCallId: z.string().nullish(),
+  subagentRunId: z.string().nullish(),
+});
+/** A message as a client has it. Its other fields, and what an activity has, are not read. */
+const ClientMessage = z.union([
+  Words,
+  Words.extend({ role: z.literal('activity'), content: z.unknown().optional() }),
+]);
+export type ClientMessage = z.infer<typeof ClientMessage>;
+
+const Resumption = z.looseObject({
+  interruptId: z.string().min(1).max(256),
+  status: z.enum(['resolved', 'cancelled']),
+  payload: z.unknown().optional(),
+});
+export type Resumption = z.infer<typeof Resumption>;
+
+/** The body of a run: `RunAgentInput`. `state`, `tools`, `context` and `forwardedProps` are not used. */
+export const RunInput = z.looseObject({
+  threadId: z.string().min(1).max(1_000),
+  runId: z.string().min(1).max(1_000),
+  parentRunId: z.string().max(1_000).nullish(),
+  messages: z.array(ClientMessage).max(10_000),
+  tools: z.array(z.unknown()).max(1_000).nullish(),
+  resume: z.array(Resumption).max(256).nullish(),
+});
+export type RunInput = z.infer<typeof RunInput>;
+
+/** What the person says who sent the input. */
+export interface Said {
+  /** Idempotency key of the message. */
+  id: string;
+  content: string;
+  attachments: (NewAttachment | AttachmentByAddress)[];
+}
+
+/** The id of a client's message among those of a log: its own, or the one under which it was sent. */
+export function idIn(known: { has: (id: string) => boolean }, id: string): string | undefined {
+  return [id, eventIdOf(id)].find((each) => known.has(each));
+}
+
+/** The id under which a message of a client is sent. */
+export function eventIdOf(id: string): string {
+  const isEventId = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$/.test(id);
+  return isEventId ? id : `ag-ui-${id.replaceAll(/[^A-Za-z0-9._@-]/g, '-')}`.slice(0, 256);
+}
+
+/**
+ * The last words of the user: the messages since the last one that the log has or somebody else wrote, as one message. Null:
+ * there are none, or the log has them. Throws `event_invalid` for a message without words and attachments.
+ */
+export function saidIn(
+  messages: readonly ClientMessage[],
+  known: { has: (id: string) => boolean },
+): Said | null {
+  const fresh: ClientMessage[] = [];
+  for (const message of messages.toReversed()) {
+    if (message.role === 'user') {
+      if (idIn(known, message.id) !== undefined) break;
+      fresh.unshift(message);
+    } else if (fresh.length > 0 && (message.role === 'assistant' || message.role === 'tool')) break;
+  }
+  const last = fresh.at(-1);
+  if (!last) return null;
+  const content = fresh
+    .map((message) => textOf(message.content))
+    .filter((text) => text !== '')
+    .join('\n\n');
+  const attachments = fresh.flatMap(attachmentsOf);
+  if (content === '' && attachments.length === 0) throw invalid('the message of the user is empty');
+  return { id: eventIdOf(last.id), content, attachments };
+}
+
+/** The text of a content of AG-UI: a string, or parts. */
+export function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  return partsOf(content)
+    .flatMap(({ type, text }) => (type === 'text' && text ? [text] : []))
+    .join('\n');
+}
+
+function partsOf(content: unknown): Part[] {
+  return Array.isArray(content) ? (content as Part[]) : [];
+}
+
+/** A message of the client as snapshots give it back. */
+export function givenBack({ content, ...message }: ClientMessage): object {
+  const known = Object.entries(message).filter(([, value]) => value !== null && value !== undefined);
+  return {
+    ...Object.fromEntries(known),
+    content: typeof content === 'string' ? content : partsOf(content),
+  };
+}
+
+function attachmentsOf({ content }: ClientMessage): Said['attachments'] {
+  return partsOf(content).flatMap(attachmentOf);
+}
+
+function attachmentOf({ type, source, data, url, mimeType, filename }: Part): Said['attachments'] {
+  if (type === 'text') return [];
+  const name = filename ? { name: filename } : {};
+  const from =
+    source ??
+    (data
+      ? { type: 'data', value: data, mimeType }
+      : url
+        ? { type: 'url', value: url, mimeType }
+        : { type: 'none', value: '' });
+  const mediaType = from.mimeType ? { mediaType: from.mimeType } : {};
+  if (from.type === 'url') return [{ url: from.value, ...mediaType, ...name }];
+  if (from.type === 'data' && from.mimeType) return [{ data: from.value, mediaType: from.mimeType, ...name }];
+  throw invalid(`a part of the type "${type}" needs a source with data and mimeType, or a url`);
+}
+
+function invalid(message: string): TroupeError {
+  return new TroupeError('event_invalid', `messages: ${message}`, { path: 'messages' });
+}

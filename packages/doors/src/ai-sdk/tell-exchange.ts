@@ -1,0 +1,177 @@
+import {
+  type Answers,
+  type ChatChange,
+  type ConversationId,
+  type Event,
+  type Note,
+  type Troupe,
+  type TurnNote,
+  awaitAnswers,
+  chatChanges,
+  eventOf,
+  isAbout,
+  storedEvents,
+} from '../troupe.ts';
+import { createExchangeBook, type ExchangeBook, isForAgents } from './exchange-book.ts';
+
+/** Something that agents are to answer and have not answered yet. */
+interface Pending {
+  /** Its exchanges. */
+  roots: readonly number[];
+  seq: number;
+  answers: Answers;
+}
+
+/** Most of them that are looked at; older ones are taken for answered. */
+const MOST_PENDING = 64;
+
+/** What a log says of its exchanges. Owns what is not answered. */
+class ExchangeLog {
+  readonly book: ExchangeBook;
+  #pending: Pending[] = [];
+  /** Seq of the last event. */
+  last: number;
+
+  constructor(after: number) {
+    this.last = after;
+    this.book = createExchangeBook();
+  }
+
+  /** Returns the exchanges that the event belongs to; none if it was noted before. */
+  note(event: Event): readonly number[] {
+    if (event.seq <= this.last) return [];
+    this.last = event.seq;
+    const roots = this.book.note(event);
+    for (const { answers } of this.#pending) answers.note(event);
+    this.#pending = this.#pending.filter(({ answers }) => !answers.areComplete);
+    if (isForAgents(event)) this.#pending.push({ roots, seq: event.seq, answers: awaitAnswers(event) });
+    if (this.#pending.length > MOST_PENDING) this.#pending.shift();
+    return roots;
+  }
+
+  /** What is not answered, oldest first. */
+  get pending(): readonly Omit<Pending, 'answers'>[] {
+    return this.#pending;
+  }
+}
+
+/** Events that are read to find what began an exchange; if that does not suffice, eight times as many. */
+const LOOK_BACK = 1_000;
+const WIDER = 8;
+
+/** The newest part of a log, in which `isEnough` holds, or all of it. Throws `conversation_unknown`. */
+export async function lookBack(
+  troupe: Troupe,
+  conversation: ConversationId,
+  isEnough: (log: ExchangeLog) => boolean,
+): Promise<ExchangeLog> {
+  const { head } = await troupe.events(conversation, { after: 0, limit: 1 });
+  for (let most = LOOK_BACK; ; most *= WIDER) {
+    const after = Math.max(0, head - most);
+    const log = new ExchangeLog(after);
+    for await (const event of storedEvents(troupe, conversation, after)) log.note(event);
+    if (after === 0 || isEnough(log)) return log;
+  }
+}
+
+/** Most notes that are held of one turn. What is dropped comes with the event that has it. */
+const MOST_HELD = 256;
+
+/** Notes that came before the event that says what their turn answers. */
+class HeldNotes {
+  readonly #byTurn = new Map<string, TurnNote[]>();
+
+  add(note: TurnNote): void {
+    const notes = this.#byTurn.get(note.turn) ?? [];
+    if (notes.length < MOST_HELD) notes.push(note);
+    this.#byTurn.set(note.turn, notes);
+  }
+
+  /** Those that an event makes known, if it is such a one. */
+  take(event: Event): TurnNote[] {
+    const began = eventOf(event, 'turn.started') ?? eventOf(event, 'turn.steered');
+    const turn = event.turn ?? '';
+    if (!began) return [];
+    const notes = this.#byTurn.get(turn) ?? [];
+    this.#byTurn.delete(turn);
+    const before = began.kind === 'turn.steered' ? began.body.step : 0;
+    return notes.filter(({ step }) => step > before);
+  }
+
+  /** Forgets a turn that has ended. */
+  drop(event: Event): void {
+    if (isAbout(event, 'turnEnd')) this.#byTurn.delete(event.turn ?? '');
+  }
+}
+
+/** A change, and whether it comes after what the reader has. */
+interface Told {
+  change: ChatChange;
+  isNew: boolean;
+}
+
+interface Telling {
+  troupe: Troupe;
+  conversation: ConversationId;
+  /** Seq of the event that began the exchange. */
+  root: number;
+  /** Changes of earlier events are told as not new. */
+  from: number;
+  /** Threads of its tasks that are told too, each from a seq on. */
+  threads?: ReadonlyMap<ConversationId, number> | undefined;
+  signal: AbortSignal;
+}
+
+/**
+ * All that has come and comes of an exchange, until its agents rest. Each event is told once, by whatever it was read; what
+ * belongs to other exchanges is left out.
+ */
+export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void> {
+  const { troupe, conversation, root, from, signal, threads = new Map<ConversationId, number>() } = telling;
+  const log = new ExchangeLog(root - 1);
+  const changesOf = chatChanges();
+  /** Seq of the last event that was told, by thread. */
+  const told = new Map<ConversationId, number>();
+
+  function isNext(event: Event): boolean {
+    if (event.conversation === conversation) return log.note(event).includes(root) && event.seq !== root;
+    const isNew = event.seq > (told.get(event.conversation) ?? 0);
+    if (isNew) told.set(event.conversation, event.seq);
+    return isNew;
+  }
+
+  /** What a turn says before its beginning is told, or of another exchange. */
+  const held = new HeldNotes();
+
+  function* tell(note: Note): Generator<Told, void> {
+    if (note.type === 'state') return;
+    if (note.type !== 'event') {
+      const isOther = note.conversation === conversation && !log.book.ofTurn(note.turn).includes(root);
+      if (isOther) return held.add(note);
+      for (const change of changesOf(note)) yield { change, isNew: true };
+      return;
+    }
+    const { event } = note;
+    const isHere = event.conversation === conversation;
+    if (!isNext(event)) return held.drop(event);
+    const isNew = event.seq >= (isHere ? from : (threads.get(event.conversation) ?? 0));
+    for (const change of changesOf(note)) yield { change, isNew };
+    if (isHere) for (const each of held.take(event)) yield* tell(each);
+  }
+
+  async function* stored(): AsyncGenerator<Told, void> {
+    for (const each of threads.keys())
+      for await (const event of storedEvents(troupe, each, told.get(each) ?? 0, signal))
+        yield* tell({ type: 'event', event });
+    for await (const event of storedEvents(troupe, conversation, log.last, signal))
+      yield* tell({ type: 'event', event });
+  }
+
+  for (let before = -1; before < log.last;) {
+    yield* stored();
+    before = log.last;
+    const next = log.pending.find(({ roots }) => roots.includes(root));
+    if (!next || signal.aborted) return;
+    for await (const note of troupe.rejoin(conversation, next.seq, { signal })) yield* tell(note);
+  }
+}

@@ -1,0 +1,144 @@
+import { type Event, eventOf } from '../troupe.ts';
+import type { DataChunk, UiChunk } from './chunk.ts';
+
+/** A part of a message, of the types that chunks make, and `text` and `file` of people. */
+export interface UiPart {
+  type: string;
+  [field: string]: unknown;
+}
+
+/** A message as clients of the AI SDK keep it. */
+export interface UiMessage {
+  id: string;
+  role: 'user' | 'assistant';
+  metadata?: unknown;
+  parts: UiPart[];
+}
+
+/** The id of the message that tells what came of an event. */
+export function answerIdOf(root: number): string {
+  return `answer-${root}`;
+}
+
+/** The first chunk of such a message. */
+export function startOf(conversation: string, root: number): UiChunk {
+  return { type: 'start', messageId: answerIdOf(root), messageMetadata: { conversation, seq: root } };
+}
+
+type WordsChunk = Extract<UiChunk, { type: `${'text' | 'reasoning'}-${string}` }>;
+type CallChunk = Extract<UiChunk, { type: `tool-${string}` }>;
+
+/** A message that grows by chunks, as it does in clients. Owns which of its parts are open. */
+export class UiMessageBuilder {
+  readonly message: UiMessage;
+  readonly #open = new Map<string, UiPart>();
+  readonly #calls = new Map<string, UiPart>();
+  /** The parts of calls that were asked about, by the id of the approval. */
+  readonly #approvals = new Map<string, UiPart>();
+
+  constructor(conversation: string, root: number) {
+    const metadata = { conversation, seq: root };
+    this.message = { id: answerIdOf(root), role: 'assistant', metadata, parts: [] };
+  }
+
+  take(chunk: UiChunk): void {
+    if (isWords(chunk)) this.#words(chunk);
+    else if (isCall(chunk)) this.#call(chunk);
+    else if (isData(chunk)) this.#data(chunk);
+  }
+
+  #words(chunk: WordsChunk): void {
+    if ('providerMetadata' in chunk) {
+      const { id, providerMetadata } = chunk;
+      const kind = chunk.type === 'text-start' ? { type: 'text' } : { type: 'reasoning', id };
+      this.#open.set(id, this.#add({ ...kind, text: '', providerMetadata, state: 'streaming' }));
+      return;
+    }
+    const part = this.#open.get(chunk.id);
+    if (!part) return;
+    if ('delta' in chunk) part['text'] = `${String(part['text'])}${chunk.delta}`;
+    else part['state'] = 'done';
+  }
+
+  #call(chunk: CallChunk): void {
+    if (chunk.type === 'tool-input-start' || chunk.type === 'tool-input-available') {
+      const { type, toolCallId, toolName } = chunk;
+      const begun = { type: 'dynamic-tool', toolCallId, toolName, providerExecuted: true };
+      const part = this.#calls.get(toolCallId) ?? this.#add(begun);
+      this.#calls.set(toolCallId, part);
+      const isWhole = type === 'tool-input-available';
+      Object.assign(
+        part,
+        isWhole ? { state: 'input-available', input: chunk.input } : { state: 'input-streaming' },
+      );
+      return;
+    }
+    if (chunk.type === 'tool-approval-response') {
+      const part = this.#approvals.get(chunk.approvalId);
+      const { approved, reason } = chunk;
+      const approval = { ...Object(part?.['approval']), approved, ...(reason !== undefined && { reason }) };
+      Object.assign(part ?? {}, { state: 'approval-responded', approval });
+      return;
+    }
+    const part = this.#calls.get(chunk.toolCallId);
+    if (!part) return;
+    if (chunk.type === 'tool-approval-request') this.#approvals.set(chunk.approvalId, part);
+    Object.assign(part, endOf(chunk));
+  }
+
+  #data(chunk: DataChunk): void {
+    if (chunk.transient) return;
+    const known = this.message.parts.find(({ type, id }) => type === chunk.type && id === chunk.id);
+    if (known && chunk.id !== undefined) known['data'] = chunk.data;
+    else this.#add({ ...chunk });
+  }
+
+  #add(part: UiPart): UiPart {
+    this.message.parts.push(part);
+    return part;
+  }
+}
+
+/** What a chunk changes in the part of its call. */
+function endOf(chunk: Exclude<CallChunk, { toolName: string } | { approved: boolean }>): object {
+  switch (chunk.type) {
+    case 'tool-input-delta':
+      return {};
+    case 'tool-approval-request': {
+      const approval = { id: chunk.approvalId, descriptor: chunk.approvalDescriptor };
+      return { state: 'approval-requested', approval };
+    }
+    case 'tool-output-available':
+      return { state: 'output-available', output: chunk.output };
+    case 'tool-output-error':
+      return { state: 'output-error', errorText: chunk.errorText };
+    case 'tool-output-denied':
+      return { state: 'output-denied' };
+  }
+}
+
+const isWords = (chunk: UiChunk): chunk is WordsChunk => /^(?:text|reasoning)-/.test(chunk.type);
+const isCall = (chunk: UiChunk): chunk is CallChunk => chunk.type.startsWith('tool-');
+const isData = (chunk: UiChunk): chunk is DataChunk => chunk.type.startsWith('data-');
+
+/** The message of a person, or what it has answered. Null: the event is none. */
+export function saidIn(event: Event, files: readonly UiPart[] = []): UiMessage | null {
+  const { id, author, seq } = event;
+  if (author.kind !== 'user') return null;
+  const metadata = { author: { id: author.id, name: author.name }, seq };
+  const words = (text: string): UiPart[] => (text === '' ? [] : [{ type: 'text', text }]);
+  const said = eventOf(event, 'message') ?? eventOf(event, 'notice');
+  if (said) return { id, role: 'user', metadata, parts: [...words(said.body.content), ...files] };
+  const answered = eventOf(event, 'question.answered');
+  if (answered) {
+    const { question, content } = answered.body;
+    return {
+      id,
+      role: 'user',
+      metadata,
+      parts: [...words(content), { type: 'data-answer', data: { question } }],
+    };
+  }
+  const directive = eventOf(event, 'run.directive');
+  return directive && { id, role: 'user', metadata, parts: words(directive.body.directive) };
+}

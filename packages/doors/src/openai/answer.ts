@@ -1,0 +1,296 @@
+import type { Context } from 'hono';
+import { ulid } from 'ulid';
+import {
+  type Caller,
+  type Exchange,
+  type HeldPlace,
+  type DoorServer,
+  beginExchange,
+  callersKey,
+  newConversation,
+  openStream,
+  wholeAnswer,
+  withHeartbeats,
+  withPlace,
+} from '../http.ts';
+import {
+  type Answer,
+  type AskedReply,
+  type ChatChange,
+  type Clock,
+  type ConversationId,
+  type Principal,
+  type Troupe,
+  TroupeError,
+  covers,
+  isGranted,
+  storedEvents,
+  toTroupeError,
+} from '../troupe.ts';
+import { type AnswerPart, type ApiError, failureOf, partsOf } from './outcome.ts';
+import { begin, type Heard, invalid, quoted, type Said } from './said.ts';
+import { createSpeech } from '../speech.ts';
+
+/** The model that stands for whoever the conversation's routing names. */
+export const ROUTED = 'troupe';
+const CONVERSATION_HEADER = 'x-troupe-conversation';
+
+interface Request {
+  context: Context;
+  caller: Caller;
+  model: string;
+  /** Null: a new one, or that of the last answer of the history. */
+  conversation: string | null;
+  isStreamed: boolean;
+  heard: Heard;
+  format: AskedReply | null;
+}
+
+/** Where an answer is, for its ids. */
+export interface AnswerPlace {
+  conversation: string;
+  seq: number;
+  /** Seconds since the epoch. */
+  created: number;
+}
+
+/** How one of the APIs writes an answer. */
+export interface AnswerWriter {
+  whole: (parts: readonly AnswerPart[], answer: Answer) => object;
+  /** Each object is one event of the stream. */
+  begin: () => object[];
+  /** Of answers in no form. */
+  words: (text: string) => object;
+  end: (parts: readonly AnswerPart[], answer: Answer) => object[];
+  fail: (text: string, error: ApiError) => object;
+  /** The text of an event of the stream. */
+  frame: (event: object) => string;
+  /** Ends every stream. */
+  last: string;
+}
+
+/** Says what the client says, and answers in the words of its API. */
+export function answerAs(
+  request: Request,
+  writerOf: (place: AnswerPlace) => AnswerWriter,
+  server: DoorServer,
+): Promise<Response> {
+  const { clock, signal } = server;
+  return withPlace({ caller: request.caller, clock, signal }, (held) =>
+    answerHeld(request, writerOf, { clock, held }),
+  );
+}
+
+async function answerHeld(
+  request: Request,
+  writerOf: (place: AnswerPlace) => AnswerWriter,
+  { clock, held }: { clock: Clock; held: HeldPlace },
+): Promise<Response> {
+  const { context, caller, format } = request;
+  const { conversation, exchange } = await say(request, clock);
+  const { seq, at } = exchange;
+  const writer = writerOf({ conversation, seq, created: Math.floor(at / 1_000) });
+  const words = answerWords(caller.troupe, conversation, format);
+  const headers = { [CONVERSATION_HEADER]: conversation };
+  if (!request.isStreamed) {
+    const answer = await wholeAnswer(context, exchange, {
+      ends: held.ends,
+      see: (change) => words.see(change),
+    });
+    held.end();
+    const failure = failureOf(answer, format);
+    return failure
+      ? refused(context, failure, headers)
+      : context.json(writer.whole(words.parts(answer), answer), 200, headers);
+  }
+  return streamAnswer(context, exchange, { writer, words, format, caller, clock, headers, place: held });
+}
+
+interface StreamParts extends Omit<FramesParts, 'ends'> {
+  caller: Caller;
+  clock: Clock;
+  place: HeldPlace;
+  headers?: Record<string, string>;
+}
+
+/** The answer as events, from its beginning. */
+export function streamAnswer(
+  context: Context,
+  { changes }: Pick<Exchange, 'changes'>,
+  { caller, clock, place, headers, ...parts }: StreamParts,
+): Response {
+  const write = (ends: AbortSignal) =>
+    withHeartbeats(frames(changes(ends), { ...parts, ends }), { clock, ends });
+  return openStream(context, write, { caller, clock, place, ...(headers && { headers }) });
+}
+
+/**
+ * The agents have tried again by themselves, and their tools may have had effects. SDKs of OpenAI heed the header, others
+ * repeat whatever has a status of 500 or more.
+ */
+function refused(
+  context: Context,
+  { isPermanent, ...error }: ApiError & { isPermanent: boolean },
+  headers: Record<string, string>,
+): Response {
+  return context.json({ error }, isPermanent ? 422 : 502, { ...headers, 'x-should-retry': 'false' });
+}
+
+/** A message of the client that is stored, where it belongs. */
+async function say(request: Request, clock: Clock): Promise<{ conversation: string; exchange: Exchange }> {
+  const { context, caller, model, heard, format } = request;
+  const { troupe, principal } = caller;
+  const key = keyOf(context, principal);
+  const known = request.conversation ?? (await goneOnIn(caller, heard));
+  const conversation =
+    known ?? newConversation(principal, `openai-${key ?? ulid(clock.now()).toLowerCase()}`);
+  const saying = {
+    conversation,
+    channel: 'openai',
+    ...(key !== null && { id: `openai-${key}` }),
+    ...(model !== ROUTED && { to: [model] }),
+    // Steered into another turn, it would have that one's form.
+    ...(format && { reply: format, whileBusy: 'queue' as const }),
+  };
+  const goOn = () => beginExchange(caller, { ...saying, ...heard.fresh });
+  const mayBegin = heard.history.length > 0 || heard.rules !== '';
+  if (!mayBegin) return { conversation, exchange: await goOn() };
+  async function beginThere(): Promise<Exchange> {
+    const { first, before } = beginningOf(caller, { conversation, model, heard });
+    return beginExchange(caller, { ...saying, ...first }, before);
+  }
+  if (known === null || (await isEmpty(troupe, conversation)))
+    return { conversation, exchange: await beginThere() };
+  // A repeated request has begun the conversation itself, and so has said more.
+  const repeated = (error: unknown) => {
+    if (key !== null && error instanceof TroupeError && error.code === 'event_conflict') return beginThere();
+    throw error;
+  };
+  return { conversation, exchange: await goOn().catch(repeated) };
+}
+
+/**
+ * The conversation in which the history ends, if nobody has spoken there since. Null: there is none. Throws
+ * `event_invalid` if the history names answers without their words, and they are not the last.
+ */
+async function goneOnIn({ troupe, principal }: Caller, { history }: Heard): Promise<string | null> {
+  const last = history.at(-1);
+  const answer = last?.role === 'assistant' ? last.answer : undefined;
+  if (answer && isGranted(principal, answer.conversation) && (await isNewest(troupe, answer)))
+    return answer.conversation;
+  if (!history.some((told) => told.role === 'assistant' && told.isReference)) return null;
+  throw invalid(
+    'input',
+    'an item_reference names an answer that is not the newest of a conversation here: send the items of the history whole, or name previous_response_id',
+  );
+}
+
+async function isNewest(
+  troupe: Troupe,
+  { conversation, seq }: { conversation: string; seq: number },
+): Promise<boolean> {
+  let isThere = false;
+  for await (const event of storedEvents(troupe, conversation as ConversationId, Math.max(0, seq - 1))) {
+    if (event.kind !== 'message' || event.author.kind !== 'user') continue;
+    if (event.seq !== seq) return false;
+    isThere = true;
+  }
+  return isThere;
+}
+
+async function isEmpty(troupe: Troupe, conversation: string): Promise<boolean> {
+  try {
+    return (await troupe.events(conversation, { after: 0, limit: 1 })).events.length === 0;
+  } catch (error) {
+    if (error instanceof TroupeError && error.code === 'conversation_unknown') return true;
+    throw error;
+  }
+}
+
+/** The first message of a conversation, and what to store before it. */
+function beginningOf(
+  { troupe, principal }: Caller,
+  { conversation, model, heard }: { conversation: string; model: string; heard: Heard },
+): { first: Said; before?: () => Promise<unknown> } {
+  const { agents } = troupe;
+  const begun = begin(heard);
+  const { transcript, first } = begun;
+  if (transcript.length === 0) return { first };
+  const [only] = agents;
+  const asked = agents.find(({ id }) => id === model) ?? (agents.length === 1 ? only : undefined);
+  // Whoever may not write what agents say, tells it in their own words.
+  const mayImport =
+    principal.author === null &&
+    principal.scopes.includes('operate') &&
+    covers(principal, `${conversation}*`);
+  if (!mayImport || (!asked && model !== ROUTED)) return { first: quoted(begun) };
+  const request = { conversation, format: 'openai', ...(asked && { agent: asked.id }) };
+  const text = JSON.stringify({ messages: transcript });
+  return { first, before: () => troupe.import(oneOf(text), request) };
+}
+
+async function* oneOf(text: string): AsyncGenerator<string> {
+  yield text;
+}
+
+/** A repeated request, such as the retry of an SDK, is the same message in the same conversation. Null: it has no key. */
+function keyOf({ req }: Context, principal: Principal): string | null {
+  const given = req.header('idempotency-key');
+  return given ? callersKey(principal, given) : null;
+}
+
+/** The words of an answer, as they come unless the client has asked for a form, and its parts when it is whole. */
+export function answerWords(troupe: Pick<Troupe, 'agents'>, conversation: string, format: AskedReply | null) {
+  const { agents } = troupe;
+  const textOf = createSpeech(conversation, (agent) => agents.find(({ id }) => id === agent)?.name ?? agent);
+  let said = '';
+  return {
+    /** Returns what is new. */
+    see(change: ChatChange): string {
+      const words = textOf(change);
+      said += words;
+      return format ? '' : words;
+    },
+    get said() {
+      return said;
+    },
+    parts: (answer: Answer) => partsOf(answer, said, format),
+  };
+}
+
+interface FramesParts {
+  writer: AnswerWriter;
+  words: ReturnType<typeof answerWords>;
+  format: AskedReply | null;
+  ends: AbortSignal;
+}
+
+async function* frames(
+  changes: AsyncGenerator<ChatChange, Answer>,
+  { writer, words, format, ends }: FramesParts,
+): AsyncGenerator<string, void> {
+  const { frame } = writer;
+  try {
+    for (const each of writer.begin()) yield frame(each);
+    let next = await changes.next();
+    for (; !next.done; next = await changes.next()) {
+      const news = words.see(next.value);
+      if (news !== '') yield frame(writer.words(news));
+    }
+    const answer = next.value;
+    const failure = failureOf(answer, format);
+    if (failure) {
+      const { isPermanent: _, ...error } = failure;
+      yield frame(writer.fail(words.said, error));
+    } else {
+      for (const each of writer.end(words.parts(answer), answer)) yield frame(each);
+    }
+  } catch (error) {
+    if (ends.aborted) return;
+    const { code, message } = toTroupeError(error);
+    yield frame(writer.fail(words.said, { code, message, type: 'troupe_error' }));
+  } finally {
+    await changes.return(undefined as never);
+  }
+  yield writer.last;
+}

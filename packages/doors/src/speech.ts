@@ -1,0 +1,64 @@
+import type { ChatChange, Event } from './troupe.ts';
+
+/**
+ * The words of a conversation as one text that only grows, for protocols that know no authors, no approvals and nothing
+ * void. Gives the text to append for each change. Owns who speaks.
+ *  S1  What is said in threads, and what models think, is left out.
+ *  S2  The first speaker is not named. From the first change of speaker on, each is.
+ */
+export function createSpeech(conversation: string, nameOf: (agent: string) => string) {
+  /** The open or ended text blocks. */
+  const blocks = new Set<string>();
+  let speaker: string | null = null;
+  let isNamed = false;
+  let hasText = false;
+
+  function paragraph(text: string): string {
+    const before = hasText ? '\n\n' : '';
+    hasText = true;
+    return before + text;
+  }
+
+  function lead(agent: string): string {
+    isNamed ||= speaker !== null && speaker !== agent;
+    const isChange = speaker !== agent;
+    speaker = agent;
+    return isNamed && isChange ? `**${nameOf(agent)}:** ` : '';
+  }
+
+  function ofEvent(event: Event): string {
+    if (event.conversation !== conversation) return '';
+    if (event.kind === 'question') {
+      const { text, choices } = event.body;
+      const offered = choices ? `\n${choices.map((choice) => `- ${choice}`).join('\n')}` : '';
+      return paragraph(`${lead(event.author.id)}${text}${offered}`);
+    }
+    if (event.kind !== 'approval.requested') return '';
+    const { tool, args, request } = event.body;
+    return paragraph(`[${nameOf(event.author.id)} waits for approval to call ${tool} ${args} (${request})]`);
+  }
+
+  return function textOf(change: ChatChange): string {
+    switch (change.type) {
+      case 'block.start': {
+        const { id, kind, agent } = change.block;
+        if (kind !== 'text' || change.block.conversation !== conversation) return '';
+        blocks.add(id);
+        return paragraph(lead(agent));
+      }
+      case 'block.delta':
+        return blocks.has(change.id) ? change.text : '';
+      case 'void':
+        return change.ids.some((id) => blocks.delete(id)) ? paragraph(`[void: ${change.reason}]`) : '';
+      case 'event':
+        return ofEvent(change.event);
+      case 'block.end':
+      case 'call.start':
+      case 'call.delta':
+      case 'call.ready':
+      case 'call.progress':
+      case 'call.result':
+        return '';
+    }
+  };
+}

@@ -1,0 +1,13 @@
+import { Readable, Writable } from 'node:stream';
+import type { StdioParts } from './stdio-parts.ts';
+
+export { relayMcp, serveMcp } from './mcp/stdio.ts';
+
+/** Serves an editor by the Agent Client Protocol, until it leaves. */
+export async function serveAcp(parts: StdioParts): Promise<void> {
+  const [acp, { ndJsonStream }] = await Promise.all([
+    import('./acp/serve-acp.ts'),
+    import('@agentclientprotocol/sdk'),
+  ]);
+  await acp.serveAcp(parts, ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+}

@@ -1,0 +1,27 @@
+/** Imports the core, as `http.ts` does. In the published package it imports `troupe`: see `scripts/build-package.ts`. */
+export * from '../../../src/library/integrations/index.ts';
+export {
+  addressed,
+  type AgentInfo,
+  type Answer,
+  type Answers,
+  type AttachmentByAddress,
+  awaitAnswers,
+  type Chat,
+  type ChatBlock,
+  type ChatCall,
+  type ChatChange,
+  chatChanges,
+  type CommandInput,
+  type Concluded,
+  eventJson,
+  type Failure,
+  followConversation,
+  type NewAttachment,
+  nobodyAnswers,
+  openChat,
+  storedEvents,
+  type TaskInfo,
+  type Troupe,
+  wholeExchange,
+} from '../../../src/index.ts';
