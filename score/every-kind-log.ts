@@ -75,10 +75,10 @@ function coordinated(n: number): Line[] {
       { delegation: `d${n}`, assignee: 'ada', task: `find port ${n}` },
       { to: ['ada'] },
     ],
-    ['@ada', 'delegation.completed', delegation, { to: ['bob'] }],
+    ['@ada', 'delegation.ended', delegation, { to: ['bob'] }],
     [
       '@ada',
-      'delegation.aborted',
+      'delegation.ended',
       { ...delegation, delegation: `e${n}`, outcome: 'aborted' },
       { to: ['bob', 'cyd'] },
     ],
@@ -97,8 +97,8 @@ function coordinated(n: number): Line[] {
     ],
     ['@ada', 'approval.requested', { request: `r${n}`, tool: 'shell', args: 'rm -r x' }],
     ['Uma', 'approval.decided', { request: `r${n - 1}`, outcome: 'denied', note: 'no!' }, { to: ['ada'] }],
-    ['Uma', 'joined', { agent: 'cyd' }],
-    ['Uma', 'left', { agent: 'cyd', reason: 'done' }],
+    ['Uma', 'membership.changed', { change: 'joined', agent: 'cyd' }],
+    ['Uma', 'membership.changed', { change: 'left', agent: 'cyd', reason: 'done' }],
     ['Uma', 'mode.changed', { mode: n % 2 ? 'chat' : 'run' }],
     [
       'Uma',

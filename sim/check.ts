@@ -41,7 +41,9 @@ export function checkWorld(world: World, clients: Clients): string[] {
     ...clients.problems.map((problem) => `CLIENT ${problem}`),
     ...world.surprises.map((warning) => `WARNING ${warning}`),
   );
-  world.figures.joins += events.filter(({ kind }) => kind === 'joined').length;
+  world.figures.joins += events.filter(
+    ({ kind, body }) => kind === 'membership.changed' && body.change === 'joined',
+  ).length;
   return found;
 }
 

@@ -6,8 +6,7 @@ import type { MemoryData } from './memory-documents.ts';
 /** Events that open or end tasks; all others are skipped unread. */
 const OF_TASKS: readonly EventKind[] = [
   'delegation.opened',
-  'delegation.completed',
-  'delegation.aborted',
+  'delegation.ended',
   'question',
   'question.answered',
   'approval.requested',

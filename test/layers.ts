@@ -119,6 +119,7 @@ const LAYERS: Record<string, Layer> = {
   'library/projection': {
     may: [
       'events/aspects.ts',
+      'events/kinds.ts',
       'events/message-text.ts',
       'machines/availability-fold.ts',
       'machines/compaction-book.ts',

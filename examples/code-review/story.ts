@@ -26,7 +26,7 @@ export const story: Story = {
       new Set(first.map(({ body }) => body.assignee)).size === 3 && turns.size === 1,
     );
     claim('the lead followed up once', opened.length - first.length === 1);
-    const ends = events.filter(({ kind, to }) => kind === 'delegation.completed' && to.length > 0);
+    const ends = events.filter(({ kind, to }) => kind === 'delegation.ended' && to.length > 0);
     claim('every task ended exactly once', ends.length === opened.length);
     const said = events.filter(({ kind, author }) => kind === 'message' && author.id === 'lead');
     const last = said.at(-1);

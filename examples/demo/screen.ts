@@ -48,7 +48,7 @@ function eventLine(event: Event, paint: Paint): string | null {
     const to = event.to.map((agent) => `@${agent}`).join(', ');
     return `${paint('bold', event.author.name)} ${paint('dim', `#${event.seq} to ${to}`)} ${event.body.content}`;
   }
-  if (event.kind === 'joined') {
+  if (event.kind === 'membership.changed' && event.body.change === 'joined') {
     const shown = event.body.policy === 'full' ? 'the whole history' : 'only the message';
     return paint('dim', `@${event.body.agent} joins, and is shown ${shown}`);
   }

@@ -28,7 +28,7 @@ export async function playExample(
   print(isScripted ? 'agents: they follow a script' : `agents: ${agent?.provider}, ${agent?.model}`);
 
   const clock = createStoryClock();
-  const limits = { sweepMs: 500 }; // Reminders fire with the next sweep.
-  await using troupe = await openTestTroupe(definition, { clock, limits });
+  const constants = { limits: { sweepMs: 500 } }; // Reminders fire with the next sweep.
+  await using troupe = await openTestTroupe(definition, { clock, constants });
   await story.play(createStage(troupe, story.conversation, { people: people ?? story.people, clock, print }));
 }

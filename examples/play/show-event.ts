@@ -17,7 +17,7 @@ export function showEvent(event: Event): string | null {
     const verb = event.body.how === 'followUp' ? 'follows up with' : 'delegates to';
     return `${who} ${verb} @${event.body.assignee}: ${clip(event.body.task)}`;
   }
-  if (event.kind === 'delegation.completed' || event.kind === 'delegation.aborted')
+  if (event.kind === 'delegation.ended')
     return to.length === 0 ? null : `${who}${whom}: ${event.body.outcome}: ${clip(event.body.result)}`;
   if (event.kind === 'question')
     return `${who} asks ${event.body.by.join(', ') || 'people'}: ${clip(event.body.text)}`;

@@ -26,7 +26,7 @@ const KINDS = [
   'turn.failed',
   'step',
   'injection',
-  'delegation.completed',
+  'delegation.ended',
   'turn',
 ];
 const PEOPLE = ['u1', 'u2', 'u1xxxxxx-one', 'u1xxxxxx-two', '] [@bob', '@bob', 'ada', 'system'];

@@ -195,7 +195,7 @@ function draftOf({ kind, who, id, name, to, text, more }: Said, n: number): Omit
       };
     case 'injection':
       return { ...envelope, kind, body: { content: words, oneStep: false } };
-    case 'delegation.completed':
+    case 'delegation.ended':
       return { ...envelope, kind, body: { delegation: 'd-1', outcome: 'done', result: words } };
     case 'attachment': {
       const file = {

@@ -14,8 +14,6 @@ import { isOwn, type View } from './view/view.ts';
 const DIRECTING: ReadonlySet<EventKind> = new Set<EventKind>([
   'mode.changed',
   'phase.changed',
-  'archived',
-  'reopened',
   'command',
   'run.directive',
   'compaction',

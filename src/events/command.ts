@@ -11,7 +11,6 @@ import {
   WorkflowRunId,
 } from './ids.ts';
 import { JsonData } from './message.ts';
-import { Rerun, RerunChange, RerunTools } from './rerun.ts';
 
 const Reason = z.string().max(1_000).optional();
 const About = { conversation: ConversationId };
@@ -64,6 +63,46 @@ const CONVERSATION_COMMAND_NAMES = [
 export function isConversationCommand(command: { command: string }): command is ConversationCommand {
   return CONVERSATION_COMMAND_NAMES.some((name) => name === command.command);
 }
+
+const MAX_TEXT = 100_000;
+
+/** What is different when a turn is run again. */
+export const RerunChange = z.discriminatedUnion('kind', [
+  /** Other words of the message that began the turn; of several, the last one. */
+  z.strictObject({ kind: z.literal('message'), content: z.string().min(1).max(MAX_TEXT) }),
+  /** Other instructions of the agent, for this turn. */
+  z.strictObject({ kind: z.literal('instructions'), text: z.string().max(MAX_TEXT) }),
+  /** Another model, for this turn. Default of `provider`: the agent's own; another must be that of an agent here. */
+  z.strictObject({
+    kind: z.literal('model'),
+    model: z.string().min(1).max(256),
+    provider: z.string().min(1).max(64).optional(),
+  }),
+  /** Another result of a call. The steps up to this call are taken from the turn, and the model is asked from there. */
+  z.strictObject({
+    kind: z.literal('toolResult'),
+    /** Id of the call. */
+    call: z.string().min(1).max(256),
+    result: z.string().max(MAX_TEXT),
+  }),
+]);
+export type RerunChange = z.infer<typeof RerunChange>;
+
+/**
+ * `recorded`: a call with the name and arguments of a call of the original turn gets the result of that call, and any other
+ * is refused. `run`: any other is made.
+ */
+const RerunTools = z.enum(['recorded', 'run']);
+
+/** A turn that is run again in a fork. */
+export const Rerun = z.strictObject({
+  /** The turn in the original. Its repetition has the same agent and number. */
+  turn: TurnId,
+  /** Absent: the same again. */
+  change: RerunChange.optional(),
+  tools: RerunTools,
+});
+export type Rerun = z.infer<typeof Rerun>;
 
 /** The id of a task or of the event that opened it, or an unambiguous beginning of either. */
 const TaskName = z.string().min(1).max(256);
@@ -190,7 +229,10 @@ export const COMMANDS = [
   ...CONVERSATION_COMMAND_NAMES,
 ] as const;
 
-/** An accepted command in the log. Only `retry` addresses its agent, and so wakes it. */
+/**
+ * An accepted command in the log. Only `retry` addresses its agent, and so wakes it. The runtime gives some itself: it
+ * archives a quiet conversation, and reopens one that somebody speaks in.
+ */
 export const CommandBody = z.strictObject({
   /** `recall`: the stored name of `reinstate`. `cancelTask`: everything that earlier messages started. */
   command: z.enum([
@@ -205,7 +247,10 @@ export const CommandBody = z.strictObject({
     'reinstate',
     'compact',
     'cancelTask',
+    'archive',
+    'reopen',
   ]),
+  reason: z.string().optional(),
   agent: AgentId.optional(),
   turn: TurnId.optional(),
   /** For a retry: the error code of the repeated turn. Absent if that turn was stopped. */

@@ -106,5 +106,3 @@ export type TurnSteeredBody = z.infer<typeof TurnSteeredBody>;
 /** How a message to an agent in a turn is handled. */
 export const BusyPolicy = z.enum(['queue', 'steer', 'interrupt', 'reject']);
 export type BusyPolicy = z.infer<typeof BusyPolicy>;
-
-export const ArchivedBody = z.strictObject({ reason: z.string().default('') });

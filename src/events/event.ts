@@ -1,30 +1,10 @@
 import * as z from 'zod';
-import { BaselineBody } from './prompt.ts';
-import { CommandBody } from './command.ts';
-import { CompactionBody, CompactionProgressBody, PruneBody } from './compaction.ts';
-import * as coordination from './coordination.ts';
+import * as bodies from './bodies.ts';
+import { BusyPolicy } from './coordination.ts';
 import { AgentId, ConversationId, EventId, Mode, Seq, TenantId, TurnId } from './ids.ts';
-import {
-  AskedReply,
-  HandoffBody,
-  InjectionBody,
-  JoinedBody,
-  JsonData,
-  LeftBody,
-  MessageBody,
-  NoticeBody,
-} from './message.ts';
-import { NamedSession, SessionChangedBody } from './session.ts';
-import * as task from './task.ts';
-import {
-  ErrorBody,
-  StepBody,
-  ToolResultBody,
-  TurnAbortedBody,
-  TurnDoneBody,
-  TurnFailedBody,
-  TurnStartedBody,
-} from './turn.ts';
+import { type BodySchema, EVENT_KINDS, type EventKind, KINDS } from './kinds.ts';
+import { AskedReply, JsonData } from './message.ts';
+import { NamedSession } from './session.ts';
 
 const Hash = z.string().min(1).max(128);
 /** Opaque ids that a client sets. */
@@ -68,7 +48,7 @@ export const EventContext = z.strictObject({
   attachments: Attachments.optional(),
   /** Intended addressees of an author who may not address agents. `dispatch` passes the event on to them. */
   held: z.array(AgentId).min(1).optional(),
-  /** The event is from an imported file: see `import-rule.ts`. */
+  /** The event is from an imported file: see `kinds.ts`. */
   imported: z.literal(true).optional(),
   /** The author was not trusted at the time: see `trust.people`. */
   untrusted: z.literal(true).optional(),
@@ -99,48 +79,7 @@ export function agentAuthor(agent: { id: string; name: string }): Author {
 
 export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'troupe', name: 'Troupe' };
 
-/** The body of every kind of event. */
-const BODIES = {
-  message: MessageBody,
-  notice: NoticeBody,
-  step: StepBody,
-  'tool.result': ToolResultBody,
-  handoff: HandoffBody,
-  'delegation.opened': task.DelegationOpenedBody,
-  'delegation.completed': task.DelegationEndedBody,
-  'delegation.aborted': task.DelegationEndedBody,
-  question: task.QuestionBody,
-  'question.answered': task.QuestionAnsweredBody,
-  'approval.requested': task.ApprovalRequestedBody,
-  'approval.decided': task.ApprovalDecidedBody,
-  joined: JoinedBody,
-  left: LeftBody,
-  'mode.changed': coordination.ModeChangedBody,
-  'phase.changed': coordination.PhaseChangedBody,
-  'run.directive': coordination.RunDirectiveBody,
-  'guard.stopped': coordination.GuardStoppedBody,
-  todos: coordination.TodosBody,
-  archived: coordination.ArchivedBody,
-  reopened: coordination.ArchivedBody,
-  injection: InjectionBody,
-  error: ErrorBody,
-  compaction: CompactionBody,
-  'compaction.progress': CompactionProgressBody,
-  prune: PruneBody,
-  baseline: BaselineBody,
-  'session.changed': SessionChangedBody,
-  'turn.started': TurnStartedBody,
-  'turn.steered': coordination.TurnSteeredBody,
-  'turn.done': TurnDoneBody,
-  'turn.failed': TurnFailedBody,
-  'turn.aborted': TurnAbortedBody,
-  command: CommandBody,
-} as const;
-
-type Bodies = { [K in keyof typeof BODIES]: z.infer<(typeof BODIES)[K]> };
-/** What an event records. */
-export type EventKind = keyof Bodies;
-export const EVENT_KINDS = Object.keys(BODIES) as EventKind[];
+type Bodies = { [K in EventKind]: z.infer<BodySchema<K>> };
 
 /** Most addressees of one event. */
 export const MAX_RECIPIENTS = 256;
@@ -156,7 +95,7 @@ const DraftEnvelope = z.strictObject({
   /** Number of messages from agent to agent since a person last spoke. */
   hop: z.int().nonnegative().optional(),
   /** Policy for addressees in a turn. Default: the policy of each agent. */
-  whileBusy: coordination.BusyPolicy.optional(),
+  whileBusy: BusyPolicy.optional(),
   context: EventContext.optional(),
 });
 type DraftEnvelope = z.infer<typeof DraftEnvelope>;
@@ -176,7 +115,6 @@ const LogEnvelope = DraftEnvelope.extend({
 type LogEnvelope = z.infer<typeof LogEnvelope>;
 
 export type EventDraftOf<K extends EventKind> = { [P in K]: DraftEnvelope & { kind: P; body: Bodies[P] } }[K];
-/** The event of a kind. */
 export type EventOf<K extends EventKind> = { [P in K]: LogEnvelope & { kind: P; body: Bodies[P] } }[K];
 
 /** An event before its append. */
@@ -201,7 +139,11 @@ function unionOf(members: ReturnType<typeof membersOf>) {
 }
 
 function membersOf(envelope: typeof DraftEnvelope | typeof LogEnvelope) {
-  return EVENT_KINDS.map((kind) => envelope.extend({ kind: z.literal(kind), body: BODIES[kind] }));
+  return EVENT_KINDS.map((kind) => {
+    // oxlint-disable-next-line import/namespace -- the table of kinds holds only names of bodies
+    const body = bodies[KINDS[kind].body];
+    return envelope.extend({ kind: z.literal(kind), body });
+  });
 }
 
 /** The event if it is of this kind, else null. */

@@ -108,15 +108,18 @@ export type HandoffDraft = z.infer<typeof HandoffDraft>;
 
 export const HandoffBody = z.strictObject({ summary: HandoffSummary });
 
-export const JoinedBody = z.strictObject({ agent: AgentId, policy: JoinPolicy });
-
-export const LeftBody = z.strictObject({
-  agent: AgentId,
-  reason: z.string().default(''),
-  /** Only messages of trusted people wake the agent. */
-  blocked: z.boolean().optional(),
-});
-export type LeftBody = z.infer<typeof LeftBody>;
+/** An agent begins or ceases to take part in a conversation. */
+export const MembershipChangedBody = z.discriminatedUnion('change', [
+  z.strictObject({ change: z.literal('joined'), agent: AgentId, policy: JoinPolicy }),
+  z.strictObject({
+    change: z.literal('left'),
+    agent: AgentId,
+    reason: z.string(),
+    /** Only messages of trusted people wake the agent. */
+    blocked: z.boolean().optional(),
+  }),
+]);
+export type MembershipChangedBody = z.infer<typeof MembershipChangedBody>;
 
 /** A note of the runtime to an agent. Only the agent's next step sees a `oneStep` note. */
 export const InjectionBody = z.strictObject({ content: z.string(), oneStep: z.boolean().default(false) });

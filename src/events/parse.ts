@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { type ErrorCode, TroupeError } from '../base/errors.ts';
-import { inputProblems, inputWords } from './input-words.ts';
+import { nearestName } from './nearest-name.ts';
 
 /**
  * Parses an input that errors call `name`, such as "the key". Throws an error of this code that names every problem; its
@@ -66,3 +66,144 @@ export function tryParse<S extends z.ZodType>(schema: S, input: unknown): z.ZodS
 }
 
 const NO_NUMBER = /^Cannot convert object to primitive value/;
+
+type RawIssue = z.core.$ZodRawIssue;
+
+/** What a field takes, by zod's name of the type. */
+const TAKES: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false, without quotes',
+  array: 'a list: [ … ]',
+  object: 'an object: { … }',
+  record: 'an object: { … }',
+  function: 'a function',
+};
+
+/** Longest value that is repeated in an error, in characters. */
+const QUOTED = 60;
+
+/**
+ * Says what a value from outside is, and what to give instead. For `tryParse`; messages of a schema's own go before these.
+ * Undefined: zod's words stay.
+ */
+export function inputWords(issue: RawIssue): string | undefined {
+  const { input } = issue;
+  switch (issue.code) {
+    case 'invalid_type':
+      return input === undefined ? 'is missing' : `is ${named(input)}: give ${typeWords(issue.expected)}`;
+    case 'invalid_value':
+      return notAmong(input, issue.values);
+    case 'invalid_union':
+      return unionWords(issue);
+    case 'unrecognized_keys':
+      return unknownKeys(issue)
+        .map((key) => notAField(key, fieldsOf(issue)))
+        .join('\n');
+    case 'too_small':
+      return sizeWords(input, issue.inclusive ? 'at least' : 'more than', issue.minimum);
+    case 'too_big':
+      return sizeWords(input, issue.inclusive ? 'at most' : 'less than', issue.maximum);
+    case 'invalid_format':
+    case 'invalid_key':
+    case 'invalid_element':
+    case 'not_multiple_of':
+    case 'custom':
+      return undefined;
+  }
+}
+
+interface InputProblem {
+  path: PropertyKey[];
+  message: string;
+}
+
+/** The problems of an issue whose message is of `inputWords`: one for each unknown field. */
+export function inputProblems({ path, message, ...issue }: z.core.$ZodIssue): InputProblem[] {
+  if (issue.code !== 'unrecognized_keys') return [{ path, message }];
+  const words = message.split('\n');
+  return unknownKeys(issue).map((key, n) => ({ path: [...path, key], message: words[n] ?? message }));
+}
+
+/** Most unknown fields of an object that are named. A request may have as many as fit into it. */
+const MOST_UNKNOWN = 20;
+
+function unknownKeys({ keys }: { readonly keys: readonly string[] }): readonly string[] {
+  return keys.slice(0, MOST_UNKNOWN);
+}
+
+/** Most fields that are listed where none is near. */
+const LISTED = 12;
+
+/** The words for an unknown field. */
+export function notAField(field: string, known: readonly string[]): string {
+  const nearest = nearestName(field, known);
+  if (nearest) return `is not a field; did you mean "${nearest}"?`;
+  const isShort = known.length > 0 && known.length <= LISTED;
+  return `is not a field${isShort ? `; there are ${known.join(', ')}` : ''}`;
+}
+
+/** Maximum number of names in one message. */
+const KNOWN_SHOWN = 50;
+
+/** The words for a name that nothing has, with the nearest one and those there are. */
+export function unknownName(what: string, typed: string, known: readonly string[]): string {
+  const nearest = nearestName(typed, known);
+  const more = known.length > KNOWN_SHOWN ? `, and ${known.length - KNOWN_SHOWN} more` : '';
+  const list = known.length > 0 ? `${known.slice(0, KNOWN_SHOWN).join(', ')}${more}` : 'none';
+  return `${what};${nearest === null ? '' : ` did you mean "${nearest}"?`} known: ${list}`;
+}
+
+function fieldsOf({ inst }: RawIssue): string[] {
+  const shape = (inst as { _zod?: { def?: { shape?: object } } } | undefined)?._zod?.def?.shape;
+  return Object.keys(shape ?? {});
+}
+
+function typeWords(expected: string): string {
+  return TAKES[expected] ?? `a value of the type ${expected}`;
+}
+
+/** A value in a few words. Values of secrets are texts, and texts are not repeated. */
+function named(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'string') return 'a text';
+  if (typeof value === 'object') return 'an object';
+  const isPlain = typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint';
+  return isPlain ? String(value) : `a ${typeof value}`;
+}
+
+function notAmong(input: unknown, values: readonly unknown[]): string {
+  const list = values.map((value) => JSON.stringify(value)).join(', ');
+  const options = values.length === 1 ? list : `one of ${list}`;
+  if (input === undefined) return `is missing: give ${options}`;
+  const names = values.filter((value) => typeof value === 'string');
+  const nearest = typeof input === 'string' ? nearestName(input.slice(0, QUOTED), names) : null;
+  const hint = nearest ? `; did you mean "${nearest}"?` : '';
+  return `is ${quoted(input)}: give ${options}${hint}`;
+}
+
+function quoted(value: unknown): string {
+  return typeof value === 'string' && value.length <= QUOTED ? JSON.stringify(value) : named(value);
+}
+
+function unionWords(issue: Extract<RawIssue, { code: 'invalid_union' }>): string | undefined {
+  const { input } = issue;
+  if (input === undefined) return 'is missing';
+  const { discriminator, options } = issue as { discriminator?: string; options?: unknown[] };
+  if (discriminator !== undefined && options)
+    return notAmong((input as Record<string, unknown> | null)?.[discriminator], options);
+  // The alternative that takes this type of value says what is wrong inside.
+  const [best, ...others] = issue.errors.filter(([first]) => first && first.path.length > 0);
+  const [problem] = best ?? [];
+  return problem && others.length === 0 ? `${problem.path.join('.')}: ${problem.message}` : undefined;
+}
+
+function sizeWords(input: unknown, bound: string, size: number | bigint): string {
+  if (typeof input === 'number' || typeof input === 'bigint') return `is ${input}: give ${bound} ${size}`;
+  const [what, length] = Array.isArray(input)
+    ? ['entries', input.length]
+    : ['characters', typeof input === 'string' ? input.length : null];
+  return `${length === null ? 'has the wrong size' : `has ${length} ${what}`}: give ${bound} ${size}`;
+}

@@ -1,5 +1,5 @@
-import { isAbout, type KindAbout } from '../events/aspects.ts';
-import { isImported } from '../events/import-rule.ts';
+import { isAbout, isImported } from '../events/aspects.ts';
+import type { KindAbout } from '../events/kinds.ts';
 import type {
   AgentId,
   CompactionProgressBody,

@@ -1,5 +1,4 @@
-import { isAbout } from '../events/aspects.ts';
-import { hasAuthority } from '../events/import-rule.ts';
+import { hasAuthority, isAbout } from '../events/aspects.ts';
 import type { Event, EventOf, Mode } from '../events/index.ts';
 
 /**
@@ -43,11 +42,12 @@ export function foldDirections(before: Directions, event: Event): Directions {
       const { phase, instructions } = event.body;
       return { ...before, phase: { phase, instructions, seq: event.seq } };
     }
-    case 'archived':
-    case 'reopened':
-      return { ...before, archived: event.kind === 'archived' };
-    case 'command':
-      return before;
+    case 'command': {
+      const { command } = event.body;
+      return command === 'archive' || command === 'reopen'
+        ? { ...before, archived: command === 'archive' }
+        : before;
+    }
   }
 }
 

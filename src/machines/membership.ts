@@ -1,6 +1,5 @@
-import { isAbout, isTaskEnd } from '../events/aspects.ts';
-import { isImported } from '../events/import-rule.ts';
-import type { AgentId, Event, EventOf, Unavailability } from '../events/index.ts';
+import { isAbout, isImported, isTaskEnd } from '../events/aspects.ts';
+import type { AgentId, Event, EventOf, JoinPolicy, Unavailability } from '../events/index.ts';
 import {
   type AvailabilityNote,
   availabilityNoteOf,
@@ -18,7 +17,7 @@ export interface Membership {
   /** Stretches of the log for which they were away, without the events at both ends. */
   absences: Map<AgentId, readonly Absence[]>;
   /** How much of the earlier log each agent that joined sees. */
-  joined: Map<AgentId, EventOf<'joined'>['body']['policy']>;
+  joined: Map<AgentId, JoinPolicy>;
 }
 
 interface Absence {
@@ -31,7 +30,7 @@ export function newMembership(): Membership {
 }
 
 export function foldMembership(membership: Membership, event: Event): void {
-  if (event.kind === 'joined') noteJoined(membership, event);
+  if (event.kind === 'membership.changed') noteJoined(membership, event);
   for (const { agent, away } of awayChanges(event)) {
     if (away) leave(membership, agent, away.blocked, event.seq);
     else comeBack(membership, agent, event.seq);
@@ -54,11 +53,12 @@ function noteAvailability({ unavailable }: Membership, note: AvailabilityNote, i
 export function awayChanges(event: Event): { agent: AgentId; away: { blocked: boolean } | null }[] {
   if (!isAbout(event, 'members')) return [];
   switch (event.kind) {
-    case 'left':
-      return [{ agent: event.body.agent, away: { blocked: event.body.blocked ?? false } }];
-    case 'joined':
-      // The runtime's own `joined` only records a first turn: it ends no absence and lifts no block.
-      return event.author.kind === 'system' ? [] : [{ agent: event.body.agent, away: null }];
+    case 'membership.changed': {
+      const { body } = event;
+      if (body.change === 'left') return [{ agent: body.agent, away: { blocked: body.blocked ?? false } }];
+      // The runtime's own record of a first turn ends no absence and lifts no block.
+      return event.author.kind === 'system' ? [] : [{ agent: body.agent, away: null }];
+    }
     case 'message':
       return event.author.kind === 'user' ? event.to.map((agent) => ({ agent, away: null })) : [];
   }
@@ -70,7 +70,8 @@ function leave({ away, absences }: Membership, agent: AgentId, blocked: boolean,
   away.set(agent, { blocked });
 }
 
-function noteJoined({ joined }: Membership, { author, body }: EventOf<'joined'>): void {
+function noteJoined({ joined }: Membership, { author, body }: EventOf<'membership.changed'>): void {
+  if (body.change !== 'joined') return;
   if (!joined.has(body.agent) || author.kind !== 'system') joined.set(body.agent, body.policy);
 }
 

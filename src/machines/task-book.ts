@@ -125,15 +125,11 @@ const FOLDS: { readonly [K in Folded]: (book: TaskBook, event: EventOf<K>) => vo
   'run.directive': directRun,
   command: foldCommand,
   error: foldMembership,
-  joined: foldMembership,
-  left: foldMembership,
+  'membership.changed': foldMembership,
   'mode.changed': direct,
   'phase.changed': direct,
-  archived: direct,
-  reopened: direct,
   'delegation.opened': openDelegation,
-  'delegation.completed': endDelegation,
-  'delegation.aborted': endDelegation,
+  'delegation.ended': endDelegation,
   question: openQuestion,
   'question.answered': end,
   'approval.requested': openApproval,
@@ -215,6 +211,7 @@ function foldCommand(book: TaskBook, event: EventOf<'command'>): void {
   if (body.command === 'retry') begin(book, event);
   foldMembership(book, event);
   noteCompaction(book, event);
+  direct(book, event);
   if (body.from) forgetWaits(book);
   if (body.command === 'cancelTask') book.off = true;
 }
@@ -249,7 +246,7 @@ function openQuestion(book: TaskBook, event: EventOf<'question'>): void {
   open(book, event, { ...body, id: body.question }, { kind: 'question', body });
 }
 
-function endDelegation(book: TaskBook, event: EventOf<'delegation.completed' | 'delegation.aborted'>): void {
+function endDelegation(book: TaskBook, event: EventOf<'delegation.ended'>): void {
   endThread(book, event.body.delegation);
   end(book, event);
 }

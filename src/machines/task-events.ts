@@ -31,8 +31,7 @@ export function openingOf(event: Event): (TaskOpening & { id: string }) | null {
 export function endOf(event: Event): { id: string; outcome: TaskEnd['outcome'] } | null {
   if (!isAbout(event, 'taskEnd')) return null;
   switch (event.kind) {
-    case 'delegation.completed':
-    case 'delegation.aborted':
+    case 'delegation.ended':
       return { id: event.body.delegation, outcome: event.body.outcome };
     case 'question.answered':
       return { id: event.body.question, outcome: event.body.outcome };

@@ -4,8 +4,8 @@ import {
   eventSchema,
   type EventDraft,
   EventId,
-  type EventKind,
   type Event as EventType,
+  isAbout,
   isEventId,
   runtimeId,
   SYSTEM_AUTHOR,
@@ -75,24 +75,12 @@ export function decodeEvent(
 }
 
 /**
- * Kinds whose schemas fill in what an older event lacks. An event of another kind whose content is the one that was appended is not
- * validated again: the process that appended it went on with the draft as it was, so the draft is the event.
+ * Kinds whose schemas fill in nothing. An event of such a kind whose content is the one that was appended is not validated
+ * again: the process that appended it went on with the draft as it was, so the draft is the event.
  */
-export const COMPLETED: ReadonlySet<string> = new Set<EventKind>([
-  'handoff',
-  'question',
-  'approval.requested',
-  'approval.decided',
-  'left',
-  'phase.changed',
-  'run.directive',
-  'todos',
-  'archived',
-  'reopened',
-  'injection',
-  'prune',
-]);
-const AS_APPENDED: ReadonlySet<string> = new Set(EVENT_KINDS.filter((kind) => !COMPLETED.has(kind)));
+const AS_APPENDED: ReadonlySet<string> = new Set(
+  EVENT_KINDS.filter((kind) => !isAbout({ kind }, 'defaults')),
+);
 
 /** The event, or the reason why the row is none. */
 function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): EventType | string {

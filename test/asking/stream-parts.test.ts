@@ -149,7 +149,7 @@ test('threads are part of the stream, each whole before the end of its task', as
   const words = parts.filter((part) => part.type === 'text' && part.agent === 'hand');
   expect(new Set(words.map((part) => part.type === 'text' && part.conversation))).toEqual(new Set([thread]));
   const end = events.findIndex(
-    ({ kind, conversation }) => kind === 'delegation.completed' && conversation === 'c',
+    ({ kind, conversation }) => kind === 'delegation.ended' && conversation === 'c',
   );
   const lastOfThread = events.findLastIndex(
     ({ kind, author }) => kind === 'turn.done' && author.id === 'hand',

@@ -66,7 +66,7 @@ describe('the assignee of an open task was renamed', () => {
     warned.length = 0;
     await using troupe = await open([lead, workerAs('researcher')], data);
     await heard(troupe);
-    expect((await all(troupe)).find(({ kind }) => kind === 'delegation.aborted')).toMatchObject({
+    expect((await all(troupe)).find(({ kind }) => kind === 'delegation.ended')).toMatchObject({
       author: { kind: 'system' },
       to: ['lead'],
       body: { outcome: 'aborted', result: '@worker is no longer defined: it was renamed or removed' },
@@ -117,7 +117,7 @@ describe('the assignee of an open task was renamed', () => {
       ANA,
     );
     await heard(troupe);
-    expect((await all(troupe)).find(({ kind }) => kind === 'delegation.completed')).toMatchObject({
+    expect((await all(troupe)).find(({ kind }) => kind === 'delegation.ended')).toMatchObject({
       body: { result: 'Found.' },
     });
   });
@@ -128,7 +128,7 @@ test('the tasks that a removed agent has given end too, so their assignees do no
   await openTask(data);
   await using troupe = await open([workerAs('worker')], data);
   await holds(async () => (await troupe.tasks('c', { open: true })).tasks.length === 0);
-  expect((await all(troupe)).find(({ kind }) => kind === 'delegation.aborted')).toMatchObject({
+  expect((await all(troupe)).find(({ kind }) => kind === 'delegation.ended')).toMatchObject({
     body: { result: '@lead is no longer defined: it was renamed or removed' },
   });
 });

@@ -8,7 +8,7 @@ test('the command line changes membership, and archives and reopens a conversati
   await place.call(['send', 'c1', 'Hello']);
   const blocked = await place.call(['block', 'c1', 'worker', '--reason', 'noise', '--as', 'Ana', '--json']);
   expect(blocked.json).toMatchObject({
-    event: { kind: 'left', author: { id: 'ana' }, body: { blocked: true } },
+    event: { kind: 'membership.changed', author: { id: 'ana' }, body: { change: 'left', blocked: true } },
   });
   const back = await place.call(['agent', 'unblock', 'c1', '@worker']);
   expect([back.err, back.out]).toEqual(['', expect.stringMatching(/^@worker takes part in c1, seq \d+\n$/)]);

@@ -165,7 +165,7 @@ function shapeOf(n: number, text: string, name: string): Shape {
     said(text),
     said(text, CODER, ['planner']),
     result(text, { name }),
-    { author: CODER, kind: 'delegation.completed', body: { delegation: name, result: text } },
+    { author: CODER, kind: 'delegation.ended', body: { delegation: name, result: text } },
     { author: CODER, kind: 'question', body: { question: name, text } },
     {
       author: CODER,

@@ -108,7 +108,7 @@ async function isSettled(promise: Promise<void>): Promise<boolean> {
 test('N2 a parent that waits for three results is woken once, with all of them', async () => {
   /** Each but the first waits for the results of the earlier ones. */
   const after = (count: number, text: string) => async () => {
-    while ((await only(room, 'delegation.completed')).length < count) await systemClock.sleep(2);
+    while ((await only(room, 'delegation.ended')).length < count) await systemClock.sleep(2);
     await systemClock.sleep(30);
     return { text };
   };
@@ -148,7 +148,7 @@ test('N3 a running parent sees the result at its next step, without a second tur
   const slow = gated('seven');
   const tool = look(async () => {
     slow.letGo();
-    while ((await only(room, 'delegation.completed')).length === 0) await systemClock.sleep(2);
+    while ((await only(room, 'delegation.ended')).length === 0) await systemClock.sleep(2);
   });
   await using room = await company(['p', 'd'], {
     agents: { p: { tools: ['delegate', 'look'] } },
@@ -283,7 +283,9 @@ test('N12 cancelling an idle child wakes its parent once, with the notice that t
   await room.troupe.idle();
   expect(room.requests('p')).toHaveLength(2);
   expect(times(JSON.stringify(room.raw('p')), 'was called off) no paint left')).toBe(1);
-  expect(await only(room, 'delegation.aborted')).toMatchObject([{ to: ['p'], body: { outcome: 'aborted' } }]);
+  expect(
+    (await only(room, 'delegation.ended')).filter(({ body }) => body.outcome === 'aborted'),
+  ).toMatchObject([{ to: ['p'], body: { outcome: 'aborted' } }]);
   await order({ command: 'resume', conversation: thread, agent: 'd' });
   await room.troupe.idle();
   expect([room.requests('p').length, room.requests('d').length]).toEqual([2, 1]);

@@ -21,8 +21,8 @@ async function pass(stage: Stage, ms: number): Promise<void> {
   await stage.quiet();
 }
 
-function kinds(events: readonly Event[]): string[] {
-  return events.map(({ kind }) => kind);
+function commands(events: readonly Event[]): string[] {
+  return events.flatMap(({ kind, body }) => (kind === 'command' ? [body.command] : []));
 }
 
 test("a person's message reopens an archived conversation in its former mode", async () => {
@@ -41,11 +41,8 @@ test("a person's message reopens an archived conversation in its former mode", a
   await stage.troupe.send('c', said);
   await stage.quiet();
   const events = await stage.events('c');
-  expect(kinds(events).filter((kind) => kind === 'reopened' || kind === 'archived')).toEqual([
-    'archived',
-    'reopened',
-  ]);
-  expect(events.find(({ kind }) => kind === 'reopened')?.seq).toBe(
+  expect(commands(events)).toEqual(['archive', 'reopen']);
+  expect(events.find(({ kind, body }) => kind === 'command' && body.command === 'reopen')?.seq).toBe(
     (events.find(({ id }) => id === 'm9')?.seq ?? 0) - 1,
   );
   expect((await stage.troupe.state('c')).state).toBe('open.chat');
@@ -61,10 +58,10 @@ test('a quiet conversation is archived once and deleted later, unless it has ope
   await stage.say('waits', 'x', ['di']);
   await stage.quiet();
   await pass(stage, DAY_MS / 2);
-  expect(kinds(await stage.events('c'))).not.toContain('archived');
+  expect(commands(await stage.events('c'))).not.toContain('archive');
   await pass(stage, DAY_MS);
-  expect(kinds(await stage.events('c')).filter((kind) => kind === 'archived')).toHaveLength(1);
-  expect(kinds(await stage.events('waits'))).not.toContain('archived');
+  expect(commands(await stage.events('c'))).toEqual(['archive']);
+  expect(commands(await stage.events('waits'))).not.toContain('archive');
   await pass(stage, 4 * DAY_MS);
   expect(await stage.store.head(logOf('c'))).toBe(0);
   expect(await stage.store.listActors(logOf('c'))).toEqual([]);
@@ -77,7 +74,7 @@ test('without settings nothing is archived or deleted', async () => {
   await stage.say('c', 'x', ['bo']);
   await stage.quiet();
   await pass(stage, 3 * DAY_MS);
-  expect(kinds(await stage.events('c'))).not.toContain('archived');
+  expect(commands(await stage.events('c'))).not.toContain('archive');
 });
 
 test('a conversation is deleted with its threads once it is exported and idle', async () => {

@@ -99,7 +99,7 @@ const SPOILT: [string, Invariant, (history: History) => void, CheckOptions?][] =
   [
     'a turn without a start',
     'I2',
-    (history) => void ((at(history, 'c:cy:1:started') as { kind: string }).kind = 'left'),
+    (history) => void ((at(history, 'c:cy:1:started') as { kind: string }).kind = 'membership.changed'),
   ],
   [
     'a call with two results',
@@ -114,7 +114,7 @@ const SPOILT: [string, Invariant, (history: History) => void, CheckOptions?][] =
     'I2',
     (history) => {
       const result = at(history, 'c:bo:1:result:0.0');
-      (result as { kind: string }).kind = 'left';
+      (result as { kind: string }).kind = 'membership.changed';
     },
   ],
   ['a retry of a turn that is done', 'R1', (history) => retry(history, 'c:cy:1', 'cy')],

@@ -46,9 +46,9 @@ const KINDS = [
   ['run.directive', { run: 'r2', directive: 'stop', status: 'active' }],
   ['phase.changed', { phase: 'build' }],
   ['delegation.opened', { delegation: 'd1', group: 'd1', join: 'all', thread: 't' }],
-  ['delegation.completed', { delegation: 'd1', outcome: 'done' }],
-  ['archived', {}],
-  ['reopened', {}],
+  ['delegation.ended', { delegation: 'd1', outcome: 'done' }],
+  ['command', { command: 'archive' }],
+  ['command', { command: 'reopen' }],
 ] as const;
 
 test('repeated incremental reads give the same state as one read of the whole log', async () => {
@@ -98,8 +98,8 @@ test('a delegation reported as completed and then as aborted ends once, and the 
     [
       opened('d1'),
       opened('d2'),
-      ['delegation.completed', { delegation: 'd1', outcome: 'done' }] as const,
-      ['delegation.aborted', { delegation: 'd1', outcome: 'aborted' }] as const,
+      ['delegation.ended', { delegation: 'd1', outcome: 'done' }] as const,
+      ['delegation.ended', { delegation: 'd1', outcome: 'aborted' }] as const,
     ].map((each, index) => eventAt(index + 1, each)),
   );
   expect(await statesOf(log).of(LOG)).toMatchObject({ state: 'open.agent', openDelegations: 1 });

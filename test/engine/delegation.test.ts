@@ -66,7 +66,7 @@ describe('a task', () => {
       to: [],
       body: { assignee: 'cy', delegator: 'bo', task: 'count the ships' },
     });
-    expect(only(events, 'delegation.completed')).toMatchObject([
+    expect(only(events, 'delegation.ended')).toMatchObject([
       { to: ['bo'], body: { outcome: 'done', result: 'seven ships' } },
     ]);
     expect(await words(stage)).toEqual(['please', 'there are seven']);
@@ -123,7 +123,7 @@ describe('a task', () => {
       { id: 'bo', model: bo, tools: ['delegate', 'follow_up'] },
       { id: 'cy', model: cy },
     ]);
-    const [, ...ends] = only(await stage.events('c'), 'delegation.completed');
+    const [, ...ends] = only(await stage.events('c'), 'delegation.ended');
     expect(ends.map(({ body }) => [body.outcome, body.result])).toEqual([
       ['done', 'TITLE'],
       ['done', 'TITLE'],
@@ -170,7 +170,7 @@ describe('a task', () => {
     ]);
     released.resolve();
     await stage.quiet();
-    const ended = only(await stage.events(first!.thread), 'delegation.completed').map(({ body }) => body);
+    const ended = only(await stage.events(first!.thread), 'delegation.ended').map(({ body }) => body);
     expect(ended.map(({ delegation, result }) => [delegation, result])).toEqual([
       [first!.delegation, 'A title'],
       [second!.delegation, 'TITLE'],
@@ -207,7 +207,7 @@ describe('a task', () => {
       { id: 'bo', model: bo, tools: ['delegate'] },
       talker('cy', breaks('provider_auth')),
     ]);
-    expect(only(await stage.events('c'), 'delegation.completed')).toMatchObject([
+    expect(only(await stage.events('c'), 'delegation.ended')).toMatchObject([
       { body: { outcome: 'failed', result: expect.stringContaining('provider_auth') } },
     ]);
     expect(shown(bo.requests[1])).toContain('provider_auth');
@@ -269,7 +269,9 @@ describe('until', () => {
       slower.open();
       await stage.quiet();
       expect(bo.requests).toHaveLength(2);
-      expect(only(await stage.events('c'), 'delegation.aborted')).toHaveLength(2);
+      expect(
+        only(await stage.events('c'), 'delegation.ended').filter(({ body }) => body.outcome === 'aborted'),
+      ).toHaveLength(2);
       await sound(stage);
     },
   );
@@ -304,10 +306,9 @@ describe('a task ends', () => {
     for (let round = 0; round < 200 && bo.requests.length < 2; round++) await stage.clock.advance(500);
     cy.open();
     await stage.quiet();
-    expect(only(await stage.events('c'), 'delegation.aborted')).toMatchObject([
+    expect(only(await stage.events('c'), 'delegation.ended')).toMatchObject([
       { body: { outcome: 'aborted', result: 'its deadline has passed' } },
     ]);
-    expect(only(await stage.events('c'), 'delegation.completed')).toEqual([]);
     await sound(stage);
   });
 
@@ -333,7 +334,10 @@ describe('a task ends', () => {
     di.open();
     await stage.quiet();
     const [thread = ''] = await threads(stage);
-    expect(only(await stage.events(thread), 'delegation.aborted').length).toBeGreaterThan(0);
+    expect(
+      only(await stage.events(thread), 'delegation.ended').filter(({ body }) => body.outcome === 'aborted')
+        .length,
+    ).toBeGreaterThan(0);
     expect(await words(stage)).toEqual(['please', 'stop it', 'called off', 'sorry']);
     await sound(stage);
   });

@@ -232,7 +232,7 @@ test('a fork of a thread belongs to no task, and ends none', async () => {
   await stage.troupe.command({ command: 'retry', turn: 'd:cy:1' as TurnId }, ANA);
   cy.open();
   await stage.quiet();
-  const ends = (await stage.events('c')).filter(({ kind }) => kind === 'delegation.completed');
+  const ends = (await stage.events('c')).filter(({ kind }) => kind === 'delegation.ended');
   expect(ends).toHaveLength(1);
   expect(await stage.troupe.tasks('d')).toMatchObject({ thread: null });
   for (const id of ['c', 'd', thread]) expect(await stage.check(id), id).toEqual([]);

@@ -45,8 +45,12 @@ describe('a blocked agent', () => {
     await stage.quiet();
     const events = await stage.events('c');
     expect(repliesOf(events, 'bo')).toEqual(['one', 'two']);
-    expect(kinds(events).slice(-3)).toEqual(['joined', 'message', 'message']);
-    expect(only(events, 'joined').at(-1)).toMatchObject({ author: ANA, to: [], body: { agent: 'bo' } });
+    expect(kinds(events).slice(-3)).toEqual(['membership.changed', 'message', 'message']);
+    expect(only(events, 'membership.changed').at(-1)).toMatchObject({
+      author: ANA,
+      to: [],
+      body: { change: 'joined', agent: 'bo' },
+    });
     const sent = shown(bo.requests[1]);
     expect(sent.split('are you there, bo?')).toHaveLength(2);
     const call = only(events, 'message').find(({ body }) => body.content === 'come back');
@@ -81,8 +85,8 @@ describe('a blocked agent', () => {
         id: 'b1' as Event['id'],
         author: ANA,
         to: [],
-        kind: 'left',
-        body: { agent: BO, reason: '', blocked: true },
+        kind: 'membership.changed',
+        body: { change: 'left', agent: BO, reason: '', blocked: true },
       },
       { id: 'm1' as Event['id'], author: ANA, to: [BO], kind: 'message', body: { content: 'bo?' } },
     ]);
@@ -108,7 +112,7 @@ describe('a blocked agent', () => {
     await stage.troupe.command({ command: 'block', conversation: C, agent: BO }, ANA);
     release.resolve();
     await stage.quiet();
-    expect(only(await stage.events('c'), 'delegation.completed')).toHaveLength(1);
+    expect(only(await stage.events('c'), 'delegation.ended')).toHaveLength(1);
     expect(bo.requests).toHaveLength(1);
     await stage.troupe.command({ command: 'unblock', conversation: C, agent: BO }, ANA);
     await stage.quiet();
@@ -155,7 +159,9 @@ test('a newcomer sees as much of the past as its join allows', async () => {
   expect(shown(cy.requests[0])).toContain('look at this');
   expect(shown(cy.requests[0])).not.toContain('an old secret');
   expect(JSON.stringify(prompt.messages)).not.toContain('an old secret');
-  expect(only(await stage.events('c'), 'joined').filter(({ body }) => body.agent === 'cy')).toHaveLength(1);
+  expect(
+    only(await stage.events('c'), 'membership.changed').filter(({ body }) => body.agent === 'cy'),
+  ).toHaveLength(1);
   expect(await stage.check('c')).toEqual([]);
 });
 

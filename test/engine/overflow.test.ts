@@ -150,7 +150,7 @@ test.each(WIRES)(
     const last = again?.messages.at(-1);
     expect(last?.role).toBe('user');
     expect(last?.content).toContain('Where are the books?');
-    const told = labels(events).filter((kind) => !['message', 'joined'].includes(kind));
+    const told = labels(events).filter((kind) => !['message', 'membership.changed'].includes(kind));
     expect(told).toEqual([
       'baseline',
       'turn.started',

@@ -247,7 +247,7 @@ test('a person cancels a task: its turn is stopped, its own tasks are cancelled 
   await expect(cancel(BO)).rejects.toMatchObject({ code: 'command_refused' });
   const ended = await cancel(ANA);
   expect(ended).toMatchObject({
-    kind: 'delegation.aborted',
+    kind: 'delegation.ended',
     author: ANA,
     to: ['bo'],
     body: { result: 'too dear' },
@@ -289,9 +289,7 @@ test('words of anyone but the assignee complete no task', async () => {
   expect((await stage.troupe.tasks('c', { open: true })).tasks).toHaveLength(1);
   cy.open();
   await stage.quiet();
-  expect(only(await stage.events('c'), 'delegation.completed')).toMatchObject([
-    { body: { result: 'seven' } },
-  ]);
+  expect(only(await stage.events('c'), 'delegation.ended')).toMatchObject([{ body: { result: 'seven' } }]);
   expect(bo.requests).toHaveLength(2);
 });
 
@@ -299,7 +297,9 @@ test('an archived conversation accepts no answers', async () => {
   const { stage, question } = await asked();
   const log = { tenant: 'default' as Event['tenant'], conversation: 'c' as Event['conversation'] };
   const id = 'archived-1' as Event['id'];
-  await stage.deps.log.append(log, [{ id, author: ANA, to: [], kind: 'archived', body: { reason: '' } }]);
+  await stage.deps.log.append(log, [
+    { id, author: ANA, to: [], kind: 'command', body: { command: 'archive' } },
+  ]);
   await expect(answer(stage.troupe, question, 'red')).rejects.toThrow(/archived: reopen it first/);
   expect(only(await stage.events('c'), 'error')).toEqual([]);
 });

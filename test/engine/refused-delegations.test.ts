@@ -94,7 +94,7 @@ describe('an impossible delegation is reported to the agent, and leaves nothing 
     await order(stage, { command: 'archive' });
     cy.open();
     await stage.quiet();
-    expect(await all(stage, 'delegation.completed')).toHaveLength(2);
+    expect(await all(stage, 'delegation.ended')).toHaveLength(2);
     expect((await all(stage, 'tool.result')).at(-1)?.body.content).toContain('this conversation is closed');
     expect(await all(stage, 'delegation.opened')).toHaveLength(2);
     expect(await stage.actor('c', 'bo')).toMatchObject({ timers: [], unpublished: false });
@@ -180,7 +180,7 @@ describe('a task is completed by its assignee alone', () => {
     expect(bo.requests).toHaveLength(1);
     cy.open();
     await stage.quiet();
-    expect(await all(stage, 'delegation.completed')).toMatchObject([
+    expect(await all(stage, 'delegation.ended')).toMatchObject([
       { conversation: 'c', author: { id: 'cy' }, body: { result: 'seven' } },
       { conversation: thread, author: { id: 'cy' } },
     ]);

@@ -191,7 +191,7 @@ describe('the end of a task', () => {
       id: `${task}:end` as EventId,
       author: { kind: 'agent', id: 'cy', name: 'cy' },
       to: ['bo' as AgentId],
-      kind: 'delegation.completed',
+      kind: 'delegation.ended',
       body: { delegation: task, outcome: 'done', result: `result ${task}` },
     };
   }

@@ -326,5 +326,5 @@ test('the result of a task is the final words, and is not delivered before they 
     answers: { d: [lists(['pending sail']), 'not yet', lists(['done sail']), 'I sailed'] },
   });
   await company.say(UMA, 'p', 'go');
-  expect(await only(company, 'delegation.completed')).toMatchObject([{ body: { result: 'I sailed' } }]);
+  expect(await only(company, 'delegation.ended')).toMatchObject([{ body: { result: 'I sailed' } }]);
 });

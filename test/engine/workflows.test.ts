@@ -119,7 +119,7 @@ test('a step is not over while its agent waits for a task', async () => {
   await stage.quiet();
   const events = await stage.events('c');
   const second = only(events, 'run.directive')[1];
-  const end = only(events, 'delegation.completed')[0];
+  const end = only(events, 'delegation.ended')[0];
   expect(second?.seq).toBeGreaterThan(end?.seq ?? Infinity);
   expect(await course(stage)).toEqual(['1.1 active', '2.1 active', '3.1 active', '3.1 completed']);
   expect(await stage.check('c')).toEqual([]);

@@ -21,7 +21,7 @@ test('the state of a conversation is folded from its log: mode, phase, open dele
     ['phase.changed', { phase: 'build', instructions: '' }],
     ['delegation.opened', task('d1', 'one')],
     ['delegation.opened', task('d2', 'two')],
-    ['delegation.completed', { delegation: 'd1', outcome: 'done', result: 'done' }],
+    ['delegation.ended', { delegation: 'd1', outcome: 'done', result: 'done' }],
   ];
   const drafts = bodies.map(([kind, body], index) =>
     EventDraft.parse({ id: `e${index}`, author: SYSTEM, to: [], kind, body }),

@@ -29,12 +29,12 @@ test('membership is changed with commands over HTTP', async () => {
   const joined = await api.post('/api/commands', { command: 'join', ...about, policy: 'fresh' });
   expect(joined).toMatchObject({
     status: 202,
-    body: { event: { kind: 'joined', body: { policy: 'fresh' } } },
+    body: { event: { kind: 'membership.changed', body: { change: 'joined', policy: 'fresh' } } },
   });
   const left = await api.post('/api/commands', { command: 'leave', ...about, reason: 'done here' });
   expect(left).toMatchObject({
     status: 202,
-    body: { event: { kind: 'left', body: { reason: 'done here' } } },
+    body: { event: { kind: 'membership.changed', body: { change: 'left', reason: 'done here' } } },
   });
   expect(await api.post('/api/commands', { command: 'block', ...about, agent: 'nobody' })).toMatchObject({
     status: 400,

@@ -134,7 +134,7 @@ test('answer, decide and cancelTask are accepted as the event that ends the task
   expect(off).toMatchObject({
     status: 202,
     body: {
-      event: { kind: 'delegation.aborted', author: ANA, body: { outcome: 'aborted', result: 'too dear' } },
+      event: { kind: 'delegation.ended', author: ANA, body: { outcome: 'aborted', result: 'too dear' } },
     },
   });
   await api.troupe.idle();

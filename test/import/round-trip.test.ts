@@ -41,8 +41,8 @@ const content = fc.oneof(
     }),
   }),
   fc.record({
-    kind: fc.constant('joined'),
-    body: fc.record({ agent: slug, policy: fc.constantFrom('full', 'fresh') }),
+    kind: fc.constant('membership.changed'),
+    body: fc.record({ change: fc.constant('joined'), agent: slug, policy: fc.constantFrom('full', 'fresh') }),
   }),
 );
 const envelope = fc.record(

@@ -9,7 +9,7 @@ export interface FakeLog {
   /** `quietly`: without a notice, as if another process had appended and its notice were lost. */
   append(
     conversation: string,
-    options?: { quietly?: boolean; at?: number; text?: string; kind?: 'message' | 'left' },
+    options?: { quietly?: boolean; at?: number; text?: string; kind?: 'message' | 'todos' },
   ): Event;
   delete(conversation: string): void;
   all(conversation: string): readonly Event[];
@@ -40,7 +40,7 @@ export function fakeLog(clock: Pick<Clock, 'now'>, tenant = 'default'): FakeLog 
       const event = (
         kind === 'message'
           ? { ...envelope, kind, body: { content: text } }
-          : { ...envelope, kind, body: { agent: 'a' } }
+          : { ...envelope, kind, body: { items: [], later: false } }
       ) as Event;
       events.push(event);
       if (!quietly) for (const watcher of watchers) watcher({ type: 'event', event });

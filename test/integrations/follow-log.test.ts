@@ -152,15 +152,15 @@ test('events that the follower does not care for cost no reads', async () => {
   const deliver = vi.fn(async () => {});
   const follower = follow({
     deliver,
-    cares: ({ kind }) => kind === 'left',
+    cares: ({ kind }) => kind === 'todos',
     wants: (id) => id !== 'not-this',
   });
   await clock.advance(1);
   for (let n = 0; n < 1_000; n++) log.append('a');
-  log.append('not-this', { kind: 'left' });
+  log.append('not-this', { kind: 'todos' });
   await follower.idle();
   expect(log.reads.events).toBe(0);
-  log.append('a', { kind: 'left' });
+  log.append('a', { kind: 'todos' });
   await follower.idle();
   expect(deliver).toHaveBeenCalledTimes(1);
   await follower.close();

@@ -21,7 +21,7 @@ test('each event of the chosen kinds and conversations is sent once, in order, w
   const sent = [];
   for (let n = 0; n < 25; n++) {
     sent.push(stage.log().append('plan', { text: `No ${n}` }));
-    stage.log().append('plan', { kind: 'left' });
+    stage.log().append('plan', { kind: 'todos' });
     stage.log().append('other');
   }
   await webhooks.idle();
@@ -50,10 +50,10 @@ test('threads of a conversation belong to it', async () => {
   await webhooks.idle();
   stage.log().append('plan.d-0123456789ab');
   stage.log().append('planning');
-  stage.log().append('plan', { kind: 'left' });
+  stage.log().append('plan', { kind: 'todos' });
   await webhooks.idle();
   const sent = receiver.received.map(({ body }) => `${body.conversation} ${body.type}`);
-  expect(sent.toSorted()).toEqual(['plan left', 'plan.d-0123456789ab message']);
+  expect(sent.toSorted()).toEqual(['plan todos', 'plan.d-0123456789ab message']);
 });
 
 test('a receiver that was down for an hour gets all missed events, in order', async () => {

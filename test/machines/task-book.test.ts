@@ -138,7 +138,7 @@ test('a thread lists its open tasks in order, and names the last one', () => {
       let open: string[] = [];
       let last: string | null = null;
       for (const [index, { task: delegation, isEnd }] of all.entries()) {
-        const kind = isEnd ? 'delegation.completed' : 'delegation.opened';
+        const kind = isEnd ? 'delegation.ended' : 'delegation.opened';
         const body = { delegation, assignee: 'bo', thread: 'c', outcome: 'done' };
         const author = { kind: 'agent', id: 'ada' };
         foldTask(book, { seq: index + 1, conversation: 'c', kind, author, to: [], body } as unknown as Event);

@@ -5,8 +5,8 @@ import { agent, ANA, conditions, ends, folded, logOf, says, starts, SYSTEM } fro
 
 const command = (name: string, id: string) => ({ kind: 'command', body: { command: name, agent: id } });
 const left = (id: string, blocked = false) => ({
-  kind: 'left',
-  body: { agent: id, reason: '', ...(blocked && { blocked }) },
+  kind: 'membership.changed',
+  body: { change: 'left', agent: id, reason: '', ...(blocked && { blocked }) },
 });
 const asks = (id: string, question: string) => ({
   kind: 'question',
@@ -204,7 +204,11 @@ describe('an agent', () => {
       says('psst', ['ada'], agent('bob')),
       says('Come back', ['ada']),
       left('ada', true),
-      { kind: 'joined', author: SYSTEM, body: { agent: 'ada', policy: 'full' } },
+      {
+        kind: 'membership.changed',
+        author: SYSTEM,
+        body: { change: 'joined', agent: 'ada', policy: 'full' },
+      },
     );
     expect(folded(log.slice(0, 3)).agents['ada']).toMatchObject({
       condition: 'left',
@@ -214,7 +218,7 @@ describe('an agent', () => {
     expect(folded(log.slice(0, 4)).agents['ada']).toMatchObject({ condition: 'idle', pending: [1, 4] });
     expect(folded(log).agents['ada']).toMatchObject({ condition: 'left', state: 'blocked' });
     const unblocked = foldEvent(folded(log), {
-      ...logOf({ kind: 'joined', body: { agent: 'ada', policy: 'full' } })[0],
+      ...logOf({ kind: 'membership.changed', body: { change: 'joined', agent: 'ada', policy: 'full' } })[0],
       seq: 7,
     } as never);
     expect(conditions(unblocked)['ada']).toBe('idle idle');
@@ -250,7 +254,7 @@ describe('an agent', () => {
       approval,
       end('approval.decided', { request: 'a-1', outcome: 'approved', note: '' }),
       end('question.answered', { question: 'q-1', outcome: 'answered', content: 'a' }),
-      end('delegation.completed', { delegation: 'd-1', outcome: 'done', result: 'seen' }),
+      end('delegation.ended', { delegation: 'd-1', outcome: 'done', result: 'seen' }),
       end('question.answered', { question: 'q-1', outcome: 'withdrawn', content: 'late' }),
     );
     const after = (events: number) => conditions(folded(log.slice(0, events)))['ada'];
@@ -336,10 +340,13 @@ test('a conversation has its latest mode, phase and archive state', () => {
   const log = logOf(
     { kind: 'mode.changed', body: { mode: 'chat' } },
     { kind: 'phase.changed', body: { phase: 'review', instructions: '' } },
-    { kind: 'archived', body: { reason: '' } },
+    { kind: 'command', body: { command: 'archive' } },
   );
   expect(newProjection('c')).toMatchObject({ mode: 'agent', phase: null, archived: false, seq: 0 });
   expect(folded(log)).toMatchObject({ mode: 'chat', phase: 'review', archived: true, seq: 3 });
-  const again = logOf({ kind: 'archived', body: { reason: '' } }, { kind: 'reopened', body: { reason: '' } });
+  const again = logOf(
+    { kind: 'command', body: { command: 'archive' } },
+    { kind: 'command', body: { command: 'reopen' } },
+  );
   expect(folded(again).archived).toBe(false);
 });

@@ -60,7 +60,7 @@ test('a task is counted from who gave it to who works on it, in both logs; a ret
     logOf(
       says('Go', ['ada'], ANA),
       given,
-      { kind: 'delegation.completed', author: agent('bob'), to: ['ada'], body: result },
+      { kind: 'delegation.ended', author: agent('bob'), to: ['ada'], body: result },
       { kind: 'command', to: ['ada'], body: { command: 'retry', agent: 'ada', turn: 'c:ada:1' } },
       { kind: 'injection', author: SYSTEM, to: ['ada'], body: { content: 'late', oneStep: false } },
     ),

@@ -35,13 +35,13 @@ const COMMANDS_IN_FULL: readonly [object, string, readonly string[]][] = [
     'approval.decided',
     ['note'],
   ],
-  [{ command: 'cancelTask', ...IN, task: 'SECRET', reason: TEXT }, 'delegation.aborted', ['reason']],
+  [{ command: 'cancelTask', ...IN, task: 'SECRET', reason: TEXT }, 'delegation.ended', ['reason']],
   [{ command: 'retry', turn: 'SECRET:echo:1' }, '', []],
   [{ command: 'fork', turn: 'SECRET:echo:1', conversation: 'SECRET', seq: 1, as: 'SECRET' }, '', []],
   [{ command: 'rerun', turn: 'SECRET:echo:1', tools: 'run', as: 'SECRET' }, '', []],
   [{ command: 'join', ...IN, agent: 'secret', policy: 'full' }, '', []],
-  [{ command: 'leave', ...IN, agent: 'secret', reason: TEXT }, 'left', ['reason']],
-  [{ command: 'block', ...IN, agent: 'secret', reason: TEXT }, 'left', ['reason']],
+  [{ command: 'leave', ...IN, agent: 'secret', reason: TEXT }, 'membership.changed', ['reason']],
+  [{ command: 'block', ...IN, agent: 'secret', reason: TEXT }, 'membership.changed', ['reason']],
   [{ command: 'unblock', ...IN, agent: 'secret' }, '', []],
   [{ command: 'retire', ...IN, agent: 'secret' }, '', []],
   [{ command: 'reinstate', ...IN, agent: 'secret' }, '', []],
@@ -49,8 +49,8 @@ const COMMANDS_IN_FULL: readonly [object, string, readonly string[]][] = [
   [{ command: 'recall', ...IN, agent: 'secret' }, '', []],
   [{ command: 'spawn', ...IN, template: 'secret' }, '', []],
   [{ command: 'dispatch', ...IN, event: 'SECRET', note: TEXT }, 'injection', ['note']],
-  [{ command: 'archive', ...IN, reason: TEXT }, 'archived', ['reason']],
-  [{ command: 'reopen', ...IN, reason: TEXT }, 'reopened', ['reason']],
+  [{ command: 'archive', ...IN, reason: TEXT }, 'command', ['reason']],
+  [{ command: 'reopen', ...IN, reason: TEXT }, 'command', ['reason']],
 ];
 
 test('the list has every command', () => {

@@ -66,6 +66,6 @@ test('reasons of people are text, those of the runtime are not', () => {
     () => {},
   );
   const reason = { reason: 'over_budget' };
-  expect(hide.body(reason, { kind: 'left', author: BO })).toEqual({ reason: 'hidden' });
+  expect(hide.body(reason, { kind: 'membership.changed', author: BO })).toEqual({ reason: 'hidden' });
   expect(hide.body(reason, { kind: 'prune', author: BO })).toEqual(reason);
 });

@@ -78,7 +78,7 @@ test('workers spawned from a template have different numbers, and each answers u
   await troupe.send('c', { author: ANA, to: ['helper-2'], content: 'hi' });
   await troupe.idle();
   const { events } = await troupe.events('c');
-  expect(events.filter(({ kind }) => kind === 'joined')).toHaveLength(3);
+  expect(events.filter(({ kind }) => kind === 'membership.changed')).toHaveLength(3);
   expect(events.find(({ author }) => author.id === 'helper-2')?.author.name).toBe('Helper 2');
   const prompt = await troupe.promptOf('c:helper-2:1');
   expect(prompt.verified).toBe(true);
@@ -115,7 +115,7 @@ test('a manager delegates a task to a worker of a template', async () => {
   await troupe.send('c', { author: ANA, to: ['lead'], content: 'HOIST' });
   await troupe.idle();
   const { events } = await troupe.events(conversation);
-  expect(events.filter(({ kind }) => kind === 'delegation.completed')).toMatchObject([
+  expect(events.filter(({ kind }) => kind === 'delegation.ended')).toMatchObject([
     { body: { outcome: 'done', result: 'helper 1' } },
   ]);
 });

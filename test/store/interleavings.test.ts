@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { canonicalJson } from '../../src/events/canonical-json.ts';
+import { canonicalJson } from '../../src/events/json.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { openSqliteDriver } from '../../src/store/sqlite/sqlite-driver.ts';
 import { entryOf, logOf } from '../../packages/testing/src/store-stage.ts';

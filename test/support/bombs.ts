@@ -37,9 +37,7 @@ export function given(events: readonly Event[]): EventOf<'delegation.opened'>[] 
 export function stillOpen(events: readonly Event[]): string[] {
   const ended = new Set(
     events.flatMap((event) =>
-      event.kind === 'delegation.completed' || event.kind === 'delegation.aborted'
-        ? [`${event.conversation}/${event.body.delegation}`]
-        : [],
+      event.kind === 'delegation.ended' ? [`${event.conversation}/${event.body.delegation}`] : [],
     ),
   );
   return given(events).flatMap(({ conversation, body }) =>
@@ -59,11 +57,7 @@ export function countOpen(stage: Stage): { most: number; made: number } {
       counted.made += 1;
       counted.most = Math.max(counted.most, open.size);
     }
-    if (
-      event.id.endsWith(':end') &&
-      (event.kind === 'delegation.completed' || event.kind === 'delegation.aborted')
-    )
-      open.delete(event.body.delegation);
+    if (event.id.endsWith(':end') && event.kind === 'delegation.ended') open.delete(event.body.delegation);
   });
   return counted;
 }

@@ -58,7 +58,7 @@ export function delegation(end: 'opened' | 'completed', id: string, text: string
       })
     : event({
         author: CODER,
-        kind: 'delegation.completed',
+        kind: 'delegation.ended',
         body: { delegation: id, outcome: 'done', result: text },
       });
 }

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { canonicalJson } from '../../../src/events/canonical-json.ts';
+import { canonicalJson } from '../../../src/events/json.ts';
 import type { PromptMessage } from '../../../src/events/index.ts';
 import { createA2a } from '../src/a2a/a2a.ts';
 import type { CardKey } from '../src/a2a/card-keys.ts';

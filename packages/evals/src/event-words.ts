@@ -9,8 +9,7 @@ type SpokenKind =
   | 'approval.decided'
   | 'handoff'
   | 'delegation.opened'
-  | 'delegation.completed'
-  | 'delegation.aborted';
+  | 'delegation.ended';
 
 /** What agents and people say to each other, or beside their calls. */
 const SPOKEN: ByKind<SpokenKind, string> = {
@@ -22,8 +21,7 @@ const SPOKEN: ByKind<SpokenKind, string> = {
   'approval.decided': ({ body }) => body.note,
   handoff: ({ body }) => Object.values(body.summary).flat().join('\n'),
   'delegation.opened': ({ body }) => body.task,
-  'delegation.completed': ({ body }) => body.result,
-  'delegation.aborted': ({ body }) => body.result,
+  'delegation.ended': ({ body }) => body.result,
 };
 
 export function isSpoken({ kind }: Event): boolean {
@@ -37,6 +35,6 @@ export function eventWords(event: Event): string {
 
 /** What the words are as data, if the log has it. */
 export function eventData(event: Event): unknown {
-  if (event.kind === 'message' || event.kind === 'delegation.completed') return event.body.data;
+  if (event.kind === 'message' || event.kind === 'delegation.ended') return event.body.data;
   return undefined;
 }

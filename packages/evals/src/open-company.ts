@@ -28,6 +28,6 @@ export async function openCompany(
   const hasModels = !isScripted && settings.replay === undefined;
   const clock = createEvalClock({ stands: !hasModels, startsAt });
   const limits = { sweepMs: SWEEP_MS, ...(isForeign && { maxRepeats: FOREIGN_REPEATS }) };
-  const troupe = await openTestTroupe(definition, { ...settings, clock, data, limits });
+  const troupe = await openTestTroupe(definition, { ...settings, clock, data, constants: { limits } });
   return { troupe, clock, [Symbol.asyncDispose]: () => troupe[Symbol.asyncDispose]() };
 }

@@ -109,12 +109,11 @@ async function readOrdered(troupe: Source, root: string, mayBeEmpty: boolean): P
     const { kind, body, conversation } = event;
     if (kind === 'delegation.opened' && body.thread !== conversation)
       threads.set(body.delegation, body.thread);
-    if (kind !== 'delegation.completed' && kind !== 'delegation.aborted') return;
+    if (kind !== 'delegation.ended') return;
     const thread = threads.get(body.delegation);
     if (thread === undefined || thread === conversation) return;
     const isEnd = (each: Event) =>
-      (each.kind === 'delegation.completed' || each.kind === 'delegation.aborted') &&
-      each.body.delegation === body.delegation;
+      each.kind === 'delegation.ended' && each.body.delegation === body.delegation;
     await take(thread, isEnd);
   }
 
@@ -197,8 +196,7 @@ function addInput(turn: OpenTurn, input: Event, causes: readonly OpenTurn[]): vo
 /** The task that an event opens or ends. */
 const TASK_OF: ByKind<KindAbout<'taskOpening' | 'taskEnd'>, string> = {
   'delegation.opened': ({ body }) => body.delegation,
-  'delegation.completed': ({ body }) => body.delegation,
-  'delegation.aborted': ({ body }) => body.delegation,
+  'delegation.ended': ({ body }) => body.delegation,
   question: ({ body }) => body.question,
   'question.answered': ({ body }) => body.question,
   'approval.requested': ({ body }) => body.request,

@@ -49,7 +49,8 @@ function moveOf(event: Event, known: Known): UserMove | null {
   if (isPersons(event)) return saidMove(event as EventOf<'message'>, known);
   if (event.kind === 'question.answered') return answeredMove(event, known);
   if (event.kind === 'approval.decided') return decidedMove(event, known);
-  if (event.kind === 'command') throw cannot(event, `gave the command ${event.body.command}`);
+  if (event.kind === 'command' && !['archive', 'reopen'].includes(event.body.command))
+    throw cannot(event, `gave the command ${event.body.command}`);
   return null;
 }
 

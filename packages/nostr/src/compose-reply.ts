@@ -152,7 +152,7 @@ async function* inputsOf(log: LogReader, event: Event, depth: number): AsyncGene
 
 /** The event that opened the delegation which this event ends; any other event itself. */
 async function openingOf(log: LogReader, event: Event): Promise<Event> {
-  if (event.kind !== 'delegation.completed' && event.kind !== 'delegation.aborted') return event;
+  if (event.kind !== 'delegation.ended') return event;
   const { delegation } = event.body;
   const opened = await lastBefore(
     log,

@@ -74,7 +74,7 @@ test('a reply to the result of a task answers the message that led to the task',
     started('t1', [1]),
     { id: 'opened', kind: 'delegation.opened', by: 'agent', turn: 't1', body: { delegation: 'd-1' } },
     { id: 'later', kind: 'message' },
-    { id: 'ended', kind: 'delegation.completed', by: 'other', turn: 'x', body: { delegation: 'd-1' } },
+    { id: 'ended', kind: 'delegation.ended', by: 'other', turn: 'x', body: { delegation: 'd-1' } },
     started('t2', [5]),
     reply('t2'),
   ];

@@ -241,7 +241,7 @@ function checkTasks(
 }
 
 function checkDone(tasks: LogTasks, event: Event, report: Report): void {
-  if (event.kind !== 'delegation.completed' || event.body.outcome !== 'done' || !event.turn) return;
+  if (event.kind !== 'delegation.ended' || event.body.outcome !== 'done' || !event.turn) return;
   for (const id of tasks.awaitedBy(event.author.id as AgentId))
     report('D4', `${event.id}: done, while it waits for ${id}`);
 }

@@ -68,7 +68,7 @@ export function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): 
 
 /** Whether an event may change which tasks are due or which agents take part. */
 function isOfTasks(event: Event): boolean {
-  return isTaskEnd(event) || event.kind === 'left' || event.kind === 'joined';
+  return isTaskEnd(event) || event.kind === 'membership.changed';
 }
 
 export function isFor(agent: string, event: Event): boolean {

@@ -95,8 +95,7 @@ async function archiveOrReopen(
   const isReopen = command === 'reopen';
   if (participants.tasks.directions.archived !== isReopen)
     throw refused(isReopen ? 'it is open' : 'it is already archived');
-  const kind = isReopen ? 'reopened' : 'archived';
-  return append(conversations, log, { author: by, kind, body: { reason } });
+  return append(conversations, log, { author: by, kind: 'command', body: { command, reason } });
 }
 
 async function letGo(
@@ -108,8 +107,8 @@ async function letGo(
   const blocked = command.command === 'block';
   if (participants.tasks.away.get(agent)?.blocked === blocked)
     throw refused(`@${agent} ${blocked ? 'is already blocked' : 'has already left'}`, { agent });
-  const body = { agent, reason: command.reason ?? '', ...(blocked && { blocked }) };
-  return append(conversations, log, { author: by, kind: 'left', body });
+  const body = { change: 'left' as const, agent, reason: command.reason ?? '', ...(blocked && { blocked }) };
+  return append(conversations, log, { author: by, kind: 'membership.changed', body });
 }
 
 async function retire(
@@ -164,8 +163,8 @@ async function letIn(
   if (!isAway && command.command === 'unblock') throw refused(`@${agent} is not blocked`, { agent });
   if (!isAway && tasks.joined.has(agent)) throw refused(`@${agent} already takes part`, { agent });
   const asked = command.command === 'join' ? command.policy : undefined;
-  const body = { agent, policy: asked ?? joinPolicyOf(deps, tasks, agent) };
-  const event = await append(conversations, log, { author: by, kind: 'joined', body });
+  const body = { change: 'joined' as const, agent, policy: asked ?? joinPolicyOf(deps, tasks, agent) };
+  const event = await append(conversations, log, { author: by, kind: 'membership.changed', body });
   // Results may have come while it was away. The sweeper makes up for a lost wake.
   if (isAway) await deps.router.wake({ ...addressOf(log), agent }).catch(() => undefined);
   return event;
@@ -193,10 +192,14 @@ async function spawn(
   while (tasks.joined.has(`${template}-${number}` as AgentId)) number += 1;
   for (; number <= MOST_SPAWNED; number += 1) {
     const agent = `${template}-${number}` as AgentId;
-    const body = { agent, policy: agents.get(agent)?.profile.join ?? ('full' as const) };
+    const body = {
+      change: 'joined' as const,
+      agent,
+      policy: agents.get(agent)?.profile.join ?? ('full' as const),
+    };
     const id = runtimeId('joined', agent);
     const [appended] = await events.append(log, [
-      { id, author: SYSTEM_AUTHOR, to: [], kind: 'joined', body },
+      { id, author: SYSTEM_AUTHOR, to: [], kind: 'membership.changed', body },
     ]);
     if (appended?.kind === 'appended') return appended.event;
   }

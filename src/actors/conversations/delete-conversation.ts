@@ -5,6 +5,7 @@ import {
   DEFAULT_TENANT,
   runtimeId,
   SYSTEM_AUTHOR,
+  type EventDraft,
 } from '../../events/index.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
 import type { EngineDeps, Lifecycle } from '../actor/engine-deps.ts';
@@ -219,14 +220,13 @@ export function createEndQuiet(
     }
     if (at > now - archiveAfterMs || [...tasks.tasks.values()].some(({ end }) => end === null)) return;
     if ((await atWork(deps, log)) !== null) return;
-    const body = { reason: 'nothing was said for long' };
     // One id per quiet period: of two processes one archives it.
-    const draft = {
+    const draft: EventDraft = {
       id: runtimeId('archived', head),
       author: SYSTEM_AUTHOR,
       to: [],
-      kind: 'archived' as const,
-      body,
+      kind: 'command',
+      body: { command: 'archive', reason: 'nothing was said for long' },
     };
     await events.append(log, [draft]);
   }

@@ -363,7 +363,7 @@ function forkEnds(
       const goOn = `troupe run ${names.to} ${run.workflow} --run ${run.run} --step ${stepOf(run.state.context)?.id ?? ''}`;
       return failedDrafts(run, FORKED, goOn);
     }),
-    ...(tasks.directions.archived ? [{ ...noteOf(runtimeId('forked', seq, 'reopened')), ...REOPENED }] : []),
+    ...(tasks.directions.archived ? [{ ...noteOf(runtimeId('forked', seq, 'reopened')), ...REOPEN }] : []),
     {
       ...noteOf(runtimeId('forked', seq)),
       author: by,
@@ -376,7 +376,7 @@ function forkEnds(
 const FORKED = 'this conversation is a fork, in which it does not go on';
 const NO_RESULT =
   'not known: the conversation was forked before it came. The call may have had its effect: do not repeat it, check first.';
-const REOPENED = { kind: 'reopened' as const, body: { reason: 'it is a fork' } };
+const REOPEN = { kind: 'command' as const, body: { command: 'reopen' as const, reason: 'it is a fork' } };
 
 function noteOf(id: EventId) {
   return { id, author: SYSTEM_AUTHOR, to: [] };
@@ -413,12 +413,12 @@ function endTasks({ participants: { tasks } }: Past, seq: number): EventDraft[] 
           return { ...own, kind: 'approval.decided', body };
         }
         case 'delegation':
-          return { ...own, kind: 'delegation.aborted', body: abortOf(task.id) };
+          return { ...own, kind: 'delegation.ended', body: abortOf(task.id) };
       }
     });
   const own = (tasks.thread?.open ?? []).map(({ delegation }): EventDraft => {
     const body = abortOf(delegation);
-    return { ...noteOf(runtimeId('forked', seq, delegation)), kind: 'delegation.aborted', body };
+    return { ...noteOf(runtimeId('forked', seq, delegation)), kind: 'delegation.ended', body };
   });
   return [...ended, ...own];
 }

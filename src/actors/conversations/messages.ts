@@ -107,12 +107,15 @@ function impliedChanges(
 ): EventDraft[] {
   const by = () => ({ id: newId(), author, to: [] });
   const reopened: EventDraft[] = tasks.directions.archived
-    ? [{ ...by(), kind: 'reopened', body: { reason: `a message of ${author.name}` } }]
+    ? [{ ...by(), kind: 'command', body: { command: 'reopen', reason: `a message of ${author.name}` } }]
     : [];
+  const joined = (agent: AgentId): EventDraft => ({
+    ...by(),
+    kind: 'membership.changed',
+    body: { change: 'joined', agent, policy: joinPolicyOf(deps, tasks, agent) },
+  });
   const back = to.flatMap((agent): EventDraft[] => [
-    ...(tasks.away.has(agent)
-      ? [{ ...by(), kind: 'joined' as const, body: { agent, policy: joinPolicyOf(deps, tasks, agent) } }]
-      : []),
+    ...(tasks.away.has(agent) ? [joined(agent)] : []),
     ...(isRetired(tasks, agent)
       ? [{ ...by(), kind: 'command' as const, body: { command: 'recall' as const, agent } }]
       : []),

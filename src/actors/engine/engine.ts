@@ -106,14 +106,15 @@ function createStops(deps: TurnDeps): Stops {
     if (notice.type === 'called off') void heedCancellation(notice.tenant, notice.task);
   });
   const unhear = deps.log.onAddressed(async (address, event) => {
-    if (event.kind === 'delegation.aborted') {
+    const isCancelled = event.kind === 'delegation.ended' && event.body.outcome === 'aborted';
+    if (isCancelled) {
       const { tenant } = address;
       const { delegation: task } = event.body;
       deps.broadcast.publish({ type: 'called off', tenant, task });
       void heedCancellation(tenant, task);
     }
     const policy = event.whileBusy ?? deps.agents.get(address.agent)?.whileBusy;
-    if (event.kind !== 'delegation.aborted' && policy !== 'interrupt') return;
+    if (!isCancelled && policy !== 'interrupt') return;
     const turn = await deps.features.steering?.turnToInterrupt(deps, address, event);
     if (turn) await stopTurn(address, turn);
   });

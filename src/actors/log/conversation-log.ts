@@ -339,10 +339,7 @@ function createWaking({ router, metrics, onWarning }: LogDeps, addressed: Readon
 const MOST_SPARES = 100;
 
 /** Kinds that share one id: the first write decides the kind. */
-const EITHER: readonly (readonly EventKind[])[] = [
-  ['turn.done', 'turn.failed', 'turn.aborted'],
-  ['delegation.completed', 'delegation.aborted'],
-];
+const ENDS_OF_TURNS: readonly EventKind[] = ['turn.done', 'turn.failed', 'turn.aborted'];
 
 type Draft = Pick<EventDraft, 'id' | 'kind' | 'turn' | 'author'>;
 
@@ -354,7 +351,7 @@ export function isOurs(there: Event, { kind, turn, author }: Omit<Draft, 'id'>):
   if (isImported(there) || there.turn !== turn) return false;
   if (kind === 'message')
     return there.kind === kind && there.author.kind === author.kind && there.author.id === author.id;
-  return there.kind === kind || EITHER.some((kinds) => kinds.includes(kind) && kinds.includes(there.kind));
+  return there.kind === kind || (ENDS_OF_TURNS.includes(kind) && ENDS_OF_TURNS.includes(there.kind));
 }
 
 /**

@@ -40,13 +40,13 @@ const NOT_KEPT = '[not kept: its redaction failed]';
 /** Keys of event bodies that hold ids, names and enumerations. Every other key holds text. */
 const NO_TEXT = new Set(
   [
-    'agent argsHash artifact assignee baseline by call chain code command compaction completeWhen cut delegation',
+    'agent argsHash artifact assignee baseline by call chain change code command compaction completeWhen cut delegation',
     'delegator event events forgotten group guard hash home how id join kind mediaType memories mode model name outcome',
     'policy provider pruned question request root run session signature status strategy thread tool tools tree turn type workflow',
   ].flatMap((line) => line.split(' ')),
 );
 /** Kinds whose `reason` is text; in all others it is a word of the runtime. */
-const REASON_IS_TEXT: readonly EventKind[] = ['left', 'archived', 'reopened', 'run.directive'];
+const REASON_IS_TEXT: readonly EventKind[] = ['membership.changed', 'command', 'run.directive'];
 /** Everything below these keys is text. */
 const FREE = new Set(['data', 'live']);
 

@@ -265,7 +265,7 @@ export function abortTask(
         result: why,
         task: taskExcerpt(words),
       };
-      const kind = 'delegation.aborted' as const;
+      const kind = 'delegation.ended' as const;
       return [
         { conversation, draft: { id, author: by, to, kind, body } },
         {

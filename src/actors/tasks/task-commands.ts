@@ -241,8 +241,7 @@ function howEnded(end: Event): string {
       const how = args === undefined ? '' : ' with changed arguments';
       return `${who} ${did} it${how} at ${when}${note === '' ? '' : ` (${quoted(note)})`}`;
     }
-    case 'delegation.completed':
-    case 'delegation.aborted':
+    case 'delegation.ended':
       return `it ended as ${end.body.outcome} at ${when}, by ${who}`;
   }
 }

@@ -49,7 +49,8 @@ export async function isThreadCancelled(
     ),
   ]);
   const own = ends.pop() ?? null;
-  return head === 0 || isNoted || ends.some((end) => end !== null) || own?.kind === 'delegation.aborted';
+  const isAborted = own?.kind === 'delegation.ended' && own.body.outcome === 'aborted';
+  return head === 0 || isNoted || ends.some((end) => end !== null) || isAborted;
 }
 
 const MOST_ROUNDS = 20;
@@ -206,7 +207,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
   };
 
   function endOf({ answer }: TurnRun, outcome: TaskOutcome, result: string): TaskEnds {
-    const kind = outcome === 'aborted' ? ('delegation.aborted' as const) : ('delegation.completed' as const);
+    const kind = 'delegation.ended' as const;
     const data = outcome === 'done' && answer && 'data' in answer ? { data: answer.data } : {};
     const bodyOf = ({ delegation, task }: DelegationOpenedBody) => ({
       delegation,

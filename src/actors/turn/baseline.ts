@@ -144,8 +144,8 @@ function joined(address: ActorAddress, runtime: AgentRuntime): EventDraft {
     id: runtimeId('joined', address.agent),
     author: SYSTEM_AUTHOR,
     to: [],
-    kind: 'joined',
-    body: { agent: address.agent, policy: runtime.profile.join },
+    kind: 'membership.changed',
+    body: { change: 'joined', agent: address.agent, policy: runtime.profile.join },
   };
 }
 

@@ -412,7 +412,7 @@ async function statusOf(
 }
 
 function isEndOf(task: string, { kind, body }: Event): boolean {
-  return (kind === 'delegation.completed' || kind === 'delegation.aborted') && body.delegation === task;
+  return kind === 'delegation.ended' && body.delegation === task;
 }
 
 function clipped(text: string): string {

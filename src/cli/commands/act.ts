@@ -319,10 +319,14 @@ async function carry(
 }
 
 function doneText(event: Event): string {
-  if (event.kind === 'joined') return `@${event.body.agent} takes part`;
-  if (event.kind === 'left') return `@${event.body.agent} ${event.body.blocked ? 'is blocked' : 'has left'}`;
+  if (event.kind === 'membership.changed') {
+    const { body } = event;
+    return `@${body.agent} ${body.change === 'joined' ? 'takes part' : body.blocked ? 'is blocked' : 'has left'}`;
+  }
   if (event.kind !== 'command') return event.kind;
   const { command, agent } = event.body;
+  if (command === 'archive') return 'archived';
+  if (command === 'reopen') return 'reopened';
   if (command === 'compact') return `@${agent} compacts its prompt before its next turn`;
   return `${command === 'recall' ? 'reinstate' : command} of @${agent}`;
 }

@@ -11,8 +11,7 @@ type Count = (text: string) => number;
 const KEY_KINDS: ReadonlySet<Event['kind']> = new Set([
   'handoff',
   'delegation.opened',
-  'delegation.completed',
-  'delegation.aborted',
+  'delegation.ended',
   'question',
   'approval.requested',
   'approval.decided',

@@ -370,8 +370,7 @@ function trackTasks(pending: Sayings, event: Event): void {
     case 'delegation.opened':
       open(pending, event, delegation(event.body.delegation, ` @${event.body.assignee}: ${event.body.task}`));
       break;
-    case 'delegation.completed':
-    case 'delegation.aborted':
+    case 'delegation.ended':
       close(pending, delegation(event.body.delegation));
       break;
     case 'approval.requested':

@@ -61,8 +61,7 @@ function taskText(event: TaskEvent): string {
       return '';
     case 'delegation.opened':
       return event.body.task;
-    case 'delegation.completed':
-    case 'delegation.aborted':
+    case 'delegation.ended':
       return event.body.result;
   }
 }
@@ -106,10 +105,11 @@ function quotableTask(event: TaskEvent): string {
   switch (event.kind) {
     case 'delegation.opened':
       return `(delegation ${event.body.delegation} to @${event.body.assignee}) ${event.body.task}`;
-    case 'delegation.completed':
-      return `(result of delegation ${taskNamed(event.body)}) ${event.body.result}`;
-    case 'delegation.aborted':
-      return `(delegation ${taskNamed(event.body)} was aborted) ${event.body.result}`;
+    case 'delegation.ended': {
+      const { outcome, result } = event.body;
+      const which = `delegation ${taskNamed(event.body)}`;
+      return outcome === 'aborted' ? `(${which} was aborted) ${result}` : `(result of ${which}) ${result}`;
+    }
     case 'question':
       return `(question ${event.body.question}) ${event.body.text}`;
     case 'question.answered':

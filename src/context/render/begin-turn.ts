@@ -310,8 +310,7 @@ function withWordsCut(event: ShownEvent, cut: (text: string) => string): Event['
       return { ...event.body, content: cut(event.body.content) };
     case 'delegation.opened':
       return { ...event.body, task: cut(event.body.task) };
-    case 'delegation.completed':
-    case 'delegation.aborted':
+    case 'delegation.ended':
       return { ...event.body, result: cut(event.body.result) };
     case 'turn.failed':
     case 'turn.aborted':

@@ -173,10 +173,11 @@ function taskEntry(event: Of<'taskOpening' | 'taskEnd'>, words: Words): Entry {
       const { assignee, delegation, task } = event.body;
       return words(`delegates to @${assignee}, delegation ${plain(delegation)}`, task);
     }
-    case 'delegation.completed':
-      return words(`completes delegation ${plain(event.body.delegation)}`, event.body.result);
-    case 'delegation.aborted':
-      return words(`breaks off delegation ${plain(event.body.delegation)}`, event.body.result);
+    case 'delegation.ended': {
+      const { delegation, outcome, result } = event.body;
+      const did = outcome === 'aborted' ? 'breaks off' : 'completes';
+      return words(`${did} delegation ${plain(delegation)}`, result);
+    }
     case 'question':
       return words(`asks, question ${plain(event.body.question)}`, event.body.text);
     case 'question.answered':
@@ -195,10 +196,10 @@ function taskEntry(event: Of<'taskOpening' | 'taskEnd'>, words: Words): Entry {
 
 function upkeepEntry(event: Of<'upkeep'>, words: Words): Entry | null {
   switch (event.kind) {
-    case 'joined':
-      return words(`@${event.body.agent} joined`, '');
-    case 'left':
-      return words(`@${event.body.agent} left`, event.body.reason);
+    case 'membership.changed': {
+      const { body } = event;
+      return words(`@${body.agent} ${body.change}`, body.change === 'left' ? body.reason : '');
+    }
     case 'mode.changed':
       return words(`the mode is now ${event.body.mode}`, '');
     case 'command':

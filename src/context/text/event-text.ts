@@ -44,7 +44,7 @@ export function phaseSummary({ summary }: PhaseChangedBody): string {
 
 type TaskEnd = Extract<
   Event | EventDraft,
-  { kind: 'delegation.completed' | 'delegation.aborted' | 'question.answered' | 'approval.decided' }
+  { kind: 'delegation.ended' | 'question.answered' | 'approval.decided' }
 >;
 
 /** Characters of changed arguments in the news of them. The call itself has them whole. */
@@ -69,8 +69,7 @@ function taskEndText(event: TaskEnd): string {
       const how = args === undefined ? '' : `, with other arguments than you gave: ${capped(args, MAX_ARGS)}`;
       return `(${request} is ${outcome}${how}) ${note}`.trimEnd();
     }
-    case 'delegation.completed':
-    case 'delegation.aborted': {
+    case 'delegation.ended': {
       const { outcome, result } = event.body;
       const which = taskNamed(event.body);
       return outcome === 'done'

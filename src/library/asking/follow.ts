@@ -191,8 +191,7 @@ class Reader {
     if (!isTold) return void (of.sent = event.seq);
     of.from = null;
     if (this.#options.threads && event.kind === 'delegation.opened') this.#addThread(event.body);
-    if (event.kind === 'delegation.completed' || event.kind === 'delegation.aborted')
-      yield* this.#endThread(event);
+    if (event.kind === 'delegation.ended') yield* this.#endThread(event);
     yield { type: 'event', event };
     of.sent = event.seq;
     if (event.turn && isAbout(event, 'turnEnd'))
@@ -204,10 +203,7 @@ class Reader {
     return note.type !== 'state' && this.#ended.get(`${note.conversation} ${note.agent}`) === note.turn;
   }
 
-  async *#endThread({
-    conversation,
-    body,
-  }: EventOf<'delegation.completed' | 'delegation.aborted'>): AsyncGenerator<Frame, void> {
+  async *#endThread({ conversation, body }: EventOf<'delegation.ended'>): AsyncGenerator<Frame, void> {
     const thread = this.#threads.get(body.delegation);
     if (!thread || thread.conversation === conversation) return;
     yield* this.#read(thread);

@@ -4,13 +4,14 @@ import type { InputOf } from '../../base/input-of.ts';
 const Count = z.int().min(1).optional();
 const Milliseconds = z.int().min(1).optional();
 
-/** Limits of one provider, over all processes. */
 const ProviderCaps = z.strictObject({
   /** Most turns at once. Default: no limit. */
   turns: Count,
   /** Most model calls in a minute, a tenth of them at once after a pause. Default: no limit. */
   callsPerMinute: Count,
 });
+/** Limits of one provider, over all processes. */
+export interface ProviderLimits extends InputOf<typeof ProviderCaps> {}
 
 const Limits = z.strictObject({
   /**

@@ -133,15 +133,15 @@ function commandEvent(command: PlainCommand): { kind: EventKind; body: object } 
 const TEXTS: Partial<Record<Command['command'], { kind: EventKind; fields: readonly string[] }>> = {
   answer: { kind: 'question.answered', fields: ['content'] },
   decide: { kind: 'approval.decided', fields: ['note'] },
-  cancelTask: { kind: 'delegation.aborted', fields: ['reason'] },
+  cancelTask: { kind: 'delegation.ended', fields: ['reason'] },
   directive: { kind: 'run.directive', fields: ['directive', 'brief'] },
   run: { kind: 'run.directive', fields: ['directive'] },
   phase: { kind: 'phase.changed', fields: ['phase', 'instructions'] },
-  leave: { kind: 'left', fields: ['reason'] },
-  block: { kind: 'left', fields: ['reason'] },
+  leave: { kind: 'membership.changed', fields: ['reason'] },
+  block: { kind: 'membership.changed', fields: ['reason'] },
   dispatch: { kind: 'injection', fields: ['note'] },
-  archive: { kind: 'archived', fields: ['reason'] },
-  reopen: { kind: 'reopened', fields: ['reason'] },
+  archive: { kind: 'command', fields: ['reason'] },
+  reopen: { kind: 'command', fields: ['reason'] },
 };
 
 /** Redacts a command on its way in. Redacting the stored event is too late: commands are compared with the log. */

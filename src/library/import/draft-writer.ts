@@ -363,7 +363,7 @@ interface DraftPlace {
 }
 
 /**
- * Prepares an exported event for a log: marks it as imported, so that it carries no authority (`events/import-rule.ts`),
+ * Prepares an exported event for a log: marks it as imported, so that it carries no authority (`events/aspects.ts`),
  * and drops what another installation measured and what its runtime said in reminders. Throws `import_invalid`.
  *
  * No number in a log exceeds its own place, because each turn, epoch, step and compaction has events of its own. So

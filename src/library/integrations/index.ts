@@ -4,7 +4,7 @@ export { ERROR_CODES, policyOf, TroupeError, toTroupeError } from '../../base/er
 export { makePrivateDir } from '../../base/private-files.ts';
 export { signalGroup } from '../../base/process-group.ts';
 export { Cutter } from '../../base/net/cutter.ts';
-export { canonicalJson } from '../../events/canonical-json.ts';
+export { canonicalJson } from '../../events/json.ts';
 export {
   addUsage,
   AgentId,
@@ -32,7 +32,8 @@ export {
   type TurnNote,
   type Usage,
 } from '../../events/index.ts';
-export { type ByKind, forKind, type KindAbout } from '../../events/aspects.ts';
+export { type ByKind, forKind } from '../../events/aspects.ts';
+export type { KindAbout } from '../../events/kinds.ts';
 export { messageText } from '../../events/message-text.ts';
 export { type KeyValue, memoryKeyValue, updateEntry } from '../../base/key-value.ts';
 export type { TranscriptEntry, TranscriptReader, TranscriptRecord } from '../import/importers.ts';

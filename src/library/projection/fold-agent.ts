@@ -30,7 +30,7 @@ function meetAll(draft: Draft, event: Event): void {
     if (agent && typeof author.name === 'string') changeAgent(draft, agent.id, { name: author.name });
   }
   for (const id of to) meetAgent(draft, id, event);
-  if (kind === 'joined' || kind === 'left') meetAgent(draft, event.body.agent, event);
+  if (kind === 'membership.changed') meetAgent(draft, event.body.agent, event);
 }
 
 /** An addressed event waits for the agent's next turn, unless the agent is away. */

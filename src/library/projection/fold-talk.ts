@@ -1,4 +1,5 @@
-import { type ByKind, type KindAbout, forKind } from '../../events/aspects.ts';
+import { type ByKind, forKind } from '../../events/aspects.ts';
+import type { KindAbout } from '../../events/kinds.ts';
 import type { AgentId, Event, EventOf } from '../../events/index.ts';
 import {
   MAX_ARROWS,
@@ -55,8 +56,7 @@ const WORDS: ByKind<KindAbout<'prompt'>, string | null> = {
   handoff: ({ body }) => body.summary.goal,
   injection: ({ body }) => (body.oneStep ? null : body.content),
   'delegation.opened': ({ body }) => body.task,
-  'delegation.completed': delegationWords,
-  'delegation.aborted': delegationWords,
+  'delegation.ended': ({ to, body }) => (to.length === 0 ? null : `${body.outcome}: ${body.result}`),
   'question.answered': ({ body }) => (body.outcome === 'answered' ? body.content : body.outcome),
   'approval.decided': ({ body: { outcome, args, note } }) =>
     [args === undefined ? outcome : `${outcome} with ${args}`, note].filter((part) => part !== '').join(': '),
@@ -67,13 +67,6 @@ const WORDS: ByKind<KindAbout<'prompt'>, string | null> = {
   'turn.failed': NO_WORDS,
   'turn.aborted': NO_WORDS,
 };
-
-function delegationWords({
-  to,
-  body,
-}: EventOf<'delegation.completed' | 'delegation.aborted'>): string | null {
-  return to.length === 0 ? null : `${body.outcome}: ${body.result}`;
-}
 
 /** Speaker and beginning of an input; null if it is no longer kept. */
 export function triggerOf(talk: readonly Talk[], input: number | undefined): TurnView['trigger'] {

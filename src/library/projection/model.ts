@@ -1,3 +1,4 @@
+import type { Level } from '../../events/kinds.ts';
 import type {
   AgentId,
   Author,
@@ -237,7 +238,7 @@ export interface Row {
   at: number;
   /** May be a kind that this version does not know. */
   kind: string;
-  level: 'talk' | 'work' | 'noise' | 'problem';
+  level: Level;
   author: string;
   isAgent: boolean;
   /** The agent that wrote the event, if only elsewhere, or that it is about. */

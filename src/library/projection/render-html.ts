@@ -1,4 +1,5 @@
-import { type ByKind, type KindAbout, forKind } from '../../events/aspects.ts';
+import { type ByKind, forKind } from '../../events/aspects.ts';
+import type { KindAbout } from '../../events/kinds.ts';
 import type { Event, EventKind } from '../../events/index.ts';
 import { handoffText, messageText } from '../../events/message-text.ts';
 import type { AgentView, Projection, TurnView } from './model.ts';
@@ -105,8 +106,7 @@ const WORDS: ByKind<Exclude<KindAbout<'words'>, DetailedKind | SummarisedKind> |
     'tool.result': ({ body }) => `${said(`${body.name} ${body.outcome}`)}${exact(body.content)}`,
     error: ({ body }) => said(`${body.code}: ${body.message}`),
     'delegation.opened': ({ body }) => said(body.task),
-    'delegation.completed': ({ body }) => said(`${body.outcome}: ${body.result}`),
-    'delegation.aborted': ({ body }) => said(`${body.outcome}: ${body.result}`),
+    'delegation.ended': ({ body }) => said(`${body.outcome}: ${body.result}`),
     question: ({ body }) => said([body.text, ...(body.choices ?? [])].join('\n– ')),
     'question.answered': ({ body }) => said(`${body.outcome}: ${body.content}`),
     'approval.requested': ({ body }) => exact(`${body.tool} ${body.args}`),
@@ -123,8 +123,7 @@ type DetailedKind = keyof typeof DETAILS;
 /** Kinds whose summary says everything. A new kind with words is named here or in a table above. */
 type SummarisedKind =
   | 'approval.decided'
-  | 'joined'
-  | 'left'
+  | 'membership.changed'
   | 'mode.changed'
   | 'phase.changed'
   | 'run.directive'

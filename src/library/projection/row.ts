@@ -1,4 +1,5 @@
-import type { AgentId, Event, EventKind, EventOf, TurnId } from '../../events/index.ts';
+import type { AgentId, Event, TurnId } from '../../events/index.ts';
+import { KINDS, type Level } from '../../events/kinds.ts';
 import type { Row } from './model.ts';
 import { oneLine } from './words.ts';
 import { rawText, summariseEvent } from './summarise-event.ts';
@@ -44,52 +45,12 @@ function envelopeOf(event: Event): Pick<Row, 'seq' | 'at' | 'kind' | 'author' | 
 /** Before the text of an event whose stored row was changed. */
 const ALTERED = '[changed after it was stored]';
 
-type Level = Row['level'];
-
-const LEVELS: { [K in EventKind]: Level | ((event: EventOf<K>) => Level) } = {
-  message: 'talk',
-  notice: 'talk',
-  step: 'work',
-  'tool.result': ({ body }) => (body.outcome === 'failed' || body.outcome === 'lost' ? 'problem' : 'work'),
-  handoff: 'talk',
-  'delegation.opened': 'talk',
-  'delegation.completed': ({ body }) => (body.outcome === 'failed' ? 'problem' : 'talk'),
-  'delegation.aborted': ({ body }) => (body.outcome === 'failed' ? 'problem' : 'talk'),
-  question: 'talk',
-  'question.answered': 'talk',
-  'approval.requested': 'talk',
-  'approval.decided': 'talk',
-  joined: 'noise',
-  left: 'work',
-  'mode.changed': 'talk',
-  'phase.changed': 'talk',
-  'run.directive': ({ body }) => (body.status === 'failed' ? 'problem' : 'talk'),
-  'guard.stopped': 'problem',
-  todos: 'work',
-  archived: 'talk',
-  reopened: 'talk',
-  injection: 'work',
-  error: 'problem',
-  compaction: 'work',
-  'compaction.progress': ({ body }) => (body.phase === 'failed' ? 'problem' : 'work'),
-  prune: 'noise',
-  baseline: 'noise',
-  'session.changed': ({ body: { change } }) =>
-    change === 'lost' || change === 'refused' ? 'problem' : change === 'adopted' ? 'work' : 'noise',
-  'turn.started': 'noise',
-  'turn.steered': 'work',
-  'turn.done': 'work',
-  'turn.failed': 'problem',
-  'turn.aborted': 'work',
-  command: 'talk',
-};
-
 /** The level of an event; `work` for an unknown kind. */
 function levelOf(event: Event): Level {
   // Own properties only: an unknown kind may have the name of a member of every object.
-  if (!Object.hasOwn(LEVELS, event.kind)) return 'work';
-  const level = LEVELS[event.kind] as Level | ((event: Event) => Level);
-  return typeof level === 'function' ? level(event) : level;
+  if (!Object.hasOwn(KINDS, event.kind)) return 'work';
+  const { level } = KINDS[event.kind];
+  return typeof level === 'function' ? (level as (body: Event['body']) => Level)(event.body) : level;
 }
 
 const ABOUT = /^(?:failed|joined|baseline):([^:]+)/;
@@ -98,7 +59,7 @@ const ABOUT = /^(?:failed|joined|baseline):([^:]+)/;
 function agentOf(event: Event): string | null {
   const { author, turn } = event;
   if (author.kind === 'agent') return author.id;
-  if (event.kind === 'joined' || event.kind === 'left') return event.body.agent;
+  if (event.kind === 'membership.changed') return event.body.agent;
   if (event.kind === 'command') return event.body.agent ?? turnAgent(event.body.turn) ?? event.to[0] ?? null;
   return turnAgent(turn) ?? (ABOUT.exec(event.id)?.[1] as AgentId | undefined) ?? null;
 }

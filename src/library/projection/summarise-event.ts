@@ -1,4 +1,5 @@
-import { type ByKind, type KindAbout, forKind } from '../../events/aspects.ts';
+import { type ByKind, forKind } from '../../events/aspects.ts';
+import type { KindAbout } from '../../events/kinds.ts';
 import type { Event, EventKind, EventOf, RerunChange } from '../../events/index.ts';
 import { messageText } from '../../events/message-text.ts';
 import { oneLine, ranges } from './words.ts';
@@ -32,8 +33,7 @@ type TaskKind = KindAbout<'taskOpening' | 'taskEnd'>;
 const TASKS: ByKind<TaskKind, string> = {
   'delegation.opened': ({ body: { delegation, delegator, assignee, task } }) =>
     `${delegation}: @${delegator} gives @${assignee}: ${oneLine(task)}`,
-  'delegation.completed': delegationEnd,
-  'delegation.aborted': delegationEnd,
+  'delegation.ended': ({ body: { delegation, outcome, result } }) => `${delegation} ${outcome}: ${result}`,
   question: ({ author, body: { question, text, choices } }) =>
     `${question}: ${author.name} asks: ${text}${choices ? ` [${choices.join(' / ')}]` : ''}`,
   'question.answered': ({ author, body: { question, outcome, content } }) =>
@@ -43,10 +43,6 @@ const TASKS: ByKind<TaskKind, string> = {
   'approval.decided': ({ author, body: { request, outcome, note, args = '' } }) =>
     `${request} ${outcome} by ${author.name}${after(' with changed arguments ', args)}${after(': ', note)}`,
 };
-
-function delegationEnd({ body }: EventOf<'delegation.completed' | 'delegation.aborted'>): string {
-  return `${body.delegation} ${body.outcome}: ${body.result}`;
-}
 
 /** Words and actions of people and agents. */
 const ACTIVITY: ByKind<Exclude<EventKind, TaskKind | KindAbout<'upkeep'>>, EventText> = {
@@ -103,13 +99,9 @@ function describeUpkeep(event: Event): string | null {
 
 /** Participants, compaction, pruned outputs and baselines. */
 const UPKEEP: ByKind<KindAbout<'upkeep'>, string> = {
-  joined: ({ body }) => `@${body.agent} joins (${body.policy})`,
-  left: ({ body: { agent, reason, blocked } }) =>
-    `@${agent} ${blocked ? 'is blocked' : 'leaves'}${after(': ', reason)}`,
+  'membership.changed': describeMembership,
   'mode.changed': ({ body: { mode, run } }) =>
     `the mode is now ${mode}${run === undefined ? '' : ` (${run})`}`,
-  archived: describeArchive,
-  reopened: describeArchive,
   command: describeCommand,
   compaction: ({ body: { number, upTo, strategy, reason, tokens } }) =>
     `compaction ${number} of 1–${upTo} by ${strategy} (${reason}): ${tokens.before} tokens become ${tokens.after}`,
@@ -120,19 +112,21 @@ const UPKEEP: ByKind<KindAbout<'upkeep'>, string> = {
     `epoch ${epoch} on ${provider} ${model}: ${reason}`,
 };
 
-function describeArchive({ kind, body }: EventOf<'archived' | 'reopened'>): string {
-  return `${kind}${after(': ', body.reason)}`;
+function describeMembership({ body }: EventOf<'membership.changed'>): string {
+  if (body.change === 'joined') return `@${body.agent} joins (${body.policy})`;
+  return `@${body.agent} ${body.blocked ? 'is blocked' : 'leaves'}${after(': ', body.reason)}`;
 }
 
 function describeCommand({ author, body }: EventOf<'command'>): string {
-  const { command, agent, turn, fork, from, rerun } = body;
+  const { command, agent, turn, fork, from, rerun, reason } = body;
   const about = turn ?? (agent === undefined ? '' : `@${agent}`);
   const place = fork ?? from;
   const forked = place ? `${fork ? 'to' : 'from'} ${place.conversation} at ${place.seq}` : '';
   const again = rerun
     ? `to run ${rerun.turn} again with ${rerun.change ? OTHER[rerun.change.kind] : 'no change'}`
     : '';
-  return [`${author.name}: ${command}`, about, forked, again].filter((part) => part !== '').join(' ');
+  const words = [`${author.name}: ${command}`, about, forked, again].filter((part) => part !== '');
+  return words.join(' ') + after(': ', reason);
 }
 
 const OTHER: Record<RerunChange['kind'], string> = {

@@ -223,7 +223,8 @@ function conversationCommands(troupe: OrchestratedTroupe, by: Author): Omit<Orch
     async spawn(conversation, template) {
       const { conversation: where, agent } = about(conversation, template);
       const event = await troupe.command({ command: 'spawn', conversation: where, template: agent }, by);
-      if (event.kind !== 'joined') throw new TroupeError('internal', `spawn returned a ${event.kind} event`);
+      if (event.kind !== 'membership.changed')
+        throw new TroupeError('internal', `spawn returned a ${event.kind} event`);
       return event.body.agent;
     },
     archive: (conversation, reason) =>

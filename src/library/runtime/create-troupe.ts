@@ -116,20 +116,15 @@ export interface OpenOptions extends TroupeOptions {
 /** Prompts contain numbers that follow from the secret of the store. */
 const TEST_SECRET = 'troupe-evals';
 
-interface TestOptions extends TroupeOptions {
-  /** Constants of the engine. `sweepMs`: from one look for forgotten work to the next. `maxRepeats`: steps that bring nothing new. */
-  limits?: { sweepMs?: number; maxRepeats?: number };
-}
-
 /**
  * Opens a troupe as `createTroupe` does, with the same secret in every new store: two runs of a test then give the same
  * prompts, byte by byte. Throws `config_invalid`.
  */
 export function openTestTroupe(
   input: TroupeInput,
-  { limits = {}, ...options }: TestOptions = {},
+  options: Omit<OpenOptions, 'lock' | 'newSecret'> = {},
 ): Promise<Troupe> {
-  return openTroupe(input, { ...options, newSecret: TEST_SECRET, constants: { limits } });
+  return openTroupe(input, { ...options, newSecret: TEST_SECRET });
 }
 
 /** Like `createTroupe`, for a definition whose types are not known. */

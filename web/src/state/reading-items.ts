@@ -120,8 +120,7 @@ class Reading {
     'tool.result': (event) => this.#result(event),
     handoff: (event) => this.#handoff(event),
     'delegation.opened': (event) => this.#opened(event),
-    'delegation.completed': (event) => this.#delegationEnd(event),
-    'delegation.aborted': (event) => this.#delegationEnd(event),
+    'delegation.ended': (event) => this.#delegationEnd(event),
     question: (event) => this.#ask(event),
     'approval.requested': (event) => this.#ask(event),
     'question.answered': (event) => this.#askEnd(event),
@@ -206,7 +205,7 @@ class Reading {
     this.items.push(item);
   }
 
-  #delegationEnd(event: EventOf<'delegation.completed' | 'delegation.aborted'>): void {
+  #delegationEnd(event: EventOf<'delegation.ended'>): void {
     const { seq, at, body } = event;
     const item = this.#delegations.get(body.delegation);
     if (item) item.end = { seq, at, outcome: body.outcome, text: body.result };
@@ -266,15 +265,12 @@ class Reading {
 
 /** Kinds that a reader of the conversation wants to know of. */
 const TOLD: ReadonlySet<string> = new Set<Event['kind']>([
-  'joined',
-  'left',
+  'membership.changed',
   'injection',
   'mode.changed',
   'phase.changed',
   'run.directive',
   'guard.stopped',
-  'archived',
-  'reopened',
   'error',
   'turn.failed',
   'turn.aborted',

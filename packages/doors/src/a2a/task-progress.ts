@@ -122,8 +122,7 @@ export class TaskProgress {
     if (kind === 'question.answered') this.#asked.delete(body.question);
     if (kind === 'approval.decided') this.#asked.delete(body.request);
     if (kind === 'delegation.opened') this.#threads.set(body.delegation, body);
-    if (kind === 'delegation.completed' || kind === 'delegation.aborted')
-      this.#threads.delete(body.delegation);
+    if (kind === 'delegation.ended') this.#threads.delete(body.delegation);
   }
 
   #found(): TaskState {

@@ -61,8 +61,7 @@ export class RoomState {
         question: ({ body: { question, text } }) => this.#open(question, { kind: 'question', owner, text }),
         'approval.requested': ({ body: { request, tool, args } }) =>
           this.#open(request, { kind: 'approval', owner, text: `${tool} ${args}` }),
-        'delegation.completed': ({ body }) => this.#close(body.delegation),
-        'delegation.aborted': ({ body }) => this.#close(body.delegation),
+        'delegation.ended': ({ body }) => this.#close(body.delegation),
         'question.answered': ({ body }) => this.#close(body.question),
         'approval.decided': ({ body }) => this.#close(body.request),
       },

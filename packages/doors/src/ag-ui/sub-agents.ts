@@ -31,7 +31,7 @@ export class SubAgents {
         },
       ];
     }
-    if (event.kind !== 'delegation.completed' && event.kind !== 'delegation.aborted') return [];
+    if (event.kind !== 'delegation.ended') return [];
     const { delegation: subagentRunId, outcome, result, data } = event.body;
     if (this.#tasks.get(event.conversation) === subagentRunId || !this.#running.delete(subagentRunId))
       return [];

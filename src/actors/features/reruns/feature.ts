@@ -177,7 +177,8 @@ async function laterFacts(deps: EngineDeps, { log, agent, started }: LoggedTurn)
   const drafts: EventDraft[] = [];
   for await (const page of readPages(deps.store, log, { after: upTo, upTo: started.seq })) {
     for (const event of page) {
-      const isJoining = event.kind === 'joined' && event.body.agent === agent;
+      const isJoining =
+        event.kind === 'membership.changed' && event.body.change === 'joined' && event.body.agent === agent;
       if (isJoining || event.id === baseline) drafts.push(renamedEvent(event, same));
     }
   }
