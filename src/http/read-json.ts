@@ -20,6 +20,9 @@ const BODIES_RETRY_MS = 1_000;
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
+const EMPTY =
+  'the body is empty, or a parser of the server around Troupe has read it: hand it on as "body" of the request, see docs/mounting.md';
+
 /** Limits of one kind of body. */
 interface BodyLimits {
   bytes: number;
@@ -78,6 +81,7 @@ async function readValue(
     throw new Refusal(415, 'content_type_refused', 'compressed bodies are not accepted', { encoding });
   }
   const bytes = await readBytes(context, limit);
+  if (bytes.length === 0) throw new TroupeError('event_invalid', EMPTY, { path: '' });
   if (bytes.length > LONG_BODY_BYTES) await callerOf(context).traffic.slices.next();
   checkBounds(bytes, values);
   const text = decode(bytes);

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { createGzip, type Gzip } from 'node:zlib';
 import express from 'express';
-import fastify from 'fastify';
+import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import { Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
 import { createApp, nodeListener } from '../../src/http/api/index.ts';
@@ -16,6 +16,13 @@ const FRAMEWORKS: Record<string, (troupe: Troupe) => Promise<{ url: string } & A
     const server = express();
     server.use('/inspector', nodeListener(createApp(troupe)));
     server.use(express.json());
+    server.get('/', (_, response) => void response.send('of the other app'));
+    return listen(createServer(server));
+  },
+  'Express 5 behind parsers of bodies': async (troupe) => {
+    const server = express();
+    server.use(express.json(), express.text(), express.urlencoded());
+    server.use('/inspector', nodeListener(createApp(troupe)));
     server.get('/', (_, response) => void response.send('of the other app'));
     return listen(createServer(server));
   },
@@ -38,6 +45,18 @@ const FRAMEWORKS: Record<string, (troupe: Troupe) => Promise<{ url: string } & A
       scope.all('/inspector/*', (request, reply) => answer(request.raw, reply.hijack().raw));
       return Promise.resolve();
     });
+    await server.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = server.server.address() as AddressInfo;
+    return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => server.close() };
+  },
+  'Fastify 5 with its parsers of bodies': async (troupe) => {
+    const server = fastify();
+    server.get('/', () => 'of the other app');
+    const answer = nodeListener(createApp(troupe, { basePath: '/inspector' }));
+    const handle = (request: FastifyRequest, reply: FastifyReply) =>
+      answer(Object.assign(request.raw, { body: request.body }), reply.hijack().raw);
+    server.all('/inspector', handle);
+    server.all('/inspector/*', handle);
     await server.listen({ port: 0, host: '127.0.0.1' });
     const { port } = server.server.address() as AddressInfo;
     return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => server.close() };
@@ -199,10 +218,10 @@ test('a path that ends like one of the API is unknown for every method', async (
   }
 });
 
-test('a body that another framework has read before is refused, and not waited for', async () => {
+test('a body that another parser has read and kept is refused, and not waited for', async () => {
   await using api = await startApi();
   const server = express();
-  server.use(express.json());
+  server.use((request, _, next) => void request.resume().on('end', next));
   server.use('/inspector', nodeListener(createApp(api.troupe)));
   await using running = await listen(createServer(server));
   const answer = await fetch(`${running.url}/inspector/api/conversations/c/events`, {
@@ -211,7 +230,23 @@ test('a body that another framework has read before is refused, and not waited f
     body: JSON.stringify({ author: ANA, content: 'hello' }),
   });
   expect(answer.status).toBe(400);
-  expect(await answer.json()).toMatchObject({ error: { code: 'event_invalid' } });
+  const message = expect.stringContaining('a parser of the server around Troupe has read it') as string;
+  expect(await answer.json()).toMatchObject({ error: { code: 'event_invalid', message } });
+});
+
+test('a parsed body has the limits of any other', async () => {
+  await using api = await startApi();
+  const server = express();
+  server.use(express.json({ limit: '5mb' }));
+  server.use('/inspector', nodeListener(createApp(api.troupe)));
+  await using running = await listen(createServer(server));
+  const answer = await fetch(`${running.url}/inspector/api/conversations/c/events`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ author: ANA, content: 'x'.repeat(2_000_000) }),
+  });
+  expect(answer.status).toBe(413);
+  expect(await answer.json()).toMatchObject({ error: { code: 'event_too_large' } });
 });
 
 test('a request cannot give the page a base of another host', async () => {

@@ -96,11 +96,23 @@ function httpServer(server: Server, host: string): HttpServer {
   };
 }
 
-/** The app for servers of `node:http`: a middleware of Express, a handler of Fastify's raw requests. */
+/**
+ * The app for servers of `node:http`: a middleware of Express, a handler of Fastify's raw requests. If a parser has read the
+ * body before, its result is taken from `body` of the request, as `express.json()` leaves it there.
+ */
 export function nodeListener(app: Hono): (request: IncomingMessage, response: ServerResponse) => void {
   // The globals belong to the program around us.
   const listen = getRequestListener(app.fetch, { overrideGlobalObjects: false });
   return function answerRequest(request, response) {
+    restoreBody(request);
     void listen(request, response);
   };
+}
+
+/** Gives a body that was read before as `rawBody`, where the listener looks for it. */
+function restoreBody(request: IncomingMessage & { body?: unknown; rawBody?: unknown }): void {
+  const { body } = request;
+  if (!request.readableDidRead || body === undefined || request.rawBody instanceof Buffer) return;
+  const isText = typeof body === 'string' || body instanceof Uint8Array;
+  request.rawBody = Buffer.from(isText ? body : JSON.stringify(body));
 }
