@@ -20,8 +20,8 @@ export async function bundlePrograms<Name extends string>(
     cwd: ROOT,
     logLevel: 'silent',
   });
-  // Two folders deep, like `src/cli`: the version is read from the package.json above, and the page lies beside it.
-  const out = path.join(dir, 'src', 'cli');
+  // Three folders deep, like `src/cli/process`: from there the package.json and the page are found.
+  const out = path.join(dir, 'src', 'cli', 'process');
   await bundle.write({ dir: out, format: 'esm' });
   await bundle.close();
   copyFileSync(path.join(ROOT, 'package.json'), path.join(dir, 'package.json'));
