@@ -1,6 +1,7 @@
 import type OpenAI from 'openai';
 import { isFound, loadWith, OPENAI } from '../../base/optional-packages.ts';
-import { readEventStream, foreignHeaders, vendorFetch } from '../vendor-fetch.ts';
+import { readEventStream } from '../event-stream.ts';
+import { foreignHeaders, vendorFetch } from '../vendor-fetch.ts';
 import { type ReplyLimits, replyLimits } from '../reply-limits.ts';
 import { isOpenAi } from '../quirks.ts';
 import { type Embedder, guardedEmbedder, MAX_INPUTS } from '../embedder.ts';
