@@ -298,8 +298,9 @@ function addTransferCommands(program: Command): void {
     .action(async (file, options) => (await import('./commands/transfer.ts')).importFile(file, options));
 
   client(program.command('export'))
-    .description('export a conversation as JSON lines or HTML')
+    .description('export a conversation, with its threads, as JSON lines, or as HTML')
     .argument('<conversation>')
+    .option('--no-threads', 'without the threads of its tasks')
     .option('--html', 'one self-contained HTML file')
     .option('--out <file>', 'write to this file (default: stdout)')
     .action(async (conversation, options) =>

@@ -278,7 +278,10 @@ export interface Troupe {
   checkpoint(conversation: string, reader: string): Promise<Checkpoint | null>;
   /** Stores one soon, instead of an earlier one. `content` is plain data, and no longer changes. Throws `conversation_unknown`. */
   saveCheckpoint(conversation: string, reader: string, checkpoint: Checkpoint): Promise<void>;
-  /** Yields a conversation as lines of JSON. `threads`: also the threads of its tasks, one after the other. Default false. */
+  /**
+   * Yields a conversation as lines of JSON, and then the threads of its tasks, one after the other. `threads: false` leaves them
+   * out. Throws `conversation_unknown`.
+   */
   export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
   /**
    * Deletes a conversation with its threads for good. `exported`: number of their events that the caller has exported, or

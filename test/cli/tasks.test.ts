@@ -153,6 +153,12 @@ test('send waits for tasks between agents, and shows those that wait for people 
   await at.call(['answer', thread, question, 'ten feet']);
   expect((await at.call(['tasks', 'c', '--tree', '--open'])).out).toBe('no tasks\n');
   expect((await at.call(['export', 'c'])).out).toContain('cy is done');
+  const headers = async (...options: string[]) =>
+    (await at.call(['export', 'c', ...options])).out
+      .split('\n')
+      .filter((line) => line.startsWith('{"troupe":'));
+  expect(await headers()).toHaveLength(2);
+  expect(await headers('--no-threads')).toHaveLength(1);
 });
 
 test('a task is cancelled on the command line, with its subtasks', async () => {

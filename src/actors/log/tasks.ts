@@ -12,6 +12,7 @@ import {
   type TenantId,
   type TurnId,
 } from '../../events/index.ts';
+import { threadId } from '../../base/thread-id.ts';
 import type { TaskEnd } from '../../machines/task-events.ts';
 import {
   foldTask,
@@ -295,8 +296,6 @@ function endedBy(by: Author): 'expired' | 'withdrawn' {
 }
 
 const ID_DIGITS = 12;
-/** Most characters of a root id in a thread id; the rest is for the task. */
-const MOST_ROOT = 100;
 
 /** The id of a task is the same in every attempt at a turn, so a repeated call opens the same task. */
 export function taskIdOf(
@@ -309,9 +308,7 @@ export function taskIdOf(
 
 /** Id of a task's thread, named after the root conversation, however deep the task is. */
 export function threadOf(root: ConversationId, task: string): ConversationId {
-  const stem =
-    root.length <= MOST_ROOT ? root : `${root.slice(0, MOST_ROOT - 9)}.${hashText(root).slice(0, 8)}`;
-  return ConversationId.parse(`${stem}.${task}`);
+  return ConversationId.parse(threadId(root, task));
 }
 
 /**

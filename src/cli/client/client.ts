@@ -88,7 +88,7 @@ export interface Client {
   import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
   export(
     conversation: string,
-    options?: { threads?: boolean; format?: 'jsonl' | 'html' },
+    options?: { threads?: boolean | undefined; format?: 'jsonl' | 'html' },
   ): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
   readonly people: Troupe['people'];

@@ -125,7 +125,7 @@ function logsOf(api: Api): Pick<Client, 'verify' | 'actors' | 'tasks' | 'head' |
         }),
       ),
     async *export(c, { threads, format } = {}) {
-      const input = { params: { conversation: c }, query: { threads: threads || undefined, format } };
+      const input = { params: { conversation: c }, query: { threads, format } };
       const { body } = await api.open('GET /api/conversations/{conversation}/export', input);
       const decoder = new TextDecoder();
       for await (const chunk of body ?? []) yield decoder.decode(chunk as Uint8Array, { stream: true });

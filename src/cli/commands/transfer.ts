@@ -114,14 +114,16 @@ function renderNotes(title: string, notes: readonly ImportNote[]): string[] {
 interface ExportOptions extends ClientOptions {
   out?: string;
   html?: boolean;
+  /** False with `--no-threads`. */
+  threads?: boolean;
 }
 
 export async function exportConversation(conversation: string, options: ExportOptions): Promise<void> {
-  const { html, out, json } = options;
+  const { html, out, json, threads } = options;
   const client = await connect(options, { needs: 'data' });
   try {
     let lines = 0;
-    const chunks = client.export(conversation, { format: html ? 'html' : 'jsonl' });
+    const chunks = client.export(conversation, { format: html ? 'html' : 'jsonl', threads });
     const source = await readExport(chunks, (chunk) => (lines += chunk.split('\n').length - 1));
     if (out === undefined) return await pipeline(source, process.stdout, { end: false });
     await pipeline(source, createWriteStream(out, { mode: 0o600 })).catch((cause: unknown) => {
@@ -182,7 +184,7 @@ export async function deleteConversation(conversation: string, options: DeleteOp
 async function exportTo(client: Client, conversation: string, out: string): Promise<number> {
   let events = 0;
   let rest = '';
-  const source = await readExport(client.export(conversation, { threads: true }), (chunk) => {
+  const source = await readExport(client.export(conversation), (chunk) => {
     // A chunk may end within a line. Headers of conversations are no events.
     const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';

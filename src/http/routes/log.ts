@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { isGranted, isThreadOf } from '../../library/access/index.ts';
+import { isGranted } from '../../library/access/index.ts';
+import { isThreadOf } from '../../base/thread-id.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { ConversationId, type Event, type LiveNote, type Note } from '../../events/index.ts';
 import { unknownConversation } from '../permissions.ts';
@@ -153,10 +154,10 @@ export const transferRoutes = [
     scopes: ['read'],
     id: 'exportConversation',
     summary:
-      'Export a conversation as JSON lines; `threads` appends its delegated conversations. `html` gives a readable page',
+      'Export a conversation as JSON lines, followed by the threads of its tasks unless `threads` is false. `html` gives a readable page',
     query: z.object({
-      /** Adds the conversations of delegated tasks. */
-      threads: Flag.optional(),
+      /** False: without the threads of its tasks. */
+      threads: Flag.default(true),
       /** `html`: one page to read, without threads. */
       format: z.enum(['jsonl', 'html']).default('jsonl'),
     }),

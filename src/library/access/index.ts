@@ -14,17 +14,7 @@ export {
   RotateKey,
 } from './keys.ts';
 export { KeyRecord } from './keys.ts';
-export {
-  covers,
-  isGranted,
-  isThreadOf,
-  LOCAL,
-  type Principal,
-  rangesOf,
-  Scope,
-  SCOPES,
-  SERVER_TOKEN,
-} from './keys.ts';
+export { covers, isGranted, LOCAL, type Principal, rangesOf, Scope, SCOPES, SERVER_TOKEN } from './keys.ts';
 export type { Reading } from './traffic.ts';
 export { type Full, Traffic, type TrafficLimits } from './traffic.ts';
 export { MOST_WAITING } from './traffic.ts';

@@ -4,6 +4,7 @@ import { createHash, timingSafeEqual, createECDH, createPrivateKey, hkdfSync, si
 import type { Clock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { type KeyValue, updateEntry } from '../../base/key-value.ts';
+import { partsOfThread, STEM_KEPT, stemOf } from '../../base/thread-id.ts';
 
 /**
  * Rights of a caller. No scope includes another: a caller with `write` alone cannot read.
@@ -50,10 +51,7 @@ const ConversationPattern = z
   );
 export const ConversationPatterns = z.array(ConversationPattern).max(MAX_PATTERNS);
 
-/** The thread of a task is named `<stem of its root>.d-<digits>`. The stem is the root, shortened if it is long. */
-const THREAD = /^(.+)\.d-[0-9a-f]{12}$/;
-const LONGEST_STEM = 100;
-const STEM_KEPT = LONGEST_STEM - 9;
+/** An id that a shortened stem may be equal to. */
 const LOOKS_CUT = /^.{91}\.[0-9a-f]{8}$/;
 
 /** Whether the caller was granted a conversation. A thread is granted with its root, and never by itself. */
@@ -62,16 +60,9 @@ export function isGranted(
   conversation: string,
 ): boolean {
   if (conversations === null) return true;
-  const [, stem] = THREAD.exec(conversation) ?? [];
+  const stem = partsOfThread(conversation)?.stem;
   if (stem === undefined) return conversations.some((pattern) => matches(pattern, conversation));
   return conversations.some((pattern) => matchesStem(pattern, stem));
-}
-
-/** Whether a conversation is a thread of another one, or of the root that both are threads of. */
-export function isThreadOf(thread: string, conversation: string): boolean {
-  const [, stem] = THREAD.exec(thread) ?? [];
-  const [, own] = THREAD.exec(conversation) ?? [];
-  return stem !== undefined && thread !== conversation && stem === (own ?? stemOf(conversation));
 }
 
 /** Whether every id that matches a pattern is granted. */
@@ -118,12 +109,6 @@ function matchesStem(pattern: string, stem: string): boolean {
   // A caller may have chosen an id that looks like the stem of a long one.
   if (beginning === null) return stem === stemOf(pattern) && !LOOKS_CUT.test(pattern);
   return stem.startsWith(beginning) && !(LOOKS_CUT.test(stem) && beginning.length > STEM_KEPT);
-}
-
-function stemOf(root: string): string {
-  if (root.length <= LONGEST_STEM) return root;
-  const hash = createHash('sha256').update(root).digest('hex').slice(0, 8);
-  return `${root.slice(0, STEM_KEPT)}.${hash}`;
 }
 
 /** Null for a pattern that is an id. */

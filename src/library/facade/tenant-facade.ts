@@ -143,7 +143,7 @@ function readingMethods(context: TenantContext) {
       const place = await deps.checkpoints?.mark(log, seq);
       if (place) deps.checkpoints?.save(log, `reader:${reader}`, place, [content]);
     },
-    async *export(conversation, { threads = false } = {}) {
+    async *export(conversation, { threads = true } = {}) {
       const root = await findConversation(context, conversation);
       const branches = threads ? await readTree(store, root) : [{ log: root }];
       for (const { log } of branches) yield* exportConversation(eventsOf(log), log.conversation);

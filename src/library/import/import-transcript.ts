@@ -1,5 +1,6 @@
 import { TroupeError } from '../../base/errors.ts';
 import { type Slices, WHOLE } from '../../base/slices.ts';
+import { isThreadOf, partsOfThread, threadId } from '../../base/thread-id.ts';
 import { AgentId, type ConversationId, parseGiven } from '../../events/index.ts';
 import {
   type ContentEntry,
@@ -37,6 +38,7 @@ const OWN = 'troupe';
 
 type Reader = (records: AsyncIterable<TranscriptRecord>, report: ImportReport) => AsyncGenerator<Entry, void>;
 type Entry = TranscriptEntry | DraftEntry;
+type BeginEntry = Extract<Entry, { kind: 'begin' }>;
 type NamedEntry = { kind: 'begin'; conversation: ConversationId } | ContentEntry;
 type Chosen = { format: string; read: Reader; head: TranscriptRecord[] };
 
@@ -206,13 +208,16 @@ async function* nameConversations(
   const taken = new Set<string>();
   let held: ContentEntry[] | null = null;
   let count = 0;
+  // Of the first conversation in an export that is imported under another name.
+  let names: RootNames | null = null;
   for await (const entry of entries) {
     if (entry.kind !== 'begin') {
       if (held) held.push(entry);
-      else yield entry;
+      else yield renamedEntry(entry, names);
       continue;
     }
     count += 1;
+    if (count === 1) names = namesOf(entry, source);
     if (count === 1 && !entry.alone) {
       held = [];
       continue;
@@ -222,7 +227,7 @@ async function* nameConversations(
       yield* held;
       held = null;
     }
-    const own = source.conversation === undefined ? entry.name : null;
+    const own = ownName(entry, source, names);
     const plain = conversationName(own ?? base, own !== null || count === 1 ? null : count);
     const conversation = taken.has(plain) ? conversationName(plain, count) : plain;
     taken.add(conversation);
@@ -231,6 +236,40 @@ async function* nameConversations(
   if (!held) return;
   yield { kind: 'begin', conversation: conversationName(base, null) };
   yield* held;
+}
+
+/** The name that a conversation keeps or, as a thread, shares with the first one. Null: it has none. */
+function ownName({ name }: BeginEntry, { conversation }: NameSource, names: RootNames | null): string | null {
+  return conversation === undefined ? name : threadNamed(name, names);
+}
+
+/** An exported conversation, and its name here. */
+interface RootNames {
+  from: string;
+  to: ConversationId;
+}
+
+function namesOf({ name, alone }: BeginEntry, { conversation }: NameSource): RootNames | null {
+  if (!alone || name === null || conversation === undefined) return null;
+  return { from: name, to: conversationName(conversation, null) };
+}
+
+/** The name here of a thread of the conversation. Null: it is none. */
+function threadNamed(name: string | null, names: RootNames | null): ConversationId | null {
+  const task = partsOfThread(name ?? '')?.task;
+  if (name === null || task === undefined || !names || !isThreadOf(name, names.from)) return null;
+  return threadId(names.to, task) as ConversationId;
+}
+
+/** Tasks of an export lead to its own threads, and never to those of the conversation that it was made of. */
+function renamedEntry(entry: ContentEntry, names: RootNames | null): ContentEntry {
+  if (!names || entry.kind !== 'draft' || entry.draft.kind !== 'delegation.opened') return entry;
+  const { draft } = entry;
+  const named = (name: ConversationId) =>
+    name === names.from ? names.to : (threadNamed(name, names) ?? name);
+  const { home, thread } = draft.body;
+  const body = { ...draft.body, root: names.to, home: named(home), thread: named(thread) };
+  return { ...entry, draft: { ...draft, body } };
 }
 
 /** Turns any text into a conversation id. A valid id stays as it is. */
