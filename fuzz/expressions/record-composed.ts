@@ -28,6 +28,8 @@ process.stdout.write(JSON.stringify([...found.values()]), () => process.exit());
 /** Calls the functions that compose an expression on each call. */
 async function composeLater(): Promise<void> {
   const { requestParts } = await import('../../src/providers/recording.ts');
+  const { routeTable } = await import('../../src/http/routes/index.ts');
+  routeTable();
   requestParts({ trace: { conversation: 'team-1.x:y' }, messages: [], tools: [] } as never);
 }
 

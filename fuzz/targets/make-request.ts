@@ -24,6 +24,7 @@ interface Operation {
   query: { name: string; schema: JsonSchema }[];
 }
 
+const doors = await openDoors(DOORS);
 const OPERATIONS = operations();
 const MESSAGES = shapesOf(NewEventBody);
 const COMMANDS = shapesOf(Command);
@@ -279,8 +280,6 @@ function aimed(random: Random, sample: unknown): unknown {
   });
   return Object.fromEntries(entries);
 }
-
-const doors = await openDoors(DOORS);
 
 function operations(): Operation[] {
   const { paths } = openApiDocument({ doors }) as {

@@ -49,7 +49,7 @@ async function stopsOf(stage: Stage): Promise<Guard[]> {
   const stops: Stop[] = await all(stage, 'guard.stopped');
   for (const { author, body } of stops) {
     expect(author.kind).toBe('system');
-    expect(body.message).toMatch(/limits\.max|waits for this very work/);
+    expect(body.message).toMatch(/limits\.max|at most \d+|waits for this very work/);
     expect(body.goOn).not.toBe('');
   }
   const told = stops.map(({ turn, body }) => `${turn} ${body.guard}`);

@@ -22,7 +22,7 @@ test('agents that always delegate create at most the allowed tasks per message, 
   const stops = events.flatMap((event) => (event.kind === 'guard.stopped' ? [event.body] : []));
   expect(new Set(stops.map(({ guard }) => guard))).toEqual(new Set(['tree']));
   for (const { message, goOn } of stops) {
-    expect(message).toMatch(/limits\.maxTree(?:Tasks 60|Open 15)/);
+    expect(message).toMatch(/limits\.maxTreeTasks 60|at most 15/);
     expect(goOn).toMatch(/a message of a person in c|cancel some in c/);
   }
   for (const id of new Set(events.map(({ conversation }) => conversation)))

@@ -1,10 +1,5 @@
-import {
-  createTroupe,
-  defineTool,
-  type Provider,
-  type Troupe,
-  type TroupeInput,
-} from '../../../../src/index.ts';
+import { defineTool, type Provider, type Troupe, type TroupeInput } from '../../../../src/index.ts';
+import { openTroupe } from '../../../../src/library/runtime/create-troupe.ts';
 import { readRun, recordedModels, recordedTools } from '../../../../packages/evals/src/index.ts';
 import { type RecordedTest, recordTest } from '../../../../packages/evals/src/record-test.ts';
 import type { Recording } from '../../../../packages/evals/src/recording.ts';
@@ -27,7 +22,11 @@ for (const [index, desk] of (await readDesks(data, Number(size))).entries()) {
   const tests: RecordedTest[] = [];
   for (const trajectory of desk.trajectories)
     tests.push(shared(await recordTest(trajectory, companyOf(desk, SILENT))));
-  await using troupe = await createTroupe(played(desk, tests), { data: `${dir}/${index}`, onWarning: stop });
+  await using troupe = await openTroupe(played(desk, tests), {
+    data: `${dir}/${index}`,
+    onWarning: stop,
+    constants: { limits: { maxRepeats: 10_000 } },
+  });
   for (const test of tests) {
     await play(troupe, test);
     if (count.trajectories % 50 === 0) console.error(`tau troupe ${mode}: ${count.trajectories} played`);
@@ -80,7 +79,7 @@ function played(desk: Desk, tests: readonly RecordedTest[]): TroupeInput {
     contextWindow: 10_000_000,
     tools: [...names],
   };
-  const limits = { maxSteps: 10_000, maxRepeats: 10_000 };
+  const limits = { maxSteps: 10_000 };
   const providers = { recorded: withUsage(answers) };
   return { ...companyOf(desk, model), tools, limits, providers } as TroupeInput;
 }
