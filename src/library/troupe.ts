@@ -400,7 +400,7 @@ export interface Failure {
 
 /** What came of a message. */
 export interface Answer<Data = unknown> {
-  /** Words of the last reply of an agent. Empty: nobody replied. */
+  /** Words of the last reply of an agent. Of one that waits and has not replied: what it said so far. Empty: nobody said a word. */
   text: string;
   /** The last reply as data, of an agent with a `reply` schema. */
   data?: Data;

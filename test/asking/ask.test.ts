@@ -95,7 +95,7 @@ test('of a thread that had another task before, what belongs to the new task is 
   expect(said).toEqual(['Title']);
 });
 
-test('it ends where an agent waits for a person, and names the wait', async () => {
+test('it ends where an agent waits for a person, with the words so far, and names the wait', async () => {
   const pay = defineTool({
     name: 'pay',
     description: 'pays',
@@ -103,13 +103,17 @@ test('it ends where an agent waits for a person, and names the wait', async () =
     needsApproval: true,
     run: () => 'paid',
   });
-  const rules = [{ when: { step: 1 }, calls: [{ name: 'pay', args: {} }] }, { reply: 'Paid.' }];
+  const rules = [
+    { when: { step: 1 }, reply: 'Ana has to allow it.', calls: [{ name: 'pay', args: {} }] },
+    { reply: 'Paid.' },
+  ];
   await using troupe = await openTroupe({
     agents: [scripted('bo', rules, { tools: ['pay'] })],
     tools: [pay],
   });
   const answer = await troupe.ask('c', 'Pay it.');
   expect(answer.outcome).toBe('waiting');
+  expect([answer.text, answer.replies]).toEqual(['Ana has to allow it.', []]);
   expect(answer.waits).toMatchObject([{ conversation: 'c', task: { kind: 'approval' } }]);
 });
 

@@ -122,7 +122,7 @@ function answerOf(
     cost = cost === null || own === null ? null : cost + own;
   }
   return {
-    text: last?.content ?? '',
+    text: last?.content ?? (waits.length > 0 ? wordsSoFar(events, turns) : ''),
     ...(last && 'data' in last && last.data !== undefined && { data: last.data }),
     outcome: answers.failures.length > 0 ? 'failed' : waits.length > 0 ? 'waiting' : 'answered',
     replies: messages,
@@ -132,6 +132,14 @@ function answerOf(
     usage,
     cost,
   };
+}
+
+/** The last words that came with the calls of these turns: a turn that waits has no reply yet. */
+function wordsSoFar(events: readonly Event[], turns: ReadonlySet<Event['turn']>): string {
+  const step = events.findLast(
+    (event) => event.kind === 'step' && turns.has(event.turn) && event.body.content !== '',
+  );
+  return step?.kind === 'step' ? step.body.content : '';
 }
 
 /** The author of a question without one. */
