@@ -260,6 +260,7 @@ function addReadCommands(program: Command): void {
   client(program.command('ls'))
     .description('list conversations, or the agents of one')
     .argument('[conversation]')
+    .addOption(new Option('--kind <kind>', 'only these conversations').choices(['conversation', 'thread']))
     .action(async (conversation, options) =>
       (await import('./commands/overview.ts')).ls(conversation, options),
     );

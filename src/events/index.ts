@@ -2,6 +2,7 @@
 export * from './actor-record.ts';
 export * from './aspects.ts';
 export * from './bodies.ts';
+export * from './conversation-kind.ts';
 export * from './event.ts';
 export * from './ids.ts';
 export * from './json.ts';

@@ -4,7 +4,16 @@ import type { Context } from 'hono';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
 import { TroupeError } from '../base/errors.ts';
-import { ConversationId, DEFAULT_TENANT, type TenantId, AgentId, type Event } from '../events/index.ts';
+import { partsOfThread } from '../base/thread-id.ts';
+import {
+  AgentId,
+  ConversationId,
+  type ConversationKind,
+  DEFAULT_TENANT,
+  type Event,
+  kindOf,
+  type TenantId,
+} from '../events/index.ts';
 import {
   dollarsFor,
   type PriceOf,
@@ -19,8 +28,11 @@ import { callerOf } from './caller.ts';
 import { beginningsOf, wordsOf, addTerms, conversationTerm } from '../library/projection/search-words.ts';
 import { createProjectionBook } from './projection-books.ts';
 
+/** What is stored of a conversation for the inbox. */
+type StoredStanding = Standing & ConversationKind;
+
 /** A conversation in the inbox. */
-export interface InboxLine extends Standing {
+export interface InboxLine extends StoredStanding {
   id: ConversationId;
   /** Seq of the last event. */
   head: number;
@@ -46,6 +58,8 @@ export interface InboxQuery {
   to?: number | undefined;
   /** Part of the first message or of the id, in any case, from the beginning of a word. */
   q?: string | undefined;
+  /** Default: both. */
+  kind?: ConversationKind['kind'] | undefined;
   /** Beginning of the id. */
   prefix?: string | undefined;
   order: StandingOrder;
@@ -71,7 +85,7 @@ export interface InboxKeeper {
   /** Resolves when the run is over that this call began or joined. Never rejects. */
   catchUp(): Promise<void>;
   /** Reads one conversation and stores its standing. Throws `conversation_unknown`. */
-  read(conversation: string): Promise<Standing>;
+  read(conversation: string): Promise<StoredStanding>;
 }
 
 export type KeeperOf = (context: Context) => InboxKeeper;
@@ -105,9 +119,14 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
   let running: Promise<void> | null = null;
   let askedAt = 0;
 
-  async function read(conversation: string): Promise<Standing> {
+  async function kindIn(conversation: string): Promise<ConversationKind> {
+    const first = partsOfThread(conversation) && (await troupe.events(conversation, { limit: 1 })).events[0];
+    return kindOf(conversation, first ?? undefined);
+  }
+
+  async function read(conversation: string): Promise<StoredStanding> {
     const projection = await book.latest(conversation);
-    const standing = standingOf(projection, priceOf);
+    const standing = { ...standingOf(projection, priceOf), ...(await kindIn(conversation)) };
     const agents = Object.keys(projection.agents).slice(0, MAX_AGENTS);
     await indexWords(troupe, conversation, projection.seq);
     await standings.save(conversation, rowOf(conversation, projection.seq, standing, agents));
@@ -151,7 +170,7 @@ const MAX_AGENTS = 200;
 function rowOf(
   conversation: string,
   seq: number,
-  standing: Standing,
+  standing: StoredStanding,
   agents: readonly string[],
 ): NewStanding {
   const { state, since, tokens, dollars, people, about } = standing;
@@ -165,7 +184,7 @@ function rowOf(
     owner: people[0]?.id ?? '',
     agents,
     words,
-    terms: [...new Set(wordsOf(words))],
+    terms: [...new Set(wordsOf(words)), kindTerm(standing.kind)],
     data: JSON.stringify(standing),
   };
 }
@@ -175,7 +194,7 @@ export async function readInbox(
   troupe: Troupe,
   keeper: InboxKeeper,
   clock: Clock,
-  { states, q, order, ...query }: InboxQuery,
+  { states, q, order, kind, ...query }: InboxQuery,
 ): Promise<Inbox> {
   await waitAWhile(keeper, clock);
   const isPriced = troupe.agents.length > 0 && troupe.agents.every(({ price }) => price !== null);
@@ -184,7 +203,7 @@ export async function readInbox(
     ...definedOf(query),
     order: order === 'costliest' && costs === 'dollars' ? 'mostSpent' : order,
     ...(states && { ranks: states.map(rankOf) }),
-    ...(q !== undefined && wordsFilter(q)),
+    ...((q !== undefined || kind) && wordsFilter(q, kind)),
   });
   const lines = await Promise.all(rows.map((row) => lineOf(row, keeper)));
   return {
@@ -198,12 +217,16 @@ export async function readInbox(
   };
 }
 
+/** The term of all conversations of a kind. No word has its sign. */
+const kindTerm = (kind: ConversationKind['kind']) => `=${kind}`;
+
 /** A single word is found by its term alone, without a look at the rows. */
-function wordsFilter(q: string): { terms: ReturnType<typeof indexedTerms>; text?: string } {
-  const text = q.toLowerCase();
-  const terms = indexedTerms(q);
-  const [only, ...others] = terms;
-  return others.length === 0 && only?.term === text ? { terms } : { terms, text };
+function wordsFilter(q: string | undefined, kind: InboxQuery['kind']) {
+  const text = q?.toLowerCase();
+  const words = q === undefined ? [] : indexedTerms(q);
+  const [only, ...others] = words;
+  const terms = [...words, ...(kind ? [{ term: kindTerm(kind), whole: true }] : [])];
+  return text === undefined || (others.length === 0 && only?.term === text) ? { terms } : { terms, text };
 }
 
 /** Terms of a text that is part of longer ones: a short word at its end says nothing. */
@@ -234,7 +257,7 @@ async function lineOf(
 }
 
 /** Null for one that another version has stored in another form. */
-function readStanding(data: string): Standing | null {
+function readStanding(data: string): StoredStanding | null {
   const parsed = StandingRecord.safeParse(JSON.parse(data));
   return parsed.success ? parsed.data : null;
 }
@@ -253,7 +276,11 @@ const Saying = z.strictObject({ name: z.string(), text: z.string() });
 
 export const StateName = z.enum(STANDING_STATES);
 
+export const KindName = z.enum(['conversation', 'thread']);
+
 const STANDING = {
+  kind: KindName,
+  parent: ConversationId.nullable(),
   state: StateName,
   since: Time,
   began: Time,
@@ -286,7 +313,7 @@ const STANDING = {
 };
 
 /** The stored form of a standing. One of another form is computed anew. */
-const StandingRecord: z.ZodType<Standing> = z.strictObject(STANDING);
+const StandingRecord: z.ZodType<StoredStanding> = z.strictObject(STANDING);
 
 export const InboxAnswer = z.strictObject({
   counts: z.record(StateName, Count),

@@ -4,6 +4,7 @@ import type {
   Author,
   Command,
   ConversationId,
+  ConversationKind,
   Event,
   PersonProfile,
   PromptRecord,
@@ -102,7 +103,7 @@ export type InspectedPrompt = PromptRecord & Inspection;
 /** A past prompt. `verified`: rendering it again from the log gave the bytes that were sent. */
 export type SentPrompt = InspectedPrompt & { verified: boolean };
 
-export interface ConversationInfo {
+export interface ConversationInfo extends ConversationKind {
   /** Its id. */
   id: ConversationId;
   /** Seq of the last event. */
@@ -118,6 +119,8 @@ export interface ConversationListQuery {
   before?: string | undefined;
   /** Only these conversations and their threads: ids, or prefixes that end with `*`. Default: all. */
   among?: readonly string[] | undefined;
+  /** Only conversations that are no threads of tasks, or only threads. Default: both. */
+  kind?: ConversationKind['kind'] | undefined;
 }
 
 /** A page of conversations, newest first. A page may be short or empty before the end; only `next` shows the end. */

@@ -153,6 +153,21 @@ test('send waits for tasks between agents, and shows those that wait for people 
   await at.call(['answer', thread, question, 'ten feet']);
   expect((await at.call(['tasks', 'c', '--tree', '--open'])).out).toBe('no tasks\n');
   expect((await at.call(['export', 'c'])).out).toContain('cy is done');
+  const listed = async (kind: string) =>
+    (
+      (await at.call(['ls', '--kind', kind, '--json'])).json['conversations'] as {
+        id: string;
+        parent: string;
+      }[]
+    ).map(({ id, parent }) => [id.replace(/d-.*/, 'd'), parent]);
+  expect((await listed('conversation')).toSorted()).toEqual([
+    ['c', null],
+    ['c0', null],
+  ]);
+  expect((await listed('thread')).toSorted()).toEqual([
+    ['c.d', 'c'],
+    ['c0.d', 'c0'],
+  ]);
   const headers = async (...options: string[]) =>
     (await at.call(['export', 'c', ...options])).out
       .split('\n')

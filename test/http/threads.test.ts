@@ -73,3 +73,59 @@ test('an export with threads is imported whole, under its own names and under an
   for (const each of headersOf(whole))
     expect(await api.troupe.verify(each)).toMatchObject({ problemCount: 0 });
 });
+
+test('lists tell threads from conversations, and an id of the same form from a thread', async () => {
+  await using api = await startWork();
+  await api.troupe.send('c.d-0123456789ab', { author: ANA, content: 'chosen by a person' });
+  await api.troupe.idle();
+  const all = await api.troupe.conversations();
+  const opened = all.filter(({ kind }) => kind === 'thread').map(({ id }) => id);
+  const [first, second] = headersOf(await textOf(api.troupe.export('c'))).slice(1);
+  expect(new Set(opened)).toEqual(new Set([first, second]));
+  const kinds = new Map(all.map(({ id, kind, parent }) => [id as string, { kind, parent }]));
+  expect(kinds.get('c')).toEqual({ kind: 'conversation', parent: null });
+  expect(kinds.get('c.d-0123456789ab')).toEqual({ kind: 'conversation', parent: null });
+  expect(kinds.get(first ?? '')).toEqual({ kind: 'thread', parent: 'c' });
+  // A thread of a thread.
+  expect(kinds.get(second ?? '')).toEqual({ kind: 'thread', parent: first });
+
+  const listed = async (kind: 'conversation' | 'thread') =>
+    (await api.troupe.listConversations({ kind })).conversations.map(({ id }) => id).toSorted();
+  expect(await listed('conversation')).toEqual(['c', 'c.d-0123456789ab']);
+  expect(await listed('thread')).toEqual(opened.toSorted());
+  for (const path of ['conversations', 'inbox']) {
+    const answer = async (query: string) => {
+      const { body } = await api.get(`/api/${path}${query}`);
+      if (body['error']) throw new Error(JSON.stringify(body));
+      const lines = (body['conversations'] ?? body['lines']) as {
+        id: string;
+        kind: string;
+        parent: string;
+      }[];
+      return lines.map(({ id, kind, parent }) => [id, { kind, parent }] as const).toSorted();
+    };
+    expect(await answer('')).toEqual([...kinds].toSorted());
+    expect((await answer('?kind=conversation')).map(([id]) => id)).toEqual(['c', 'c.d-0123456789ab']);
+    expect((await answer('?kind=thread')).map(([id]) => id)).toEqual(opened.toSorted());
+    expect((await api.get(`/api/${path}?kind=room`)).status).toBe(400);
+  }
+});
+
+test('pages of one kind have each conversation once, among many threads', async () => {
+  await using api = await startWork();
+  for (let index = 0; index < 30; index += 1)
+    await api.troupe.send(`room-${index}`, { author: ANA, content: 'hello' });
+  const seen: string[] = [];
+  let before: string | null | undefined;
+  while (before !== null) {
+    const page = await api.troupe.listConversations({ kind: 'thread', limit: 2, before });
+    expect(page.conversations.length).toBeLessThanOrEqual(2);
+    seen.push(...page.conversations.map(({ id }) => id));
+    before = page.next;
+  }
+  expect(seen.toSorted()).toEqual(
+    headersOf(await textOf(api.troupe.export('c')))
+      .slice(1)
+      .toSorted(),
+  );
+});

@@ -1,6 +1,6 @@
 import { TroupeError } from '../../base/errors.ts';
 import { userInfo } from 'node:os';
-import type { Inbox } from '../../http/inbox.ts';
+import type { Inbox, InboxQuery } from '../../http/inbox.ts';
 import type { NostrStatus } from '../../library/integrations/nostr.ts';
 import type { IssuedKey, KeyInfo, NewKey } from '../../library/access/index.ts';
 import type { RemoteNote } from '../../http/api/client.ts';
@@ -66,7 +66,7 @@ export interface Client {
   command(command: Command, author: Author): Promise<Event>;
   conversations(): Promise<ConversationInfo[]>;
   /** Where conversations stand, the most urgent first: one page. */
-  inbox(): Promise<Inbox>;
+  inbox(query?: Pick<InboxQuery, 'kind'>): Promise<Inbox>;
   /** A page of conversations, newest first. */
   listConversations(before: string | undefined): Promise<ConversationList>;
   verify(conversation: string, after: number): Promise<LogVerification>;

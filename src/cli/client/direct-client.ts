@@ -1,3 +1,4 @@
+import type { InboxQuery } from '../../http/inbox.ts';
 import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { ConversationId } from '../../events/index.ts';
@@ -12,11 +13,11 @@ import {
   countedInbox,
 } from './client.ts';
 
-async function directInbox(troupe: Troupe, limit: number) {
+async function directInbox(troupe: Troupe, query: Pick<InboxQuery, 'limit' | 'kind'>) {
   const { createInboxKeeper, readInbox } = await import('../../http/inbox.ts');
   // What cannot be read stays counted as unread.
   const keeper = createInboxKeeper(troupe, { clock: systemClock, onError: () => {} });
-  return countedInbox(() => readInbox(troupe, keeper, systemClock, { order: 'urgent', limit }));
+  return countedInbox(() => readInbox(troupe, keeper, systemClock, { order: 'urgent', ...query }));
 }
 
 /** A troupe in this process. */
@@ -28,7 +29,7 @@ export function createDirectClient(troupe: Troupe): Client {
     },
     command: (command, author) => troupe.command(command, author),
     conversations: () => troupe.conversations(),
-    inbox: () => directInbox(troupe, 100),
+    inbox: (query) => directInbox(troupe, { limit: 100, ...query }),
     listConversations: (before) => troupe.listConversations({ before }),
     verify: (conversation, after) => troupe.verify(conversation, { after }),
     actors: (conversation) => troupe.actors(conversation),
@@ -66,7 +67,7 @@ export function createDirectClient(troupe: Troupe): Client {
     queues: () => troupe.queues(),
     async stuck(query) {
       // Answers of people are looked for in what the inbox has read.
-      await directInbox(troupe, 1);
+      await directInbox(troupe, { limit: 1 });
       return troupe.stuck(query);
     },
     nostr: async () => troupe.nostr(),

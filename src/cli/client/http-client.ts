@@ -49,7 +49,8 @@ export function createHttpClient(url: string, token: string | undefined): Client
       return (await api.request('POST /api/commands', { body })).event;
     },
     conversations: async () => (await api.request('GET /api/conversations')).conversations,
-    inbox: () => countedInbox(() => api.request('GET /api/inbox', { query: { limit: 100 } })),
+    inbox: ({ kind } = {}) =>
+      countedInbox(() => api.request('GET /api/inbox', { query: { limit: 100, kind } })),
     listConversations: (before) => api.request('GET /api/conversations', { query: { before } }),
     ...logsOf(api),
     follow: (conversation, after, signal) => follow(api, conversation, after, signal),

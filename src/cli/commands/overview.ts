@@ -1,5 +1,6 @@
 import { NEED } from '../../library/projection/needs.ts';
 import type { StandingState } from '../../library/projection/standing.ts';
+import type { ConversationKind } from '../../events/index.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { clip, number, paint, print, printJson, table, screenWidth } from '../render/output.ts';
@@ -9,7 +10,11 @@ import type { ProviderLoad, QueueReport, StuckLine, StuckReport, TurnTrace } fro
 import { onInterrupt } from '../process/terminal.ts';
 import { describeEvent } from '../render/reply-printer.ts';
 
-export async function ls(conversation: string | undefined, options: ClientOptions): Promise<void> {
+interface LsOptions extends ClientOptions {
+  kind?: ConversationKind['kind'];
+}
+
+export async function ls(conversation: string | undefined, options: LsOptions): Promise<void> {
   const client = await connect(options, { needs: 'data' });
   try {
     if (conversation === undefined) await listConversations(client, options);
@@ -27,16 +32,19 @@ const STATE_WORDS: Record<StandingState, string> = {
   quiet: 'quiet',
 };
 
-async function listConversations(client: Client, { json }: ClientOptions): Promise<void> {
-  const { lines: conversations, counts, unread, next } = await client.inbox();
+async function listConversations(client: Client, { json, kind }: LsOptions): Promise<void> {
+  const { lines: conversations, counts, unread, next } = await client.inbox({ kind });
   if (json) return printJson({ conversations, counts, unread });
   if (conversations.length === 0 && unread === 0) return print(paint('dim', 'no conversations yet'));
-  const heads = ['conversation', 'state', 'events', 'last', 'about'].map((head) => paint('dim', head));
-  const rows = conversations.map(({ id, state, head, at, about, failure, asks }) => [
+  const heads = ['conversation', 'state', 'events', 'last', 'thread of', 'about'].map((head) =>
+    paint('dim', head),
+  );
+  const rows = conversations.map(({ id, state, head, at, parent, about, failure, asks }) => [
     id,
     STATE_WORDS[state],
     number(head),
     timeText(at),
+    parent ?? '',
     clip(failure?.message || asks?.text || about?.text || '', 60),
   ]);
   print(table([heads, ...rows], [2]));

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { KindName } from '../inbox.ts';
 import { isGranted } from '../../library/access/index.ts';
 import { Author, Command } from '../../events/index.ts';
 import type {
@@ -117,9 +118,11 @@ export const conversationRoutes = [
     scopes: ['read'],
     id: 'listConversations',
     summary:
-      'Conversations, the most recently active first. A page may be short; pass its `next` as `before` to continue until it is null',
+      'Conversations, the most recently active first, threads of tasks among them unless `kind` says otherwise. A page may be short; pass its `next` as `before` to continue until it is null',
     query: z.object({
       limit: limitOf(5_000).optional(),
+      /** Default: both. */
+      kind: KindName.optional(),
       /** `next` of the previous page. */
       before: z
         .string()

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { RowsAnswer, SearchAnswer, SnapshotAnswer, TimesAnswer, TreeAnswer } from '../answers.ts';
-import { InboxAnswer, StateName, readInbox } from '../inbox.ts';
+import { InboxAnswer, KindName, StateName, readInbox } from '../inbox.ts';
 import { defineRoute } from '../route.ts';
 import { MAX_SCANNED, scanRows, scanTimes, searchConversations } from '../scan.ts';
 import { AgentId, ConversationId } from '../../events/index.ts';
@@ -38,6 +38,7 @@ export const inspectorRoutes = [
       to: Seq.optional(),
       q: Words.optional(),
       prefix: Prefix.optional(),
+      kind: KindName.optional(),
       order: z.enum(['urgent', 'newest', 'oldest', 'costliest']).default('urgent'),
       limit: limitOf(100).default(50),
       after: z.string().min(1).max(300).optional(),

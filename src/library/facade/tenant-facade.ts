@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { setImmediate } from 'node:timers/promises';
-import { isGranted, rangesOf } from '../access/index.ts';
 import {
   resolveAgent,
   type ConversationDeps,
@@ -22,22 +21,13 @@ import {
   type Note,
   checkOptions,
 } from '../../events/index.ts';
+import { listConversations, withKinds } from './list-conversations.ts';
 import { exportConversation } from '../import/troupe-format.ts';
 import { actorStatuses } from '../inspect/actor-status.ts';
 import { cacheCost, traceTurn } from '../inspect/cache-cost.ts';
 import { inspectPrompt, nextPrompt, sentPrompt } from '../inspect/prompts.ts';
-import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
-import type {
-  ConversationList,
-  ConversationListQuery,
-  Troupe,
-  WorkflowInfo,
-  Answer,
-  AskOptions,
-  Asked,
-  FollowOptions,
-  AgentInfo,
-} from '../troupe.ts';
+import { type ConversationKey, PAGE_BYTES } from '../../store/store.ts';
+import type { Troupe, WorkflowInfo, Answer, AskOptions, Asked, FollowOptions, AgentInfo } from '../troupe.ts';
 import { conversationHandle } from '../conversation-handle.ts';
 import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage, mintId } from './parse-input.ts';
@@ -101,7 +91,7 @@ function readingMethods(context: TenantContext) {
   }
 
   return {
-    conversations: (limit = 200) => store.conversations(tenant, limit),
+    conversations: async (limit = 200) => withKinds(store, tenant, await store.conversations(tenant, limit)),
     listConversations: (query) => listConversations(store, tenant, query),
     async state(conversation) {
       const log = await findConversation(context, conversation);
@@ -270,34 +260,6 @@ async function okOrProblem(check: Promise<unknown>): Promise<string> {
     () => 'ok',
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
-}
-
-const PAGE_CURSOR = /^(\d{1,15}):(.+)$/;
-
-/** One page of a tenant's conversations. Throws `event_invalid` for a cursor that no page returned. */
-async function listConversations(
-  store: Pick<Store, 'listConversations'>,
-  tenant: TenantId,
-  { limit = 200, before, among }: ConversationListQuery = {},
-): Promise<ConversationList> {
-  const { conversations, next } = await store.listConversations(tenant, {
-    limit,
-    ...(before !== undefined && { before: parseCursor(before) }),
-    ...(among && { ranges: rangesOf(among) }),
-  });
-  return {
-    conversations: among
-      ? conversations.filter(({ id }) => isGranted({ conversations: among }, id))
-      : conversations,
-    next: next && `${next.at}:${next.id}`,
-  };
-}
-
-function parseCursor(text: string): { at: number; id: string } {
-  const [, at, id] = PAGE_CURSOR.exec(text) ?? [];
-  if (at !== undefined && id !== undefined) return { at: Number(at), id };
-  const message = `"${text}" is not a position in the list: use the "next" of a page`;
-  throw new TroupeError('event_invalid', message, { path: 'before' });
 }
 
 /** The methods that wait for what follows from a message. `itself`: the troupe that they belong to. */

@@ -43,14 +43,14 @@ const ConversationLine = memo(function ConversationLine({
   line: InboxLine;
   isCurrent: boolean;
 }) {
-  const { id, state, head, at, about } = line;
+  const { id, state, head, at, about, parent } = line;
   return (
     <li>
       <Go
         class="who-conversation"
         to={{ conversation: id }}
         isCurrent={isCurrent}
-        title={[id, day(at), about?.text].filter(Boolean).join(', ')}
+        title={[id, parent && `thread of ${parent}`, day(at), about?.text].filter(Boolean).join(', ')}
       >
         <StateIcon of={state} />
         <span class="clip">{id}</span>

@@ -94,7 +94,7 @@ const ORDER_WORDS = { newest: 'Newest first', oldest: 'Oldest first', costliest:
 
 /** The filters are in the address; typing does not make steps in its history. */
 function Filters() {
-  const { agent, owner, since, order, q } = route.value;
+  const { agent, owner, since, order, of, q } = route.value;
   const filters = filtersOf(route.value);
   const typed = (value: string) => value.trim();
   return (
@@ -127,6 +127,11 @@ function Filters() {
             {words}
           </option>
         ))}
+      </select>
+      <select aria-label="Kind" value={of} onChange={(event) => go({ of: event.currentTarget.value })}>
+        <option value="">Threads too</option>
+        <option value="conversation">Without threads</option>
+        <option value="thread">Threads only</option>
       </select>
       <select aria-label="Order" value={order} onChange={(event) => go({ order: event.currentTarget.value })}>
         <option value="">Most urgent first</option>

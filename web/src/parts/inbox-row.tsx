@@ -11,7 +11,7 @@ const BY_COST = { list: 'turns', sort: '-cost' } as const;
 
 /** One conversation: what it is about, how it stands and why, who takes part, what it has used, and since when. */
 export function InboxRow({ line }: { line: InboxLine }) {
-  const { id, state, since, at, about, agents, agentCount, people, tokens, head, asks } = line;
+  const { id, state, since, at, agents, agentCount, people, tokens, head, asks } = line;
   const [owner] = people;
   const others = agentCount - agents.length;
   return (
@@ -25,10 +25,7 @@ export function InboxRow({ line }: { line: InboxLine }) {
           <StateIcon of={state} />
         </span>
         <span class="inbox-what">
-          <span class="inbox-about">
-            <b class="clip">{about?.text || id}</b>
-            {about?.text && <span class="inbox-id clip">{id}</span>}
-          </span>
+          <About line={line} />
           <Why line={line} />
         </span>
         <span class="inbox-who clip">
@@ -51,6 +48,17 @@ export function InboxRow({ line }: { line: InboxLine }) {
       </Go>
       {asks?.decide && <InboxDecide key={asks.decide.request} line={line} />}
     </li>
+  );
+}
+
+/** The first words, the id, and of a thread where its task was given. */
+function About({ line: { id, about, parent } }: { line: InboxLine }) {
+  return (
+    <span class="inbox-about">
+      <b class="clip">{about?.text || id}</b>
+      {about?.text && <span class="inbox-id clip">{id}</span>}
+      {parent !== null && <span class="inbox-id clip">thread of {parent}</span>}
+    </span>
   );
 }
 

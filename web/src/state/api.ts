@@ -32,6 +32,8 @@ export class ApiError extends Error {
 }
 
 export interface InboxLine extends Standing {
+  /** The conversation that this one is a thread of. Null: it is none. */
+  parent: string | null;
   id: string;
   head: number;
   at: number;
@@ -53,6 +55,7 @@ export interface InboxQuery {
   from?: number | undefined;
   q?: string | undefined;
   order?: string | undefined;
+  kind?: string | undefined;
   limit?: number | undefined;
   after?: string | undefined;
 }

@@ -39,6 +39,8 @@ export const conversations = computed<readonly InboxLine[] | null>(() => {
   );
 });
 
+export const KINDS = ['conversation', 'thread'] as const;
+
 /** Periods of the filter by time, ms. */
 export const PERIODS = { hour: 3_600_000, day: 86_400_000, week: 604_800_000, month: 2_592_000_000 } as const;
 
@@ -63,7 +65,7 @@ export function refreshInbox(): void {
 }
 
 /** The filters that an address names. */
-export function filterOf({ state, agent, owner, since, order, q }: Route): InboxQuery {
+export function filterOf({ state, agent, owner, since, order, of, q }: Route): InboxQuery {
   const period = PERIODS[since as keyof typeof PERIODS];
   return {
     state: STANDING_STATES.includes(state as never) ? state : undefined,
@@ -71,6 +73,7 @@ export function filterOf({ state, agent, owner, since, order, q }: Route): Inbox
     owner,
     from: period === undefined ? undefined : Date.now() - period,
     order: order === '' ? undefined : order,
+    kind: KINDS.find((each) => each === of),
     q,
   };
 }
@@ -137,8 +140,8 @@ onEvents(() => {
 
 /** What the list is asked for: an address with other filters is read anew, and from its first page. */
 const wanted = computed(() => {
-  const { conversation: open, state, agent, owner, since, order, q } = route.value;
-  return open ?? JSON.stringify([state, agent, owner, since, order, q]);
+  const { conversation: open, state, agent, owner, since, order, of, q } = route.value;
+  return open ?? JSON.stringify([state, agent, owner, since, order, of, q]);
 });
 /** The list may take a while, so the open conversation is loaded first. */
 const isOpening = computed(() => conversation.value !== null && connection.value.state === 'opening');

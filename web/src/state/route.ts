@@ -31,6 +31,8 @@ export interface Route {
   owner: string;
   since: string;
   order: string;
+  /** `conversation` or `thread`. */
+  of: string;
   /** The seq at which everything is shown; null when live. */
   at: number | null;
 }
@@ -58,6 +60,7 @@ const NOWHERE: Route = {
   hit: '',
   state: '',
   owner: '',
+  of: '',
   since: '',
   order: '',
   at: null,
@@ -102,7 +105,7 @@ export function hrefOf(to: Route): string {
   set('sort', to.sort, '');
   set('problems', to.problems, false);
   set('hit', to.hit, '');
-  for (const name of ['state', 'owner', 'since', 'order'] as const) set(name, to[name], '');
+  for (const name of ['state', 'owner', 'since', 'order', 'of'] as const) set(name, to[name], '');
   set('at', to.at, null);
   const search = query.toString();
   return `${base}${parts.map(encodeURIComponent).join('/')}${search && `?${search}`}`;
@@ -135,6 +138,7 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
     hit: text('hit'),
     state: text('state'),
     owner: text('owner'),
+    of: text('of'),
     since: text('since'),
     order: text('order'),
     at: number('at'),

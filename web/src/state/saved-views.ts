@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { remember, remembered } from './remember.ts';
 import type { Route } from './route.ts';
 
-type Filters = Pick<Route, 'state' | 'agent' | 'owner' | 'since' | 'order' | 'q'>;
+type Filters = Pick<Route, 'state' | 'agent' | 'owner' | 'since' | 'order' | 'of' | 'q'>;
 
 /** A named set of filters of the inbox, kept in this browser. */
 export interface SavedView {
@@ -10,7 +10,7 @@ export interface SavedView {
   filters: Filters;
 }
 
-export const NO_FILTERS: Filters = { state: '', agent: null, owner: '', since: '', order: '', q: '' };
+export const NO_FILTERS: Filters = { state: '', agent: null, owner: '', since: '', order: '', of: '', q: '' };
 
 const MAX_VIEWS = 20;
 
@@ -28,7 +28,7 @@ function given(): SavedView[] {
 function viewOf(read: unknown): SavedView[] {
   const { name, filters } = (read ?? {}) as Partial<SavedView>;
   if (typeof name !== 'string' || typeof filters !== 'object' || filters === null) return [];
-  const { state, agent, owner, since, order, q } = filters;
+  const { state, agent, owner, since, order, of, q } = filters;
   const text = (value: unknown) => (typeof value === 'string' ? value : '');
   return [
     {
@@ -37,6 +37,7 @@ function viewOf(read: unknown): SavedView[] {
         state: text(state),
         agent: text(agent) || null,
         owner: text(owner),
+        of: text(of),
         since: text(since),
         order: text(order),
         q: text(q),
@@ -45,8 +46,8 @@ function viewOf(read: unknown): SavedView[] {
   ];
 }
 
-export function filtersOf({ state, agent, owner, since, order, q }: Route): Filters {
-  return { state, agent, owner, since, order, q };
+export function filtersOf({ state, agent, owner, since, order, of, q }: Route): Filters {
+  return { state, agent, owner, since, order, of, q };
 }
 
 export function isSame(a: Filters, b: Filters): boolean {
