@@ -249,7 +249,7 @@ export function checkLayers(files: readonly SourceFile[]): string[] {
 export function checkPackages(files: readonly SourceFile[]): string[] {
   return files.flatMap(({ path, text }) => {
     const home = /^packages\/[^/]+\//.exec(path)?.[0] ?? '';
-    const isHttp = home === 'packages/doors/' && path === `${home}${HTTP_SEAM.file}`;
+    const isHttp = path === `${home}${HTTP_SEAM.file}`;
     const isSeam = isHttp || path === `${home}${SEAM.file}`;
     const cores = isHttp ? HTTP_SEAM.cores : (OTHER_CORES[home] ?? SEAM.cores);
     return importsOf(path, text, '').flatMap(({ to }) => {

@@ -27,6 +27,7 @@ export { createDocumentDriver, type DocumentDriver } from '../../store/documents
 export type {
   ActorCondition,
   ActorDocuments,
+  Addressee,
   DocumentChange,
   Documents,
   EntryDocuments,
@@ -38,6 +39,7 @@ export type {
   WholeStepped,
   WholeSteps,
 } from '../../store/documents/documents.ts';
+export { changedRow } from '../../store/actor-row.ts';
 export { conditionOf } from '../../store/documents/actor-steps.ts';
 export { type AddressedEvent, eachAddressee } from '../../store/documents/find-due.ts';
 export {
@@ -52,6 +54,7 @@ export {
   type EntryKey,
   type EventRow,
   type NewEventRow,
+  pageOf,
   placeOf,
   type StepAppend,
   type StepEvent,
@@ -60,11 +63,19 @@ export {
 } from '../../store/driver.ts';
 export type { IdRange } from '../../store/id-range.ts';
 export { chainRows, chainValue } from '../../store/integrity.ts';
-export type { FoundPassage, Passage, PassagesQuery, TermCondition } from '../../store/passages.ts';
 export {
+  type FoundPassage,
+  hasTerm,
+  type Passage,
+  type PassagesQuery,
+  type TermCondition,
+} from '../../store/passages.ts';
+export {
+  byStanding,
   emptyRanks,
   type ListedStanding,
   type NewStanding,
+  passes,
   STANDING_ORDERS,
   type StandingCounts,
   type StandingFilter,
@@ -73,6 +84,7 @@ export {
   type StandingPlace,
   type StandingRow,
   standingPage,
+  standingPlaceOf,
   type StandingsQuery,
 } from '../../store/standings.ts';
 export { wrapMethods } from '../../store/wrap-methods.ts';
