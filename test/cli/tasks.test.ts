@@ -159,15 +159,9 @@ test('send waits for tasks between agents, and shows those that wait for people 
         id: string;
         parent: string;
       }[]
-    ).map(({ id, parent }) => [id.replace(/d-.*/, 'd'), parent]);
-  expect((await listed('conversation')).toSorted()).toEqual([
-    ['c', null],
-    ['c0', null],
-  ]);
-  expect((await listed('thread')).toSorted()).toEqual([
-    ['c.d', 'c'],
-    ['c0.d', 'c0'],
-  ]);
+    ).map(({ id, parent }) => `${id.replace(/d-.*/, 'd')} of ${parent}`);
+  expect((await listed('conversation')).toSorted()).toEqual(['c of null', 'c0 of null']);
+  expect((await listed('thread')).toSorted()).toEqual(['c.d of c', 'c0.d of c0']);
   const headers = async (...options: string[]) =>
     (await at.call(['export', 'c', ...options])).out
       .split('\n')
