@@ -82,6 +82,7 @@ export function createMemoryDocuments(options: MemoryDocumentsOptions = {}): Doc
     entries: createMemoryEntries(entries, gate),
     standings: createMemoryStandings(logs, gate),
     passages: createMemoryPassages(logs, gate),
+    scrub: () => Promise.resolve([]),
     close: () => Promise.resolve(),
   };
 }
@@ -99,7 +100,7 @@ function createMemoryEvents(logs: MemoryData['logs'], gate: DocumentGate): Docum
     keys: (log, range) =>
       gate('events.keys', () => rangeOf(logs.get(logKey(log)), { ...range, limit: Number.MAX_SAFE_INTEGER })),
     last: (log) => gate('events.last', () => endOf(logs.get(logKey(log)))),
-    unchain: (log, id) => gate('events.unchain', () => unchain(logs.get(logKey(log)), id)),
+    unchain: (log, id) => gate('events.unchain', () => change(logs.get(logKey(log)), id, { chain: null })),
     range: (log, range) => gate('events.range', () => rangeOf(logs.get(logKey(log)), range)),
     addressed: (key, { after, upTo }) =>
       gate('events.addressed', () => {
@@ -112,6 +113,10 @@ function createMemoryEvents(logs: MemoryData['logs'], gate: DocumentGate): Docum
           [...addresseesOf(logs, since)].toSorted((a, b) => a.at - b.at),
         ),
       ),
+    replaceData: async (log, rows) => {
+      for (const { id, data } of rows)
+        await gate('events.replaceData', () => change(logs.get(logKey(log)), id, { data }));
+    },
     unaddress: (log) => gate('events.unaddress', () => unaddress(logs.get(logKey(log)))),
     removeNewest: async (log, { after, limit }) => {
       let removed = 0;
@@ -249,10 +254,10 @@ function endOf(log: MemoryLog | undefined): LogEnd {
   return newest ? { seq: newest.seq, chain: newest.chain } : { seq: 0, chain: null };
 }
 
-function unchain(log: MemoryLog | undefined, id: string): void {
+function change(log: MemoryLog | undefined, id: string, to: Partial<EventRow>): void {
   const row = log?.byId.get(id);
   if (!log || !row) return;
-  const changed = { ...row, chain: null };
+  const changed = { ...row, ...to };
   log.byId.set(id, changed);
   log.bySeq.set(row.seq, changed);
   for (const rows of log.addressed.values()) {

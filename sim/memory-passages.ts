@@ -19,6 +19,8 @@ export function createMemoryPassages(
           if (!old || old.last <= passage.last) found.passages.set(passage.first, { ...passage });
         }
       }),
+    remove: (log) =>
+      gate('passages.remove', () => logs.get(`${log.tenant}/${log.conversation}`)?.passages?.clear()),
     find: ({ tenant, terms, from, ranges, limit, after }) =>
       gate('passages.find', () => {
         const isIn = (id: string) => !ranges || ranges.some((range) => id >= range.from && id < range.to);

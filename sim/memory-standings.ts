@@ -31,6 +31,8 @@ export function createMemoryStandings(
         if (found && found.last >= standing.seq && (found.standing?.seq ?? 0) <= standing.seq)
           found.standing = { ...standing };
       }),
+    remove: (log) =>
+      gate('standings.remove', () => void delete logs.get(`${log.tenant}/${log.conversation}`)?.standing),
     seqOf: (log) =>
       gate('standings.seqOf', () => logs.get(`${log.tenant}/${log.conversation}`)?.standing?.seq ?? 0),
     list: (query) =>

@@ -25,6 +25,7 @@ interface Layer {
 
 const PORTS = [
   'store/store.ts',
+  'store/conversation-keys.ts',
   'store/standings.ts',
   'store/passages.ts',
   'queue/router.ts',
@@ -188,6 +189,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'features/sessions',
     'features/steering',
     'features/compaction',
+    'features/erasure',
     'features/budget',
     'features/supervision',
     'features/workflows',

@@ -48,6 +48,7 @@ export async function openDocumentsElsewhere(): Promise<Documents> {
     entries: remote('entries'),
     standings: remote('standings'),
     passages: remote('passages'),
+    scrub: () => Promise.resolve([]),
     async close() {
       host.disconnect();
       await once(host, 'exit');

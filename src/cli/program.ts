@@ -231,6 +231,13 @@ function addConversationCommands(program: Command): void {
     .action(async (conversation, options) =>
       (await import('./commands/transfer.ts')).deleteConversation(conversation, options),
     );
+
+  client(program.command('erase'))
+    .description('erase for good what a person has said, and what agents made of it, in all conversations')
+    .argument('<person>', 'id of the author')
+    .option('--yes', 'confirm it')
+    .option('--as <name>', 'your name')
+    .action(async (person, options) => (await import('./commands/transfer.ts')).erasePerson(person, options));
 }
 
 /** Commands that only read. */
@@ -353,7 +360,7 @@ function agentAction(name: string): string {
   throw new InvalidArgumentError(`Allowed choices are ${AGENT_ACTIONS.join(', ')}.`);
 }
 
-const SCOPES = ['read', 'write', 'operate', 'admin'];
+const SCOPES = ['read', 'write', 'operate', 'admin', 'erase'];
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const MAX_GRACE_DAYS = 30;
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { Erasure } from './erasure.ts';
 import {
   AgentId,
   ConversationId,
@@ -249,6 +250,7 @@ export const CommandBody = z.strictObject({
     'cancelTask',
     'archive',
     'reopen',
+    'erase',
   ]),
   reason: z.string().optional(),
   agent: AgentId.optional(),
@@ -263,5 +265,6 @@ export const CommandBody = z.strictObject({
   from: ForkPlace.optional(),
   /** In both, if the fork was made to run a turn again. */
   rerun: Rerun.optional(),
+  erasure: Erasure.optional(),
 });
 export type CommandBody = z.infer<typeof CommandBody>;

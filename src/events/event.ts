@@ -111,6 +111,8 @@ const LogEnvelope = DraftEnvelope.extend({
   tokens: z.int().nonnegative(),
   /** The stored row was changed after the append. Set when it is read, never stored. */
   altered: z.literal(true).optional(),
+  /** Its words were erased: the id of the command that says so. Stored with what is left of the event. */
+  erased: EventId.optional(),
 });
 type LogEnvelope = z.infer<typeof LogEnvelope>;
 
@@ -149,4 +151,9 @@ function membersOf(envelope: typeof DraftEnvelope | typeof LogEnvelope) {
 /** The event if it is of this kind, else null. */
 export function eventOf<K extends EventKind>(event: Event, kind: K): EventOf<K> | null {
   return event.kind === kind ? (event as EventOf<K>) : null;
+}
+
+/** Whether words of earlier events are gone from here on. */
+export function isErasure(event: Event): event is EventOf<'command'> {
+  return event.kind === 'command' && event.body.erasure !== undefined;
 }

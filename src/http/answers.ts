@@ -106,6 +106,7 @@ const LogProblemAnswer = z.discriminatedUnion('kind', [
 export const VerificationAnswer: z.ZodType<LogVerification> = z.object({
   head: Count,
   events: Count,
+  erased: Count,
   unchained: Count,
   begins: z.array(Count),
   problems: z.array(LogProblemAnswer),

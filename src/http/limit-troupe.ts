@@ -52,6 +52,7 @@ const NARROWING = {
   passages: 'conversation',
   export: 'conversation',
   delete: 'conversation',
+  erase: 'conversation',
   watch: 'conversation',
   follow: 'conversation',
   rejoin: 'conversation',
@@ -163,6 +164,11 @@ function limitConversations(
       yield* troupe.export(check(conversation), options);
     },
     delete: async (conversation, options) => troupe.delete(check(conversation), options),
+    // A person may have spoken anywhere.
+    erase: async () => {
+      const message = 'this key is for certain conversations: erasing needs one for the whole tenant';
+      throw new TroupeError('command_refused', message);
+    },
     watch: (watcher, of) =>
       troupe.watch((note) => {
         if (may(conversationOf(note))) watcher(note);

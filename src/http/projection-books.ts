@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import { LRUCache } from 'lru-cache';
-import { DEFAULT_TENANT, type Event, type TenantId } from '../events/index.ts';
+import { DEFAULT_TENANT, type Event, type TenantId, isErasure } from '../events/index.ts';
 import type { Troupe } from '../library/troupe.ts';
 import { callerOf } from './caller.ts';
 import { TroupeError } from '../base/errors.ts';
@@ -173,7 +173,9 @@ function createCatchUp(troupe: Source, entries: Entries) {
       const after = Math.max(0, known - 1);
       const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
       const isOther = known > 0 && entry.lastId !== null && events[0]?.id !== entry.lastId;
-      if (isOther) {
+      // Words of what was folded before may be gone.
+      const isErased = known > 0 && events.some((event) => event.seq > known && isErasure(event));
+      if (isOther || isErased) {
         Object.assign(entry, newEntry(conversation), { running: entry.running, isOpened: true });
         continue;
       }

@@ -19,6 +19,7 @@ import type { ModelPrice } from '../providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from '../actors/attempt/feature-types.ts';
 import type { CostOptions, CostReport, TurnTrace } from './inspect/cache-cost.ts';
+import type { Erased } from '../actors/features/erasure/erase-person.ts';
 import type { Deleted } from '../actors/conversations/delete-conversation.ts';
 import type { TurnComparison, DiffSteps, PromptDiff } from './inspect/compare-turns.ts';
 import type { Inspection } from './inspect/prompts.ts';
@@ -101,7 +102,12 @@ export interface WorkflowStepInfo {
 export type InspectedPrompt = PromptRecord & Inspection;
 
 /** A past prompt. `verified`: rendering it again from the log gave the bytes that were sent. */
-export type SentPrompt = InspectedPrompt & { verified: boolean };
+export type SentPrompt = InspectedPrompt & {
+  /** Whether the log still gives what was sent. */
+  verified: boolean;
+  /** Words that were in it are erased: that is why it cannot be verified. */
+  erased?: true;
+};
 
 export interface ConversationInfo extends ConversationKind {
   /** Its id. */
@@ -292,6 +298,12 @@ export interface Troupe {
    * agent is at work, or the conversation is the thread of an open task.
    */
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
+  /**
+   * Erases for good what a person has said in the tenant, and what agents made of it: messages, attachments, answers, the turns that
+   * answered the person, their tasks, summaries and tool outputs; elsewhere the words that were repeated. Holes stay, marked, and
+   * `verify` tells them from changes. Safe to repeat. Throws `command_refused` while an agent is at work there.
+   */
+  erase(request: ErasureRequest): Promise<ErasureReceipt>;
   /** Calls `watcher` for this tenant, or only for the named conversation. Returns a function that stops it. */
   watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
   /** Waiting and running wakes: of all tenants for the root tenant, else of this one. `own`: only of this one. Default false. Turns by name: of this tenant, over all processes. */
@@ -350,6 +362,32 @@ export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutF
   /** Resolves when nobody works here and in the threads. */
   idle(): Promise<void>;
 };
+
+/** Whose words are to be erased. */
+export interface ErasureRequest {
+  /** Id of the author of the messages. */
+  person: string;
+  /** Who asks for it, as the logs say it. Default: the system. */
+  by?: Author | undefined;
+  /** Called for each conversation that is read. Each is read three times. */
+  onProgress?: ((progress: { conversation: string; read: number }) => void) | undefined;
+}
+
+/** What an erasure did, without the words. */
+export interface ErasureReceipt extends Erased {
+  /** Its id, which its events in the logs contain. */
+  id: string;
+  /** Id of the tenant. */
+  tenant: TenantId;
+  /** Id of the person. */
+  person: string;
+  /** When it ended, ms since the epoch. */
+  at: number;
+  /** What the store may still have in its files, and until when. */
+  remains: string[];
+  /** Where words may be that no store reaches. */
+  outside: string[];
+}
 
 /** The state of a fold after the event at `seq`. */
 export interface Checkpoint {

@@ -8,6 +8,7 @@ import {
   appendedEvent,
   type Damage,
   decodeEvent,
+  encodeErased,
   encodeEvent,
   isSamePayload,
   reasonOf,
@@ -74,6 +75,16 @@ export function createStore(
     park: driver.park,
     expire: driver.expire,
     deleteConversation: driver.deleteConversation,
+    async replaceEvents({ tenant, conversation }, events) {
+      const left = events.map((event) => ({ id: event.id, ...encodeErased(event) }));
+      await driver.replaceData(
+        { tenant, conversation },
+        left.map(({ id, data }) => ({ id, data })),
+      );
+      return left.map(({ hash }) => hash);
+    },
+    entries: driver,
+    scrub: driver.scrub,
     inbox: driver.inbox,
     check: driver.check,
     close: driver.close,

@@ -302,6 +302,19 @@ export interface StoreDriver {
   /** Removes entries of a namespace written before `before`; returns their number. Only these two have an index for it. */
   expire: (namespace: 'journal' | 'effect', before: number) => Promise<number>;
 
+  /**
+   * Replaces the data of stored rows, and nothing else of them, so that `hash` and `chain` stay those of what was appended. Rows
+   * that are not there are passed over. For erasure alone.
+   */
+  replaceData: (
+    log: { tenant: string; conversation: string },
+    rows: readonly { id: string; data: string }[],
+  ) => Promise<void>;
+  /**
+   * Makes what was removed and replaced unreadable in the files of the store, as far as it can. Returns what may still have it, a
+   * sentence each.
+   */
+  scrub: () => Promise<string[]>;
   /** Removes a conversation in the order that `Store` promises; see `delete-conversation.ts`. */
   deleteConversation: (log: {
     tenant: string;

@@ -36,6 +36,13 @@ function dataOf({ author, body, replyTo, hop, context, whileBusy }: EventDraft):
   return JSON.stringify({ author, body, replyTo, hop, context, whileBusy });
 }
 
+/** What is left of an event whose words were erased, as the data of its row, and the hash of that. */
+export function encodeErased({ erased, ...event }: EventType): { data: string; hash: string } {
+  const data = JSON.stringify({ ...(JSON.parse(dataOf(event)) as object), erased });
+  const { kind, to, turn = null } = event;
+  return { data, hash: payloadHash({ kind, to, turn, data }) };
+}
+
 /** The event of a fresh append, built from the draft: this is a hot path, so nothing is read or parsed again. */
 export function appendedEvent(log: ConversationKey, { draft, at, tokens }: NewEvent, seq: number): EventType {
   return { ...draft, tenant: log.tenant, conversation: log.conversation, seq, at, tokens };
@@ -69,7 +76,7 @@ export function decodeEvent(
       event: corruptEvent(log, row, event),
       damage: { kind: 'unreadable', seq, id, reason: event },
     };
-  if (intact) return { event, damage: null };
+  if (intact || event.erased !== undefined) return { event, damage: null };
   const reason = 'its content does not match its hash';
   return { event: { ...event, altered: true }, damage: { kind: 'altered', seq, id, reason } };
 }

@@ -16,6 +16,8 @@ export interface InboxDriver {
   saveStanding(log: { tenant: string; conversation: string }, standing: NewStanding): Promise<void>;
   /** Seq of the stored standing; 0: none. */
   standingSeq(log: { tenant: string; conversation: string }): Promise<number>;
+  /** Removes the standing and the passages of a conversation: whoever stores standings makes them again. */
+  forget(log: { tenant: string; conversation: string }): Promise<void>;
   /** One page. A conversation whose standing is not stored meanwhile is in exactly one page. */
   standings(query: StandingsQuery): Promise<StandingPage>;
   /** Counts the standings that pass the filter; `behind` only by tenant and ranges. */

@@ -10,7 +10,8 @@ import type {
   TenantId,
   TurnId,
 } from '../events/index.ts';
-import type { ConversationPlace, ConversationsQuery } from './driver.ts';
+import type { ConversationPlace, ConversationsQuery, StoreDriver } from './driver.ts';
+export type { EntryKey, KeyRange } from './driver.ts';
 import type { InboxDriver } from './inbox-driver.ts';
 
 /**
@@ -161,6 +162,8 @@ export interface LogVerification {
   head: number;
   /** Number of events read. */
   events: number;
+  /** Events whose words were erased: an erasure in the log names each. */
+  erased: number;
   /** Events without a chain value: a version before the chain wrote them. */
   unchained: number;
   /** Seqs at which the chain begins: the first event with a chain value, and each one after events without. At most 100. */
@@ -309,6 +312,15 @@ export interface Store {
    * written meanwhile are removed as well, or begin a new conversation.
    */
   deleteConversation(log: ConversationKey): Promise<{ events: number; actors: number }>;
+  /**
+   * Replaces stored events by what an erasure leaves of them; each names the erasure. Returns the hash of each, in order: that of
+   * `ErasureBody`. For erasure alone, as the two that follow.
+   */
+  replaceEvents(log: ConversationKey, events: readonly Event[]): Promise<string[]>;
+  /** What is stored beside the logs. */
+  readonly entries: Pick<StoreDriver, 'entryKeys' | 'readEntries' | 'removeEntries' | 'putOnce' | 'swap'>;
+  /** See the driver. */
+  scrub(): Promise<string[]>;
   /** Insert-once facts of this store, for example its secret; returns the stored value. */
   meta(key: string, value: string): Promise<string>;
 

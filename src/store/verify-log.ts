@@ -1,7 +1,8 @@
 import type { Slices } from '../base/slices.ts';
 import type { EventRow, StoreDriver } from './driver.ts';
 import { decodeEvent } from './event-row.ts';
-import { chainValue } from './integrity.ts';
+import { type Event, isErasure } from '../events/index.ts';
+import { chainValue, payloadHash } from './integrity.ts';
 import type { ConversationKey, LogProblem, LogVerification } from './store.ts';
 
 /** Events of one part, so that a caller can report progress. */
@@ -22,6 +23,7 @@ export async function verifyLog(
   const found: LogVerification = {
     head,
     events: 0,
+    erased: 0,
     unchained: 0,
     begins: [],
     problems: [],
@@ -34,7 +36,8 @@ export async function verifyLog(
   while (last.seq < upTo) {
     const rows = await driver.readEvents({ ...log, after: last.seq, upTo, ...READ });
     for (const row of rows) {
-      verifyRow(found, log, row, last);
+      const event = verifyRow(found, log, row, last);
+      if (event.erased !== undefined) await verifyErased(driver, found, row, event);
       last = row;
     }
     if (rows.length === 0) break;
@@ -51,24 +54,43 @@ interface Place {
   isMissing?: boolean;
 }
 
-function verifyRow(found: LogVerification, log: ConversationKey, row: EventRow, last: Place): void {
+function verifyRow(found: LogVerification, log: ConversationKey, row: EventRow, last: Place): Event {
   const { seq, id, chain } = row;
   noteGap(found, last.seq + 1, seq - 1);
   found.events += 1;
-  const { damage } = decodeEvent(log, row);
+  const { event, damage } = decodeEvent(log, row);
   if (damage) note(found, damage);
   if (chain === null) {
     found.unchained += 1;
-    return;
+    return event;
   }
   // After a missing event there is nothing to compare with.
-  if (last.isMissing || last.seq !== seq - 1) return;
+  if (last.isMissing || last.seq !== seq - 1) return event;
   const isBegin = last.chain === null;
   if (isBegin && found.begins.length < MOST_LISTED) found.begins.push(seq);
   // An event without a chain value says nothing of what follows it; the place before the first event does.
-  if ((isBegin && seq > 1) || chain === chainValue(row, seq, last.chain)) return;
+  if ((isBegin && seq > 1) || chain === chainValue(row, seq, last.chain)) return event;
   const reason = 'its chain value does not follow from the event before it';
   note(found, { kind: 'unlinked', seq, id, reason });
+  return event;
+}
+
+/** Whoever changes a row can say that it was erased; the erasure, which the chain covers, has to name it and what is left. */
+async function verifyErased(
+  driver: StoreDriver,
+  found: LogVerification,
+  row: EventRow,
+  event: Event,
+): Promise<void> {
+  const { tenant, conversation, seq, id } = row;
+  const said = await driver.readEvent({ tenant, conversation, id: event.erased ?? '' });
+  const erasure = said && decodeEvent(event, said);
+  const named =
+    erasure && !erasure.damage && isErasure(erasure.event)
+      ? erasure.event.body.erasure?.events.find((each) => each.id === id)
+      : undefined;
+  if (named?.hash === payloadHash(row)) found.erased += 1;
+  else note(found, { kind: 'altered', seq, id, reason: 'no erasure of this log names what is left of it' });
 }
 
 function noteGap(found: LogVerification, seq: number, upTo: number): void {

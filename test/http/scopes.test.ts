@@ -33,6 +33,7 @@ const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations/{conversation}/agents/{agent}/prompt': ['read'],
   'GET /api/conversations/{conversation}/agents/{agent}/cost': ['read'],
   'DELETE /api/conversations/{conversation}': ['operate'],
+  'POST /api/erasures': ['erase'],
   'GET /api/conversations/{conversation}/export': ['read'],
   'GET /api/conversations/{conversation}/attachment': ['read'],
   'GET /api/turns/{turn}': ['read'],
@@ -162,10 +163,11 @@ test('a caller without the scope is refused by every route with its name, and no
   await using api = await startGuarded({ metrics: createMetrics({ version: 'test' }) });
   await api.troupe.send('c1', { author: ANA, content: 'x' });
   const weak = {
-    read: await withKey(api, { scopes: ['write', 'operate', 'admin'] }),
+    read: await withKey(api, { scopes: ['write', 'operate', 'admin', 'erase'] }),
     write: await withKey(api, { scopes: ['read', 'operate', 'admin'] }),
     operate: await withKey(api, { scopes: ['read', 'write', 'admin'] }),
-    admin: await withKey(api, { scopes: ['read', 'write', 'operate'] }),
+    admin: await withKey(api, { scopes: ['read', 'write', 'operate', 'erase'] }),
+    erase: await withKey(api, { scopes: ['read', 'write', 'operate', 'admin'] }),
   };
   const before = JSON.stringify([await api.troupe.events('c1'), await api.troupe.keys.list()]);
   for (const [route, needs] of Object.entries(SCOPES)) {

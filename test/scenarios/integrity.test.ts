@@ -75,6 +75,7 @@ test('verify names the changed event, and finds nothing else', async () => {
   expect(await room.troupe.verify(ROOM)).toEqual({
     head,
     events: head,
+    erased: 0,
     unchained: 0,
     begins: [1],
     problems: [{ kind: 'altered', seq: 2, id: 'e2', reason: 'its content does not match its hash' }],

@@ -53,6 +53,22 @@ async function ids(
 }
 
 export const STANDING_CASES: readonly StoreCase[] = [
+  on('standings', 'and passages are forgotten on request, and stored again', async ({ store }) => {
+    await place(store, { one: { words: 'blue' }, two: { words: 'red' } });
+    const passage = { first: 1, last: 1, at: 10, terms: ['blue'] };
+    await store.inbox.savePassages(logOf('one'), [passage]);
+    const found = () =>
+      store.inbox.findPassages({ tenant, terms: [{ term: 'blue', whole: true }], limit: 9 });
+    assert.equal((await found()).length, 1);
+    await store.inbox.forget(logOf('one'));
+    await store.inbox.forget(logOf('nowhere'));
+    assert.deepEqual([await ids(store), await found()], [['two'], []]);
+    assert.equal(await store.inbox.standingSeq(logOf('one')), 0);
+    assert.deepEqual(await store.inbox.behind({ tenant, limit: 9 }), ['one']);
+    await store.inbox.saveStanding(logOf('one'), standingOf({ seq: 1 }));
+    await store.inbox.savePassages(logOf('one'), [passage]);
+    assert.deepEqual([(await ids(store)).toSorted(), (await found()).length], [['one', 'two'], 1]);
+  }),
   on('standings', 'are behind after every event until one of that seq is stored', async ({ store }) => {
     await store.append(logOf('old'), [entryOf('a', { at: 10 })]);
     await store.append(logOf('new'), [entryOf('a', { at: 20 }), entryOf('b', { at: 30 })]);

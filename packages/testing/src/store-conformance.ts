@@ -456,7 +456,7 @@ const LOG_CASES: readonly StoreCase[] = [
     ]);
   }),
   on('chain', 'links all events of many writers, and begins again after a removal', async ({ store }) => {
-    const whole = { unchained: 0, begins: [1], problems: [], problemCount: 0, next: null };
+    const whole = { erased: 0, unchained: 0, begins: [1], problems: [], problemCount: 0, next: null };
     for (const count of [60, 7]) {
       await inLots(
         Array.from({ length: count }, (_, index) => `e${index}`),
@@ -469,6 +469,26 @@ const LOG_CASES: readonly StoreCase[] = [
       await store.deleteConversation(LOG);
     }
     assert.deepEqual(await store.verify(LOG), { ...whole, begins: [], head: 0, events: 0, chain: null });
+  }),
+  on('erasure', 'replaces the data of events and nothing else of them', async ({ driver, store }) => {
+    await store.append(LOG, [entryOf('e1'), entryOf('e2', { to: ['worker'] }), entryOf('e3')]);
+    const before = await driver.readEvents({ ...LOG, after: 0, limit: 10 });
+    const large = JSON.stringify({ author: null, text: 'x'.repeat(300_000) });
+    for (const data of ['{"left":1}', large, '{"left":"\\ud800 \\u0000"}']) {
+      await driver.replaceData(LOG, [
+        { id: 'e2', data },
+        { id: 'nowhere', data },
+      ]);
+      const after = await driver.readEvents({ ...LOG, after: 0, limit: 10 });
+      assert.deepEqual(after, [before[0], { ...before[1]!, data }, before[2]]);
+    }
+    assert.deepEqual(await store.addressed(addressOf(), { after: 0, upTo: 10 }), [2]);
+    for (const each of await driver.scrub()) assert.equal(typeof each, 'string');
+    const { problems } = await store.verify(LOG);
+    assert.deepEqual(
+      problems.map(({ kind, seq }) => [kind, seq]),
+      [['unreadable', 2]],
+    );
   }),
   on('chain', 'is verified from any place', async ({ store }) => {
     await store.append(

@@ -21,6 +21,8 @@ export interface LiveActor {
   isBeginning: boolean;
   /** The tasks of its conversation. */
   tasks: TaskBook;
+  /** As in `Folded`. */
+  isStale?: boolean;
   /** The last checkpoint of `view` and `tasks`. */
   stored: Stored;
   /** The baseline of the last turn here, with its texts. */
@@ -109,7 +111,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     enter(record, now) {
       const key = addressKey(record);
       const known = actors.get(key);
-      if (known && known.lastTurn === record.lastTurn && isReady(known.state)) {
+      if (known && !known.isStale && known.lastTurn === record.lastTurn && isReady(known.state)) {
         actors.delete(key);
         actors.set(key, known);
         known.usedAt = now;

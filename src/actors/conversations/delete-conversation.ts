@@ -82,7 +82,7 @@ async function treeAtRest(
 }
 
 /** Whether a lease had to be waited for. */
-async function untilAtRest(
+export async function untilAtRest(
   deps: Pick<EngineDeps, 'store' | 'clock'>,
   log: ConversationKey,
 ): Promise<boolean> {

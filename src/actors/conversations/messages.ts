@@ -13,6 +13,7 @@ import {
   MAX_RECIPIENTS,
   nearestName,
   conversationKey,
+  isErasure,
 } from '../../events/index.ts';
 import type { Appended, ConversationKey } from '../../store/store.ts';
 import { type EngineDeps, type Trust, isTrusted } from '../actor/engine-deps.ts';
@@ -349,8 +350,12 @@ export function createParticipantsCache(
   return {
     async of(log) {
       const key = conversationKey(log);
-      const entry = known.get(key) ?? (await restored(checkpoints, log));
-      await catchUp(events, log, entry.participants);
+      let entry = known.get(key) ?? (await restored(checkpoints, log));
+      if (await catchUp(events, log, entry.participants)) {
+        known.delete(key);
+        entry = { participants: newParticipants(), stored: 0 };
+        await catchUp(events, log, entry.participants);
+      }
       known.delete(key);
       known.set(key, entry);
       if (known.size > KEPT) known.delete(known.keys().next().value ?? key);
@@ -376,15 +381,32 @@ export async function participantsOf(
   checkpoints: Checkpoints = NO_CHECKPOINTS,
 ): Promise<Participants> {
   const { participants } = await restored(checkpoints, log);
-  await catchUp(events, log, participants);
-  return participants;
+  if (!(await catchUp(events, log, participants))) return participants;
+  const again = newParticipants();
+  await catchUp(events, log, again);
+  return again;
 }
 
-/** Two callers may catch up at once: folding an event twice changes nothing. */
-async function catchUp(events: PageSource, log: ConversationKey, participants: Participants): Promise<void> {
+/**
+ * Two callers may catch up at once: folding an event twice changes nothing. True if words of what was folded before were erased: it
+ * has to be folded again from the first event.
+ */
+async function catchUp(
+  events: PageSource,
+  log: ConversationKey,
+  participants: Participants,
+): Promise<boolean> {
+  const hasOld = participants.tasks.upTo > 0;
   for (let isLast = false; !isLast;) {
     const page = await events.readPage(log, { after: participants.tasks.upTo });
-    for (const event of page.events) foldParticipants(participants, event);
+    for (const event of page.events) {
+      if (event.kind === 'command' && hasOld && isErasure(event)) {
+        events.forget?.(log);
+        return true;
+      }
+      foldParticipants(participants, event);
+    }
     isLast = page.isLast;
   }
+  return false;
 }

@@ -1,4 +1,11 @@
-import type { Event, EventId, ActorAddress, AgentId, EventOf } from '../../events/index.ts';
+import {
+  type Event,
+  type EventId,
+  type ActorAddress,
+  type AgentId,
+  type EventOf,
+  isErasure,
+} from '../../events/index.ts';
 import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
 import { eventText, type Steps, createView, foldEvent, foldOrBegin, type View } from '../../context/index.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -12,6 +19,8 @@ export interface PageSource {
     log: ConversationKey,
     range: { after: number; upTo?: number },
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
+  /** Drops what is in memory of a log. Absent: nothing is. */
+  forget?(log: ConversationKey): void;
 }
 
 /** What a view is folded from: pages, and single events that a checkpoint left out. */
@@ -133,7 +142,8 @@ interface Kept<T> {
  * Folds of logs that are extended by new events only. Owns the folds, which can be lost at any moment.
  *  1. A read fetches the new events and the last folded one. If that seq has another event, the conversation was deleted
  *     and created again, and is folded from its beginning.
- *  2. Concurrent reads of one log wait for each other: the first folds, the others read only what came meanwhile.
+ *  2. An erasure begins the fold again, from the first event and not from a stored fold.
+ *  3. Concurrent reads of one log wait for each other: the first folds, the others read only what came meanwhile.
  */
 export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): LogFolds<T> {
   const { begin, restore, store, fold, kept: most, weigh } = options;
@@ -150,6 +160,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
   });
 
   async function catchUp(log: ConversationKey, name: string, kept: Kept<T>): Promise<Kept<T>> {
+    const hasOld = kept.seq > 0;
     let isFirst = kept.seq > 0;
     for await (const events of readPages(source, log, { after: Math.max(0, kept.seq - 1) })) {
       if (isFirst && kept.id !== null && events[0]?.id !== kept.id)
@@ -158,6 +169,11 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
       for (const event of events) {
         if (event.seq === kept.seq) kept.id = event.id;
         if (event.seq <= kept.seq) continue;
+        // What was folded before may hold words that are gone.
+        if (event.kind === 'command' && hasOld && isErasure(event)) {
+          source.forget?.(log);
+          return catchUp(log, name, anew(log, name));
+        }
         const folding = fold(kept.state, event);
         if (folding) await folding;
         kept.seq = event.seq;
@@ -250,6 +266,8 @@ export function tooCostly(): TroupeError {
 export interface Folded {
   view: View;
   tasks: TaskBook;
+  /** Words of its past were erased in the middle of a turn: it may be used for this turn only. */
+  isStale?: boolean;
 }
 
 /**
@@ -259,20 +277,35 @@ export interface Folded {
 export async function catchUp(
   log: ViewSource,
   address: ActorAddress,
-  { view, tasks }: Folded,
+  folded: Folded,
   upTo?: number,
 ): Promise<number> {
+  const { view, tasks } = folded;
+  const known = view.upTo;
   const range = upTo === undefined ? {} : { upTo };
   for (let isLast = false; !isLast;) {
     const page = await log.readPage(address, { after: view.upTo, ...range });
     for (const event of page.events) {
       if (event.kind === 'baseline' && adoptsUnknown(view, event)) await supplyAdopted(log, view, event);
+      if (event.kind === 'command' && known > 0 && isErasure(event)) {
+        log.forget?.(address);
+        if (view.turn === null) return catchUp(log, address, begunAgain(folded), upTo);
+        folded.isStale = true;
+      }
       foldEvent(view, event);
       foldTask(tasks, event);
     }
     isLast = page.isLast;
   }
   return view.upTo;
+}
+
+/** The same folds, empty: some of what they held is gone from the log. */
+function begunAgain(folded: Folded): Folded {
+  const { view, tasks } = folded;
+  Object.assign(view, createView(view.agent, view.secret));
+  Object.assign(tasks, newTaskBook());
+  return folded;
 }
 
 /** Whether an event adopts a compaction whose text the view lacks, because a checkpoint left it out. */
@@ -303,12 +336,16 @@ export function foldInSlices(clock: Ticking, view: View, event: Event): Promise<
 export async function catchUpInSlices(
   { log, clock }: { log: ViewSource; clock: Ticking },
   address: ActorAddress,
-  { view, tasks }: Folded,
+  folded: Folded,
   upTo?: number,
 ): Promise<number> {
+  const { view, tasks } = folded;
+  const known = view.upTo;
   for await (const events of readPages(log, address, { after: view.upTo, upTo })) {
     for (const event of events) {
       if (adoptsUnknown(view, event)) await supplyAdopted(log, view, event);
+      if (event.kind === 'command' && known > 0 && view.turn === null && isErasure(event))
+        return catchUpInSlices({ log, clock }, address, begunAgain(folded), upTo);
       const folding = foldInSlices(clock, view, event);
       if (folding) await folding;
       foldTask(tasks, event);

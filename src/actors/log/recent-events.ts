@@ -97,7 +97,13 @@ export function createLogPages(
     return there?.seq === last.seq && there.at === last.at;
   }
 
+  function forget(log: ConversationKey): void {
+    recent.forget(log);
+    shelf.clear();
+  }
+
   const stored: PageSource = {
+    forget,
     async readPage(log, range) {
       if (range.upTo !== undefined) return store.readPage(log, range);
       const shelved = shelf.find(log, range.after);
@@ -122,10 +128,7 @@ export function createLogPages(
       recent.trim(before);
       shelf.trim();
     },
-    forget(log) {
-      recent.forget(log);
-      shelf.clear();
-    },
+    forget,
   };
 }
 

@@ -17,6 +17,8 @@ import type {
   Deleted,
   DiffSteps,
   LogVerification,
+  ErasureReceipt,
+  ErasureRequest,
   ImportRequest,
   InspectedPrompt,
   NewMessage,
@@ -91,6 +93,8 @@ export interface Client {
     options?: { threads?: boolean | undefined; format?: 'jsonl' | 'html' },
   ): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
+  /** `onProgress` works for direct clients only. */
+  erase(person: string, by: Author, onProgress?: ErasureRequest['onProgress']): Promise<ErasureReceipt>;
   readonly people: Troupe['people'];
   readonly keys: ClientKeys;
   readonly webhooks: ClientWebhooks;

@@ -103,7 +103,9 @@ async function* untilLost(frames: AsyncGenerator<StreamFrame, void>): AsyncGener
 
 type Api = ReturnType<typeof createClient>;
 
-function logsOf(api: Api): Pick<Client, 'verify' | 'actors' | 'tasks' | 'head' | 'export' | 'delete'> {
+function logsOf(
+  api: Api,
+): Pick<Client, 'verify' | 'actors' | 'tasks' | 'head' | 'export' | 'delete' | 'erase'> {
   return {
     verify: (c, after) =>
       api.request('GET /api/conversations/{conversation}/integrity', {
@@ -132,6 +134,7 @@ function logsOf(api: Api): Pick<Client, 'verify' | 'actors' | 'tasks' | 'head' |
       for await (const chunk of body ?? []) yield decoder.decode(chunk as Uint8Array, { stream: true });
       yield decoder.decode();
     },
+    erase: (person) => api.request('POST /api/erasures', { body: { person } }),
     delete: (c, exported) =>
       api.request('DELETE /api/conversations/{conversation}', {
         params: { conversation: c },

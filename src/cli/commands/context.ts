@@ -341,7 +341,9 @@ function renderHeading(prompt: InspectedPrompt | SentPrompt): string {
   ];
   if ('verified' in prompt && !prompt.verified) {
     lines.push(
-      paint('red', 'The log no longer reproduces the bytes that were sent; this is what it renders now.'),
+      prompt.erased
+        ? 'Words of what was sent are erased; this is what is left of it.'
+        : paint('red', 'The log no longer reproduces the bytes that were sent; this is what it renders now.'),
     );
   }
   return lines.join('\n');

@@ -3,11 +3,11 @@ import { stat, open } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { TroupeError } from '../../base/errors.ts';
 import type { ImportNote, ImportReport } from '../../library/import/index.ts';
-import type { ImportRequest } from '../../library/troupe.ts';
+import type { ErasureReceipt, ImportRequest } from '../../library/troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, number, paint, print, printable, printJson, table } from '../render/output.ts';
 import { pipeline } from 'node:stream/promises';
-import type { Client } from '../client/client.ts';
+import { authorNamed, type Client } from '../client/client.ts';
 
 interface ImportFileOptions extends ClientOptions {
   conversation?: string;
@@ -211,4 +211,45 @@ async function flushDirectory(path: string): Promise<void> {
   } finally {
     await directory.close();
   }
+}
+
+interface EraseOptions extends ClientOptions {
+  yes?: boolean;
+  as?: string;
+}
+
+/** Erases a person's words and prints the receipt. */
+export async function erasePerson(person: string, options: EraseOptions): Promise<void> {
+  if (!options.yes) {
+    const message = `this erases what ${person} has said in all conversations, for good: add --yes to confirm`;
+    throw new TroupeError('event_invalid', message, { path: 'yes' });
+  }
+  const client = await connect(options, { needs: 'data' });
+  try {
+    const isShown = process.stderr.isTTY && !options.json;
+    const receipt = await client.erase(person, authorNamed(options.as), ({ conversation, read }) => {
+      if (isShown) process.stderr.write(`\r${number(read)} conversations read: ${conversation}\u001b[K`);
+    });
+    if (isShown) process.stderr.write('\r\u001b[K');
+    if (options.json) return printJson(receipt);
+    print(renderErasure(receipt));
+  } finally {
+    await client.close();
+  }
+}
+
+function renderErasure({ person, remains, outside, ...done }: ErasureReceipt): string {
+  const { events, conversations, attachments, entries, sessions, id } = done;
+  const what = [
+    `${count(events, 'event')} in ${count(conversations, 'conversation')}`,
+    count(attachments, 'attachment'),
+    `${count(entries, 'output')} and notes`,
+    `${count(sessions, 'session')} ended`,
+  ];
+  return [
+    `The words of ${person} are erased: ${what.join(', ')} (receipt ${id})`,
+    ...(remains.length > 0 ? ['The store may still have:', ...remains.map((each) => `  - ${each}`)] : []),
+    'No store reaches:',
+    ...outside.map((each) => `  - ${each}`),
+  ].join('\n');
 }

@@ -36,6 +36,8 @@ type Finding = LogProblem & { tenant?: TenantId; conversation: string };
 interface Totals {
   conversations: number;
   events: number;
+  /** Events whose words were erased. */
+  erased: number;
   /** Events without a chain value. */
   unchained: number;
   problemCount: number;
@@ -54,6 +56,7 @@ export async function verify({ conversations: named, json, ...place }: VerifyOpt
   const totals: Totals = {
     conversations: 0,
     events: 0,
+    erased: 0,
     unchained: 0,
     problemCount: 0,
     problems: [],
@@ -96,6 +99,7 @@ async function verifyOne(
     if (!part) return after > 0;
     if (after === 0) totals.conversations += 1;
     totals.events += part.events;
+    totals.erased += part.erased;
     totals.unchained += part.unchained;
     totals.problemCount += part.problemCount;
     for (const problem of part.problems)
@@ -138,11 +142,12 @@ function printTotals(totals: Totals): void {
     const text = `the chain begins again at event ${begins.slice(1).join(', ')}: an older version wrote before it, or chain values were removed`;
     print(`${paint('yellow', 'warning')}  ${printable(where)}  ${text}`);
   }
-  const { conversations, events, unchained, problemCount } = totals;
+  const { conversations, events, erased, unchained, problemCount } = totals;
   const found = problemCount === 0 ? 'no damage found' : `${count(problemCount, 'problem')} found`;
   const old = unchained === 0 ? '' : `; ${count(unchained, 'event')} without a chain value`;
+  const gone = erased === 0 ? '' : `; the words of ${count(erased, 'event')} were erased`;
   const mark = problemCount === 0 ? paint('green', 'ok     ') : paint('red', 'failed ');
-  print(`${mark}  ${count(conversations, 'conversation')}, ${count(events, 'event')}: ${found}${old}`);
+  print(`${mark}  ${count(conversations, 'conversation')}, ${count(events, 'event')}: ${found}${gone}${old}`);
 }
 
 function problemText(problem: LogProblem): string {

@@ -16,12 +16,14 @@ import { openStream, textStream } from '../open-stream.ts';
 import { defineRoute } from '../route.ts';
 import { parseInput, Seq, AttachmentIndex, Flag, StoredSeq } from '../schemas.ts';
 import type { ImportReport } from '../../library/import/index.ts';
-import type { Deleted } from '../../library/troupe.ts';
+import type { Deleted, ErasureReceipt } from '../../library/troupe.ts';
 import { typed } from '../answers.ts';
 import { exportHtml } from '../page/export-html.ts';
-import { chunksOf } from '../read-json.ts';
+import { chunksOf, readJson } from '../read-json.ts';
 
 const RECONNECT_MS = 1_000;
+
+const ErasureBody = z.strictObject({ person: z.string().min(1).max(128) });
 
 const StreamQuery = z.object({
   conversation: ConversationId.optional(),
@@ -147,6 +149,21 @@ export const transferRoutes = [
     query: z.object({ exported: z.union([z.literal('none'), Seq]) }),
     answer: typed<Deleted>(),
     handle: ({ troupe, params, query }) => troupe.delete(params.conversation, query),
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/api/erasures',
+    scopes: ['erase'],
+    id: 'erasePerson',
+    summary:
+      'Erase for good what a person has said in the tenant, and what agents made of it; answers with the receipt when it is done. Holes stay, marked, and the integrity of the logs can still be checked. Answers 409 if an agent is at work where the person has spoken. Safe to repeat',
+    body: ErasureBody,
+    example: { person: 'ana' },
+    answer: typed<ErasureReceipt>(),
+    async handle({ context, caller: { principal, troupe } }) {
+      const { person } = parseInput(ErasureBody, await readJson(context), 'the body');
+      return troupe.erase({ person, ...(principal.author && { by: principal.author }) });
+    },
   }),
   defineRoute({
     method: 'GET',

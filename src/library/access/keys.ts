@@ -12,8 +12,9 @@ import { partsOfThread, STEM_KEPT, stemOf } from '../../base/thread-id.ts';
  *  - `write`: send messages, answer, approve, cancel tasks; with `operate`, import.
  *  - `operate`: all other commands, deleting, and messages of agents and of the system.
  *  - `admin`: keys, webhooks, metrics.
+ *  - `erase`: erase what a person has said.
  */
-export const SCOPES = ['read', 'write', 'operate', 'admin'] as const;
+export const SCOPES = ['read', 'write', 'operate', 'admin', 'erase'] as const;
 export const Scope = z.enum(SCOPES);
 export type Scope = z.infer<typeof Scope>;
 

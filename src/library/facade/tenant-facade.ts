@@ -19,6 +19,7 @@ import {
   TenantId,
   type AgentId,
   type Note,
+  Author,
   checkOptions,
 } from '../../events/index.ts';
 import { listConversations, withKinds } from './list-conversations.ts';
@@ -170,7 +171,13 @@ function changingMethods(context: TenantContext) {
       const deleted = await deleteConversation(deps, root, exported);
       conversations.participantsCache.forget(root);
       deps.forTools?.forget(root);
+      await deps.store.scrub();
       return deleted;
+    },
+    async erase(request) {
+      checkOptionsOf('erase', request);
+      const { erase } = await import('./erase.ts');
+      return erase(context, request);
     },
     async import(chunks, request) {
       await tenants.add(tenant);
@@ -404,6 +411,11 @@ const OPTIONS = {
     exported: z.union([z.int().nonnegative(), z.literal('none')], {
       error: 'say how many events you have exported, or "none"',
     }),
+  }),
+  erase: z.strictObject({
+    person: z.string({ error: 'give the id of the person' }).min(1).max(128),
+    by: Author.optional(),
+    onProgress: z.function().optional(),
   }),
   idle: z.strictObject({ conversation: z.string().optional() }),
   watch: z.strictObject({ conversation: z.string().optional() }),

@@ -142,7 +142,7 @@ export async function sentPrompt(
   tenant: TenantId,
   turn: string,
   step?: number,
-): Promise<PromptRecord & { verified: boolean }> {
+): Promise<PromptRecord & { verified: boolean; erased?: true }> {
   const receipts = await readReceipts(deps, tenant, turn);
   const receipt = step === undefined ? receipts.at(-1) : receipts.find((each) => each.step === step);
   if (!receipt?.turn) {
@@ -167,7 +167,16 @@ export async function sentPrompt(
     baseline: { ...baseline, source },
     step: receipt.step,
   });
-  return asSent(prompt, view, receipt);
+  const sent = asSent(prompt, view, receipt);
+  return sent.verified || !(await hasErased(deps, address, receipt)) ? sent : { ...sent, erased: true };
+}
+
+/** Whether words of an event that the prompt had are erased. */
+async function hasErased(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<boolean> {
+  for await (const events of readPages(deps.store, address, { after: 0 }))
+    for (const { seq, turn, erased } of events)
+      if (erased !== undefined && (seq <= receipt.upTo || turn === receipt.turn)) return true;
+  return false;
 }
 
 /** The baseline event that was in force when the prompt was sent. */

@@ -118,14 +118,15 @@ function describeMembership({ body }: EventOf<'membership.changed'>): string {
 }
 
 function describeCommand({ author, body }: EventOf<'command'>): string {
-  const { command, agent, turn, fork, from, rerun, reason } = body;
+  const { command, agent, turn, fork, from, rerun, erasure, reason } = body;
   const about = turn ?? (agent === undefined ? '' : `@${agent}`);
   const place = fork ?? from;
   const forked = place ? `${fork ? 'to' : 'from'} ${place.conversation} at ${place.seq}` : '';
   const again = rerun
     ? `to run ${rerun.turn} again with ${rerun.change ? OTHER[rerun.change.kind] : 'no change'}`
     : '';
-  const words = [`${author.name}: ${command}`, about, forked, again].filter((part) => part !== '');
+  const erased = erasure ? `the words of ${erasure.person} in ${erasure.events.length} event(s)` : '';
+  const words = [`${author.name}: ${command}`, about, forked, again, erased].filter((part) => part !== '');
   return words.join(' ') + after(': ', reason);
 }
 

@@ -37,7 +37,7 @@ const TRIAL: EntryKey = { tenant: '', namespace: 'meta', key: 'trial' };
  *  G2  `close` refuses new calls and waits for the running ones.
  */
 export function createDocumentDriver(documents: Documents, options: AppendQueueOptions): DocumentDriver {
-  const { events, actors, entries, standings, passages } = documents;
+  const { events, actors, entries } = documents;
   const queue = createAppendQueue(events, options);
   documents.onLost?.(queue.forget);
   const work = createWorkTracker();
@@ -57,15 +57,7 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     addressed: begun(({ after, upTo, ...key }) => events.addressed(key, { after, upTo })),
     conversations: begun((query) => events.conversations(query)),
 
-    inbox: {
-      saveStanding: begun((log, standing) => standings.save(log, standing)),
-      standingSeq: begun((log) => standings.seqOf(log)),
-      standings: begun((query) => standings.list(query)),
-      countStandings: begun((filter) => standings.count(filter)),
-      behind: begun((query) => standings.behind(query)),
-      savePassages: begun((log, some) => passages.save(log, some)),
-      findPassages: begun((query) => passages.find(query)),
-    },
+    inbox: createInbox(documents, begun),
 
     ...createStepMethods(documents, queue, begun),
     requestCancel: begun(
@@ -88,6 +80,8 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     expire: begun((namespace, before) =>
       untilFewer(STEP, () => entries.removeBefore(namespace, before, STEP)),
     ),
+    replaceData: begun((log, rows) => events.replaceData(log, rows)),
+    scrub: begun(() => documents.scrub()),
     deleteConversation: begun((log) =>
       deleteInOrder(log, {
         step: STEP,
@@ -112,6 +106,25 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
       await work.close();
       await documents.close();
     },
+  };
+}
+
+function createInbox(
+  { standings, passages }: Documents,
+  begun: ReturnType<typeof createWorkTracker>['begun'],
+): StoreDriver['inbox'] {
+  return {
+    saveStanding: begun((log, standing) => standings.save(log, standing)),
+    standingSeq: begun((log) => standings.seqOf(log)),
+    forget: begun(async (log) => {
+      await standings.remove(log);
+      await passages.remove(log);
+    }),
+    standings: begun((query) => standings.list(query)),
+    countStandings: begun((filter) => standings.count(filter)),
+    behind: begun((query) => standings.behind(query)),
+    savePassages: begun((log, some) => passages.save(log, some)),
+    findPassages: begun((query) => passages.find(query)),
   };
 }
 

@@ -42,6 +42,8 @@ export interface Documents {
   passages: PassageDocuments;
   /** Makes a step one transaction, where the database can. `known`: where the actor's log ended when it was last seen. */
   step?: WholeSteps;
+  /** See the driver. */
+  scrub(): Promise<string[]>;
   /** Notifies of a lost connection: data seen before, but not acknowledged to this process, may be gone. */
   onLost?(listener: () => void): void;
   /** Closes the connections. */
@@ -82,7 +84,7 @@ export interface LogEnd {
 }
 
 /**
- * Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed, except by a removal, and by
+ * Unique: (tenant, conversation, id) and (tenant, conversation, seq). Never changed, except by a removal, by an erasure, and by
  * `unchain` before the append is acknowledged.
  */
 export interface EventDocuments {
@@ -108,6 +110,8 @@ export interface EventDocuments {
    * Within a page each is there once, with the seq of the newest such event in it and the time of the oldest.
    */
   visitAddressees(since: number, visit: (page: Addressee[]) => Promise<void>): Promise<void>;
+  /** Replaces the data of the events that exist. For erasure alone. */
+  replaceData(log: LogKey, rows: readonly { id: string; data: string }[]): Promise<void>;
   /** Removes the addresses of all events: the first step of a removal. */
   unaddress(log: LogKey): Promise<void>;
   /** Removes the newest events with seq > `after`, at most `limit`; returns their number. */
@@ -189,6 +193,8 @@ export interface StandingDocuments {
   save(log: LogKey, standing: NewStanding): Promise<void>;
   /** Seq of the stored standing; 0 without one. */
   seqOf(log: LogKey): Promise<number>;
+  /** Removes the stored standing, so that the conversation is behind. */
+  remove(log: LogKey): Promise<void>;
   /** See the inbox. */
   list(query: StandingsQuery): Promise<StandingPage>;
   /** See the inbox. */
@@ -201,6 +207,8 @@ export interface StandingDocuments {
 export interface PassageDocuments {
   /** See `savePassages` of the inbox. */
   save(log: LogKey, passages: readonly Passage[]): Promise<void>;
+  /** Removes the passages of a conversation. */
+  remove(log: LogKey): Promise<void>;
   /** See `findPassages` of the inbox. */
   find(query: PassagesQuery): Promise<FoundPassage[]>;
 }

@@ -184,6 +184,9 @@ interface MongoDocumentsOptions {
   onWarning: (error: unknown, what: string) => void;
 }
 
+const REMAINS =
+  'MongoDB keeps older versions in its journal and oplog until they roll over, and in unused parts of its files until it uses them again';
+
 /** The documents of one database. Owns the client: `close` waits for background work and closes it. */
 export function createMongoDocuments(
   client: MongoClient,
@@ -230,6 +233,7 @@ export function createMongoDocuments(
     standings: guard(createStandingDocuments(listed, conversations)),
     passages: guard(passages.documents),
 
+    scrub: () => Promise.resolve([REMAINS]),
     onLost(listener) {
       client.on('serverHeartbeatFailed', listener);
       client.on('connectionPoolCleared', listener);

@@ -58,6 +58,8 @@ export interface Blobs {
   keep(held: { blob?: BlobRef | undefined }): void;
   /** Removes a blob that no document points to, or will point to. */
   drop(held: { blob?: unknown }): void;
+  /** `drop`, for a caller that waits until it is removed. */
+  remove(held: { blob?: unknown }): Promise<void>;
 }
 
 export function createBlobs(
@@ -108,6 +110,9 @@ export function createBlobs(
     },
     drop({ blob }) {
       if (isBlobRef(blob)) background.run('removing a large text', () => parts.remove(blob));
+    },
+    async remove({ blob }) {
+      if (isBlobRef(blob)) await parts.remove(blob);
     },
   };
 }

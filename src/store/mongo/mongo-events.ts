@@ -219,10 +219,24 @@ function createEventChanges(
   collection: Collection<EventDoc>,
   blobs: Blobs,
   conversations: Conversations,
-): Pick<EventDocuments, 'unchain' | 'unaddress' | 'removeNewest'> {
+): Pick<EventDocuments, 'unchain' | 'unaddress' | 'removeNewest' | 'replaceData'> {
   return {
     async unchain(log, id) {
       await collection.updateOne({ _id: `${logOf(log)}/${id}` }, { $unset: { chain: '' } });
+    },
+
+    async replaceData(log, rows) {
+      for (const { id, data } of rows) {
+        const _id = `${logOf(log)}/${id}`;
+        const held = await blobs.hold(data, { in: 'events', id: _id });
+        const change = held.blob
+          ? { $set: { blob: held.blob }, $unset: { data: '' as const } }
+          : { $set: { data: held.data }, $unset: { blob: '' as const } };
+        const before = await collection.findOneAndUpdate({ _id }, change, { projection: { blob: 1 } });
+        if (before) blobs.keep(held);
+        else await blobs.remove(held);
+        if (before) await blobs.remove(before);
+      }
     },
 
     async unaddress(log) {

@@ -57,6 +57,7 @@ export function createPassageDocuments(
     remove,
     documents: {
       save,
+      remove,
       async find({ tenant, terms, from, ranges, limit, after }) {
         if (limit <= 0 || ranges?.length === 0) return [];
         const parts: Filter<PassageDoc>[] = [{ tenant }];

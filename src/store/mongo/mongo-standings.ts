@@ -49,6 +49,11 @@ export function createStandingDocuments(
       );
       return doc?.standing?.seq ?? 0;
     },
+    async remove({ tenant, conversation }) {
+      await conversations.flush();
+      const change = { $unset: { standing: '' as const }, $set: { unread: true as const } };
+      await collection.updateOne({ _id: `${tenant}/${conversation}` }, change);
+    },
     async list(query) {
       const { tenant, order, limit, after, ranges } = query;
       if (limit <= 0 || ranges?.length === 0) return { rows: [], next: null };

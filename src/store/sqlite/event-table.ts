@@ -255,6 +255,7 @@ function createEventRemoval(database: Database, logs: StoredLogs) {
   );
   const removePassages = database.prepare('DELETE FROM passages WHERE log = ?');
   const removePending = database.prepare('DELETE FROM pending WHERE log = ?');
+  const updateData = database.prepare('UPDATE events SET data = ? WHERE log = ? AND id = ?');
   const removeAfter = database.prepare('DELETE FROM events WHERE log = ? AND seq > ?');
 
   /** Inside a write only. Removes the addresses of all events, so that they wake no agent. */
@@ -274,13 +275,32 @@ function createEventRemoval(database: Database, logs: StoredLogs) {
     const removed = runStatement(removeAfter, num, Math.max(0, log.seq - limit));
     const end = getRow<{ head: number; at: number }>(selectLast, num) ?? { head: 0, at: 0 };
     runStatement(updateLog, end.head, end.at, num);
-    runStatement(resetStanding, num);
-    runStatement(removeTerms, num);
-    runStatement(removePassages, num);
+    forgetInboxOf(num);
     return removed;
   }
 
-  return { unaddress, removeNewest };
+  function forgetInboxOf(num: number): void {
+    runStatement(resetStanding, num);
+    runStatement(removeTerms, num);
+    runStatement(removePassages, num);
+  }
+
+  /** Inside a write only. */
+  function forgetInbox({ tenant, conversation }: Query<'deleteConversation'>): void {
+    const log = logs.find(tenant, conversation);
+    if (log !== null) forgetInboxOf(log.num);
+  }
+
+  /** Inside a write only. */
+  function replaceData(
+    { tenant, conversation }: Query<'deleteConversation'>,
+    rows: readonly { id: string; data: string }[],
+  ): void {
+    const log = logs.find(tenant, conversation);
+    if (log !== null) for (const { id, data } of rows) runStatement(updateData, toStored(data), log.num, id);
+  }
+
+  return { unaddress, removeNewest, forgetInbox, replaceData };
 }
 
 function eventRow(

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { deleteInOrder, type DeletionSteps, untilFewer } from '../delete-conversation.ts';
 import type { StoreDriver } from '../driver.ts';
 import { createActorRows, createActorTable, createDueQuery, createSettle } from './actor-rows.ts';
@@ -11,7 +12,7 @@ import {
   type Durability,
   type WriteQueue,
 } from './write-queue.ts';
-import { type Database, openDatabase, prepareFile, runStatement } from './database.ts';
+import { type Database, getRow, openDatabase, prepareFile, runStatement } from './database.ts';
 import { checkFiles } from './check-files.ts';
 import { openLogMark } from './log-mark.ts';
 import { createStoreTrouble, sqliteError } from './sqlite-error.ts';
@@ -46,13 +47,17 @@ const WRITE_BYTES = 16_384;
 /** Bounds how long one step of an expiry or a removal holds the event loop. */
 const STEP = 500;
 
-/** In WAL mode a commit is synced only if one of its writes must survive a power loss (S5). */
+/**
+ * In WAL mode a commit is synced only if one of its writes must survive a power loss (S5). What is removed or replaced is
+ * overwritten with zeros, so that an erasure finds no older copies.
+ */
 const SETTINGS = `
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
   PRAGMA wal_autocheckpoint = 4000;
   PRAGMA cache_size = -16000;
   PRAGMA temp_store = MEMORY;
+  PRAGMA secure_delete = ON;
 `;
 
 /** The embedded store. One process at a time: see `data-lock.ts`. */
@@ -79,6 +84,9 @@ function createDriver(database: Database, options: SqliteDriverOptions): StoreDr
     ...createEventMethods(parts),
     ...createActorMethods(parts),
     ...createEntryMethods(parts),
+    replaceData: (log, rows) =>
+      inSteps(rows, (some) => parts.queue.write(() => parts.events.replaceData(log, some), 'synced')),
+    scrub: () => scrub(parts),
     deleteConversation: (log) => mark.whileRemoving(() => deleteInOrder(log, removalSteps(parts, log))),
     inbox: createInbox(parts),
     check: () => trouble.check(tryWrite),
@@ -148,7 +156,7 @@ function openParts(
   const settle = () => untilFewer(STEP, () => queue.write(() => settleSome(STEP), 'ordered')).catch(() => 0);
   const tryWrite = createTrial(database, queue);
   const tables = { events, rows, actors, entries, standings, passages, listConversations, due };
-  return { ...tables, settle, mark, trouble, checkpoints, queue, read, tryWrite };
+  return { ...tables, database, path, settle, mark, trouble, checkpoints, queue, read, tryWrite };
 }
 
 /** A write that changes nothing. It needs new pages, so that it fails while the disk is full. */
@@ -181,10 +189,11 @@ function createEventMethods({ events, listConversations, queue, read }: Parts): 
   };
 }
 
-function createInbox({ standings, passages, queue, read }: Parts): StoreDriver['inbox'] {
+function createInbox({ events, standings, passages, queue, read }: Parts): StoreDriver['inbox'] {
   return {
     saveStanding: (log, standing) => queue.write(() => standings.save(log, standing), 'ordered'),
     standingSeq: (log) => read(() => standings.seqOf(log)),
+    forget: (log) => queue.write(() => events.forgetInbox(log), 'ordered'),
     standings: (query) => read(() => standings.list(query)),
     countStandings: (filter) => read(() => standings.count(filter)),
     behind: (query) => read(() => standings.behind(query)),
@@ -261,6 +270,33 @@ function createEntryMethods({ entries, queue, read }: Parts): EntryMethods {
     expire: (namespace, before) =>
       untilFewer(STEP, () => queue.write(() => entries.expireSome(namespace, before, STEP), 'ordered')),
   };
+}
+
+/** Bounds how long one write of an erasure holds the event loop. */
+async function inSteps<T>(items: readonly T[], write: (some: readonly T[]) => Promise<void>): Promise<void> {
+  for (let at = 0; at < items.length; at += STEP) await write(items.slice(at, at + STEP));
+}
+
+/** Attempts to empty the write-ahead log while another connection reads it. */
+const TRUNCATIONS = 50;
+const TRUNCATION_MS = 20;
+
+/**
+ * Removed terms stay in the index of words until its parts are merged, and replaced pages in the write-ahead log until it is
+ * emptied; pages of the file itself are overwritten at once (`secure_delete`).
+ */
+async function scrub({ queue, read, database, path }: Parts): Promise<string[]> {
+  await queue.write(() => database.exec(`INSERT INTO terms (terms) VALUES ('optimize')`), 'synced');
+  if (path === ':memory:') return [];
+  const truncate = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
+  for (let attempt = 1; attempt <= TRUNCATIONS; attempt += 1) {
+    const isBusy = await read(() => getRow<{ busy: number }>(truncate)?.busy !== 0);
+    if (!isBusy) return [];
+    await setTimeout(TRUNCATION_MS);
+  }
+  return [
+    `${path}-wal is being read by another process and may still have older pages: erase again once it has ended`,
+  ];
 }
 
 function removalSteps(

@@ -211,6 +211,9 @@ async function backendOf(queries: Queries): Promise<number | undefined> {
   return row?.pid;
 }
 
+const REMAINS =
+  'PostgreSQL keeps older versions in its write-ahead log until it is recycled, and in unused parts of its files until it uses them again or VACUUM FULL rewrites them';
+
 /** The documents of one schema. Owns the connections. */
 function createPostgresDocuments(database: Database, place: PostgresPlace): Documents {
   const tables = tablesOf(place.schema);
@@ -230,6 +233,11 @@ function createPostgresDocuments(database: Database, place: PostgresPlace): Docu
     standings: guard(createStandingDocuments(database, tables)),
     passages: guard(createPassageDocuments(database, tables)),
     ...guard({ step: createSteps(database, tables) }),
+    async scrub() {
+      const { events, entries, actors, standings, passages } = tables;
+      await database.run({ text: `VACUUM ${[events, entries, actors, standings, passages].join(', ')}` });
+      return [REMAINS];
+    },
     onLost: (listener) => database.onLost(listener),
     close: () => database.close(),
   };

@@ -229,12 +229,16 @@ function createAddresseeReads(
 function createEventChanges(
   database: Database,
   tables: Tables,
-): Pick<EventDocuments, 'unchain' | 'unaddress' | 'removeNewest'> {
+): Pick<EventDocuments, 'unchain' | 'unaddress' | 'removeNewest' | 'replaceData'> {
   const { events, conversations } = tables;
   const unchain = prepared(`UPDATE ${events} SET chain = NULL WHERE ${OF_LOG} AND id = $3`);
   const unaddress = prepared(
     `UPDATE ${events} SET addressed = false WHERE ${OF_LOG} AND seq IN (
        SELECT seq FROM ${events} WHERE ${OF_LOG} AND addressed ORDER BY seq LIMIT ${UNADDRESSED})`,
+  );
+  const replaceData = prepared(
+    `UPDATE ${events} SET data = new.data FROM unnest($3::text[], $4::text[]) AS new (id, data)
+     WHERE ${OF_LOG} AND ${events}.id = new.id`,
   );
   // Writers of events lock it before they write (P3), so none is missed.
   const lock = prepared(`SELECT 1 FROM ${conversations} WHERE ${OF_LOG} FOR UPDATE`);
@@ -258,6 +262,10 @@ function createEventChanges(
   return {
     async unchain({ tenant, conversation }, id) {
       await database.run(unchain, [tenant, conversation, id]);
+    },
+    async replaceData({ tenant, conversation }, rows) {
+      const values = [rows.map(({ id }) => id), rows.map(({ data }) => data)];
+      await database.run(replaceData, [tenant, conversation, ...values]);
     },
     async unaddress({ tenant, conversation }) {
       while ((await database.run(unaddress, [tenant, conversation])) === UNADDRESSED);

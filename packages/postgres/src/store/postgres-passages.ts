@@ -22,6 +22,7 @@ export function createPassageDocuments(
      ON CONFLICT (tenant, conversation, first) DO UPDATE
      SET last = excluded.last, at = excluded.at, terms = excluded.terms WHERE old.last <= excluded.last`,
   );
+  const remove = prepared(`DELETE FROM ${passages} WHERE tenant = $1 AND conversation = $2`);
   return {
     async save({ tenant, conversation }, some) {
       // One statement changes a row once.
@@ -34,6 +35,9 @@ export function createPassageDocuments(
         each.map(({ at }) => Math.trunc(at)),
         each.map(({ terms }) => termsOf(tenant, terms)),
       ]);
+    },
+    async remove({ tenant, conversation }) {
+      await database.run(remove, [tenant, conversation]);
     },
     async find({ tenant, terms, from, ranges, limit, after }) {
       if (limit <= 0 || ranges?.length === 0) return [];

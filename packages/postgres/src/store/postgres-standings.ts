@@ -32,6 +32,10 @@ export function createStandingDocuments(database: Database, tables: Tables): Sta
   const selectSeq = prepared(
     `SELECT standing AS seq FROM ${conversations} WHERE tenant = $1 AND conversation = $2`,
   );
+  const reset = prepared(
+    `WITH log AS (UPDATE ${conversations} SET standing = 0 WHERE tenant = $1 AND conversation = $2)
+     DELETE FROM ${standings} WHERE tenant = $1 AND conversation = $2`,
+  );
   const selectBehind = prepared(
     `SELECT conversation AS id FROM ${conversations} WHERE tenant = $1 AND behind
      ORDER BY at DESC, conversation DESC LIMIT $2`,
@@ -46,6 +50,9 @@ export function createStandingDocuments(database: Database, tables: Tables): Sta
     async seqOf({ tenant, conversation }) {
       const [row] = await database.rows<{ seq: number }>(selectSeq, [tenant, conversation]);
       return row?.seq ?? 0;
+    },
+    async remove({ tenant, conversation }) {
+      await database.run(reset, [tenant, conversation]);
     },
     list: (query) => list(database, tables, query),
     count: (filter) => count(database, tables, filter),

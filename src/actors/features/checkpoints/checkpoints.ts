@@ -39,7 +39,8 @@ interface Waiting extends Place {
  *      failure costs a warning. Who waits for too many others is dropped.
  *  C4  After each write a subject has at most `KEPT` checkpoints; the oldest goes. All go with their conversation, also those that are
  *      written while it is deleted: the mark of their event is gone.
- *  C5  `load` returns nothing beyond `upTo`: a resumed turn must not see what came after it was pinned.
+ *  C5  An erasure removes all of its conversation, also those that are written meanwhile: it leaves its seq first (`noteErased`).
+ *  C6  `load` returns nothing beyond `upTo`: a resumed turn must not see what came after it was pinned.
  */
 export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
   const { store, least = LEAST_EVENTS, onWarning } = deps;
@@ -156,19 +157,38 @@ async function write(
   }
   const key = keyOf(subject, seq);
   await store.putDerived(log, key, writeText(release, { log, subject, seq, mark }, lines), clock.now());
-  const others = (await store.derivedKeys(log, prefixOf(subject))).filter((each) => each !== key);
+  const all = await store.derivedKeys(log, CHECKPOINTS);
+  const others = all.filter((each) => each !== key && each.startsWith(prefixOf(subject)));
   const old = others.slice(0, 1 - KEPT);
-  // The conversation may have been deleted while it was written.
-  const isGone = (await store.markOf(log, seq)) !== mark;
+  // The conversation may have been deleted while it was written, or words of it erased.
+  const isErased = all.some((each) => each > keyOf(ERASED, seq) && each.startsWith(prefixOf(ERASED)));
+  const isGone = isErased || (await store.markOf(log, seq)) !== mark;
   if (isGone) old.push(key);
   if (old.length > 0) await store.removeDerived(log, old);
 }
 
+/** The subject of the notes that words are erased. */
+const ERASED = '~erased';
+
+/** Notes that words of events before `seq` are gone, so that no fold of them is stored any more. Then removes those that are. */
+export async function noteErased(
+  store: Pick<Store, 'putDerived' | 'derivedKeys' | 'removeDerived'>,
+  log: ConversationKey,
+  seq: number,
+  at: number,
+): Promise<void> {
+  const key = keyOf(ERASED, seq);
+  await store.putDerived(log, key, '', at);
+  const others = (await store.derivedKeys(log, '')).filter((each) => each !== key);
+  if (others.length > 0) await store.removeDerived(log, others);
+}
+
 /** Digits of a seq in a key, so that keys and seqs have the same order. */
 const SEQ_DIGITS = 16;
+const CHECKPOINTS = 'checkpoint/';
 
 function prefixOf(subject: string): string {
-  return `checkpoint/${subject}/`;
+  return `${CHECKPOINTS}${subject}/`;
 }
 
 function keyOf(subject: string, seq: number): string {

@@ -526,7 +526,7 @@ async function composed(
 }
 
 /** The events since the previous compaction, and the people of the whole conversation so far. */
-async function readCovered(
+export async function readCovered(
   deps: EngineDeps,
   log: ConversationKey,
   upTo: number,

@@ -5,10 +5,11 @@ interface PromptFactsProps {
   prompt: InspectedPrompt;
   cost: number | null;
   verified: boolean | null;
+  erased?: boolean;
 }
 
 /** The footer of a prompt: its recipient, size and cost. */
-export function PromptFacts({ prompt, cost, verified }: PromptFactsProps) {
+export function PromptFacts({ prompt, cost, verified, erased = false }: PromptFactsProps) {
   const { provider, model, mode, tokens, usage, compaction, count, delta } = prompt;
   const facts: [string, string][] = [
     ['Model', `${model} (${provider})`],
@@ -45,7 +46,9 @@ export function PromptFacts({ prompt, cost, verified }: PromptFactsProps) {
         <p class={verified ? 'prompt-verified' : 'prompt-unverified'}>
           {verified
             ? '✓ Rendered again from the log: byte for byte what was sent'
-            : '✕ The log no longer reproduces the bytes that were sent: this is what it renders now'}
+            : erased
+              ? '○ Words of what was sent are erased: this is what is left of it'
+              : '✕ The log no longer reproduces the bytes that were sent: this is what it renders now'}
         </p>
       )}
     </footer>

@@ -90,6 +90,7 @@ function Prompt({ prompt, trace }: PromptProps) {
         prompt={sent}
         cost={call?.cost ?? null}
         verified={'verified' in prompt ? prompt.verified : null}
+        erased={'erased' in prompt && prompt.erased === true}
       />
     </>
   );

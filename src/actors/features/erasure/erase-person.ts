@@ -1,0 +1,387 @@
+import { extractionSteps, DEFAULT_POLICY } from '../../../context/index.ts';
+import {
+  type ActorRecord,
+  type Author,
+  type CompactionBody,
+  type ConversationId,
+  ERASED_WORDS,
+  type Event,
+  type EventDraft,
+  type EventId,
+  type EventOf,
+  MAX_ERASED,
+  runtimeId,
+  type TenantId,
+  isErasure,
+} from '../../../events/index.ts';
+import { placesOf } from '../../../store/conversation-keys.ts';
+import type { ActorPatch, ConversationKey, EntryKey, KeyRange } from '../../../store/store.ts';
+import { noteErased } from '../checkpoints/checkpoints.ts';
+import { readCovered } from '../compaction/make-compaction.ts';
+import { untilAtRest } from '../../conversations/delete-conversation.ts';
+import type { EngineDeps } from '../../actor/engine-deps.ts';
+import { patchAtRest } from '../../actor/at-rest.ts';
+import { inSlices, readPages } from '../../log/read-log.ts';
+import { emptied, masked, maskedJson } from './hole.ts';
+import { conversationsOf, isBy, type OnRead, originOf, type Survey, survey } from './survey.ts';
+
+/**
+ * Erases what a person has said, and what others have made of it, in all conversations of a tenant.
+ *  E1  The person's own events, and those of every turn that answered the person or what came of such a turn, lose all their words.
+ *      Other events lose the words that they repeat of the person.
+ *  E2  Rows keep their hash and chain value. What is left names an `erasure` in the same log, which has the hash of what is left.
+ *  E3  The rows change first, then the erasure is appended: whoever sees it folds the log again and finds no erased word.
+ *  E4  Safe to repeat: after a crash, and for words that came meanwhile.
+ *  E5  No agent is at work in a conversation while its events change. Throws `command_refused` if one does not rest.
+ */
+export async function erasePerson(
+  deps: ErasureDeps,
+  { tenant, person, id, by }: { tenant: TenantId; person: string; id: string; by: Author },
+  onRead: OnRead = () => undefined,
+): Promise<Erased> {
+  const found = await survey(deps, tenant, person, onRead);
+  const work: Work = {
+    deps,
+    tenant,
+    person,
+    id,
+    by,
+    found,
+    erased: emptyCount(),
+    gone: new Set(),
+    kept: new Set(),
+    outputs: new Set(),
+  };
+  for await (const log of conversationsOf(deps.store, tenant)) {
+    onRead(log.conversation);
+    await eraseLog(work, log);
+  }
+  await eraseEntries(work);
+  return work.erased;
+}
+
+export type ErasureDeps = Pick<
+  EngineDeps,
+  'store' | 'clock' | 'log' | 'registry' | 'countTokens' | 'trust' | 'secretOf' | 'forTools'
+> &
+  EngineDeps & { forget: (log: ConversationKey) => void };
+
+/** What an erasure has changed. */
+export interface Erased {
+  /** Conversations and threads in which words were erased. */
+  conversations: number;
+  /** Events whose words are gone, all or some. */
+  events: number;
+  /** Files whose bytes are gone. */
+  attachments: number;
+  /** Outputs of tools, journals of turns, texts of prompts and notes. */
+  entries: number;
+  /** Sessions with vendors that the agents will not go on with. */
+  sessions: number;
+}
+
+function emptyCount(): Erased {
+  return { conversations: 0, events: 0, attachments: 0, entries: 0, sessions: 0 };
+}
+
+interface Work {
+  deps: ErasureDeps;
+  tenant: TenantId;
+  person: string;
+  id: string;
+  by: Author;
+  found: Survey;
+  erased: Erased;
+  /** Hashes of attachments of erased events, and of all others. */
+  gone: Set<string>;
+  kept: Set<string>;
+  /** Ids of outputs of tools in turns that answered the person. */
+  outputs: Set<string>;
+}
+
+/** Most rounds against messages that come meanwhile. */
+const MAX_ROUNDS = 10;
+
+async function eraseLog(work: Work, log: ConversationKey): Promise<void> {
+  const { store } = work.deps;
+  let erasures = 0;
+  for (let round = 1, from = 0; round <= MAX_ROUNDS; round += 1) {
+    await untilAtRest(work.deps, log);
+    const head = await store.head(log);
+    const range = { after: from, upTo: head };
+    const words = await eachHole(work, log, range, { name: `${round}w`, left: holeOf });
+    // What covers earlier events is made again of what is left of them.
+    const covers = await eachHole(work, log, { after: 0, upTo: head }, { name: `${round}c`, left: coverOf });
+    erasures = Math.max(erasures, words, covers);
+    from = head;
+    if ((await store.head(log)) <= Math.max(head, erasures)) break;
+  }
+  if (erasures === 0) return;
+  work.erased.conversations += 1;
+  await forgetLog(work, log, erasures);
+}
+
+type HoleOf = (work: Work, event: Event, erasure: EventId, isCovering: boolean) => Promise<Event | null>;
+
+/** Replaces what carries words of the person by what is left of it. Returns the seq of the last erasure; 0: there was nothing. */
+async function eachHole(
+  work: Work,
+  log: ConversationKey,
+  range: { after: number; upTo: number },
+  { name, left }: { name: string; left: HoleOf },
+): Promise<number> {
+  const holes: Event[] = [];
+  let isCovering = false;
+  for await (const events of readPages(work.deps.store, log, range))
+    for (const event of events) {
+      const erasure = erasureId(work, name, Math.floor(holes.length / MAX_ERASED));
+      const hole = isErasure(event) ? null : await left(work, event, erasure, isCovering);
+      if (hole) holes.push(hole);
+      isCovering ||= event.erased !== undefined;
+    }
+  return writeHoles(work, log, holes, name);
+}
+
+async function holeOf(work: Work, event: Event, erasure: EventId): Promise<Event | null> {
+  const { found, person } = work;
+  const isWhole = isTheirs(found, event, person);
+  noteFiles(work, event, isWhole);
+  if (event.erased !== undefined && !(await isNamed(work, event))) return { ...event, erased: erasure };
+  if (isWhole) return event.erased === undefined ? emptied(event, erasure, person) : null;
+  return masked(event, erasure, maskOf(found, event.conversation));
+}
+
+/** A summary tells in other words what it covers, and a baseline has shortened texts of it. */
+async function coverOf(
+  work: Work,
+  event: Event,
+  erasure: EventId,
+  isCovering: boolean,
+): Promise<Event | null> {
+  if (!isCovering || event.erased !== undefined) return null;
+  if (event.kind === 'compaction') return remade(work, event, erasure);
+  return event.kind === 'baseline' ? withoutCuts(event, erasure) : null;
+}
+
+function isTheirs({ causes }: Survey, event: Event, person: string): boolean {
+  return isBy(event, person) || causes.has(originOf(event) ?? '');
+}
+
+/** Single words are the person's only where the person has spoken. */
+function maskOf({ near, words }: Survey, conversation: ConversationId): (text: string) => string {
+  return near.has(conversation) ? words.mask : words.maskRuns;
+}
+
+/** Whether an earlier erasure got as far as its event. */
+async function isNamed({ deps }: Work, event: Event): Promise<boolean> {
+  return (await deps.store.readById(event, event.erased ?? '')) !== null;
+}
+
+/** Made again without a model, of what is left of the events that it covers; null if it is that already. */
+async function remade(
+  { deps }: Work,
+  event: EventOf<'compaction'>,
+  erasure: EventId,
+): Promise<EventOf<'compaction'>> {
+  const { number, upTo, reason, by, tokens } = event.body;
+  const { events, people } = await readCovered(deps, event, upTo, 0);
+  const made = await inSlices(
+    deps.clock,
+    extractionSteps({
+      number,
+      upTo,
+      reason,
+      by,
+      before: tokens.before,
+      budget: tokens.after,
+      events,
+      previous: null,
+      policy: DEFAULT_POLICY,
+      secret: deps.secretOf({ ...event, agent: by }),
+      people,
+      count: deps.countTokens,
+      trusted: deps.trust ?? null,
+    }),
+  );
+  return { ...event, body: made ?? cut(event.body), erased: erasure };
+}
+
+function cut(body: CompactionBody): CompactionBody {
+  const facts = {
+    ...body.facts,
+    artifacts: [],
+    filesRead: [],
+    filesModified: [],
+    identifiers: [],
+    passing: [],
+  };
+  return {
+    ...body,
+    summary: ERASED_WORDS,
+    quotes: [],
+    chosen: [],
+    demands: '',
+    listing: '',
+    facts: { ...facts, errors: [], constraints: [], claims: [], pending: [] },
+  };
+}
+
+/** Null if it shortens nothing. */
+function withoutCuts(event: EventOf<'baseline'>, erasure: EventId): Event | null {
+  const { adopts } = event.body;
+  if (!adopts?.trimmed && !adopts?.turn) return null;
+  const turn = adopts.turn && { ...adopts.turn, text: ERASED_WORDS };
+  const trimmed = adopts.trimmed?.map((each) => ({ ...each, text: ERASED_WORDS }));
+  const left = { ...adopts, ...(turn && { turn }), ...(trimmed && { trimmed }) };
+  return { ...event, body: { ...event.body, adopts: left }, erased: erasure };
+}
+
+function noteFiles({ gone, kept, outputs }: Work, event: Event, isWhole: boolean): void {
+  if (event.kind === 'tool.result' && event.body.artifact !== undefined && isWhole)
+    outputs.add(event.body.artifact);
+  if (event.kind !== 'message' && event.kind !== 'notice') return;
+  for (const each of event.body.attachments ?? [])
+    if (each.type !== 'text') (isWhole ? gone : kept).add(each.hash);
+}
+
+function erasureId({ id }: Work, name: string, part: number): EventId {
+  return runtimeId('erasure', id, name, part);
+}
+
+/** Returns the seq of the last erasure. */
+async function writeHoles(
+  work: Work,
+  log: ConversationKey,
+  holes: readonly Event[],
+  name: string,
+): Promise<number> {
+  const { deps, person, by, erased } = work;
+  let last = 0;
+  for (let part = 0; part * MAX_ERASED < holes.length; part += 1) {
+    const some = holes.slice(part * MAX_ERASED, (part + 1) * MAX_ERASED);
+    const hashes = await deps.store.replaceEvents(log, some);
+    const events = some.map(({ id }, index) => ({ id, hash: hashes[index]! }));
+    const id = erasureId(work, name, part);
+    const draft: EventDraft = {
+      id,
+      author: by,
+      to: [],
+      kind: 'command',
+      body: { command: 'erase', erasure: { person, events } },
+    };
+    const [appended] = await deps.log.append(log, [draft], { wake: false });
+    last = appended?.event.seq ?? last;
+    erased.events += some.length;
+  }
+  return last;
+}
+
+/** What was folded from the log, and what else is stored of its turns. */
+async function forgetLog(work: Work, log: ConversationKey, seq: number): Promise<void> {
+  const { deps } = work;
+  const { store, clock } = deps;
+  await noteErased(store, log, seq, clock.now());
+  await store.inbox.forget(log);
+  deps.log.forget(log);
+  deps.forTools?.forget(log);
+  deps.forget(log);
+  for (const actor of await store.listActors(log)) {
+    if ('address' in actor) continue;
+    deps.registry.drop(actor);
+    await patchAtRest(deps, actor, (held) => held && patchOf(work, log, held));
+  }
+}
+
+/** A session has the words with its vendor: the next turn begins another. */
+function patchOf(work: Work, log: ConversationKey, record: ActorRecord): ActorPatch | null {
+  const { session, snapshot, timers } = record;
+  const mask = maskOf(work.found, log.conversation);
+  const state = {
+    session: null,
+    snapshot: snapshot === null ? null : maskedJson(snapshot, mask),
+    timers: JSON.parse(maskedJson(JSON.stringify(timers), mask)) as ActorRecord['timers'],
+  };
+  const isSame =
+    session === null &&
+    state.snapshot === snapshot &&
+    JSON.stringify(state.timers) === JSON.stringify(timers);
+  if (isSame) return null;
+  if (session !== null) work.erased.sessions += 1;
+  return { state };
+}
+
+/** Entries beside the logs: of conversations in which the person has spoken, and those that conversations share. */
+async function eraseEntries(work: Work): Promise<void> {
+  const { tenant, found, gone, kept, deps, erased } = work;
+  for (const conversation of found.near)
+    for (const { namespace, after, before, isOwn } of placesOf(conversation)) {
+      if (namespace === 'derived' || namespace === 'prompt') continue;
+      await eachEntry(work, { tenant, namespace, after, before }, (entry) =>
+        isOwn(entry.key) ? eraseOwn(work, conversation, entry) : Promise.resolve(),
+      );
+    }
+  for (const key of [...gone].filter((hash) => !kept.has(hash))) {
+    const entry = { tenant, namespace: 'body', key } as const;
+    const [data] = await deps.store.entries.readEntries([entry]);
+    if (typeof data !== 'string') continue;
+    await deps.store.entries.removeEntries([entry]);
+    erased.attachments += 1;
+  }
+  for (const namespace of ['body', 'note'] as const)
+    await eachEntry(work, { tenant, namespace, after: '', before: '\uffff' }, async (entry) => {
+      if (kept.has(entry.key)) return;
+      await replaceEntry(work, entry, maskedJson(entry.data, found.words.maskRuns));
+    });
+}
+
+type Entry = EntryKey & { data: string };
+
+async function eachEntry(
+  { deps }: Work,
+  range: Omit<KeyRange, 'limit'>,
+  visit: (entry: Entry) => Promise<void>,
+): Promise<void> {
+  const { entries } = deps.store;
+  const limit = 100;
+  for (let { after } = range; ;) {
+    const keys = await entries.entryKeys({ ...range, after, limit });
+    const { tenant, namespace } = range;
+    // One at a time: a body may have megabytes.
+    for (const key of keys) {
+      const [data] = await entries.readEntries([{ tenant, namespace, key }]);
+      if (typeof data === 'string') await visit({ tenant, namespace, key, data });
+    }
+    if (keys.length < limit) return;
+    after = keys.at(-1) ?? after;
+  }
+}
+
+/** An output of a tool, the record of a call, or the journal of a turn. */
+async function eraseOwn(work: Work, conversation: ConversationId, entry: Entry): Promise<void> {
+  const { found } = work;
+  const mask = maskOf(found, conversation);
+  const isOfTurn = found.causes.has(entry.key.split('/', 1)[0] ?? '');
+  // Of a turn that has ended nobody reads the journal, and of one that is to be tried again the model is asked again.
+  if (entry.namespace === 'journal') {
+    if (isOfTurn || maskedJson(entry.data, mask) !== entry.data) await replaceEntry(work, entry, null);
+  } else if (entry.namespace === 'effect') {
+    const record = JSON.parse(entry.data) as { data?: string };
+    if (record.data === undefined) return;
+    const data = isOfTurn ? ERASED_WORDS : maskedJson(record.data, mask);
+    await replaceEntry(work, entry, JSON.stringify({ ...record, data }));
+  } else {
+    const isWhole = work.outputs.has(entry.key.slice(conversation.length + 1));
+    await replaceEntry(work, entry, isWhole ? ERASED_WORDS : maskedJson(entry.data, mask));
+  }
+}
+
+async function replaceEntry(work: Work, { data: before, ...key }: Entry, data: string | null): Promise<void> {
+  if (data === before) return;
+  const { entries } = work.deps.store;
+  if (key.namespace === 'effect' || key.namespace === 'note') await entries.swap(key, before, data ?? '');
+  else {
+    await entries.removeEntries([key]);
+    if (data !== null) await entries.putOnce(key, data, work.deps.clock.now());
+  }
+  work.erased.entries += 1;
+}
