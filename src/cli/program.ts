@@ -249,14 +249,21 @@ function addReadCommands(program: Command): void {
     .option('--turn <id>', 'the prompt of this turn, by id or number')
     .option('--step <n>', 'the prompt of this model call of the turn', wholeNumber(1))
     .option('--against <id>', 'show what changed since the prompt of this turn')
-    .option('--cost', "show what each prompt cost with a vendor's cache")
+    .option('--cache-cost', "show what each prompt cost with a vendor's cache")
     .addOption(
       new Option('--vendor <name>', "vendor of the cache (default: the model's)")
         .choices(VENDORS)
-        .implies({ cost: true }),
+        .implies({ cacheCost: true }),
     )
     .action(async (conversation, agent, options) =>
       (await import('./commands/context.ts')).context(conversation, agent, options),
+    );
+
+  client(program.command('cost'))
+    .description('show what a conversation cost in dollars, by agent, tool, model and day')
+    .argument('<conversation>')
+    .action(async (conversation, options) =>
+      (await import('./commands/overview.ts')).cost(conversation, options),
     );
 
   client(program.command('trace'))

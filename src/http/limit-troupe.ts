@@ -45,6 +45,7 @@ const NARROWING = {
   diff: 'conversation',
   compare: 'conversation',
   cost: 'conversation',
+  cacheCost: 'conversation',
   trace: 'conversation',
   checkpoint: 'conversation',
   saveCheckpoint: 'conversation',
@@ -142,7 +143,8 @@ function limitConversations(
     promptOf: async (turn, step) => troupe.promptOf(checkTurn(turn, noPrompt(turn, step)), step),
     diff: async (a, b, steps = {}) =>
       troupe.diff(checkTurn(a, noPrompt(a, steps.stepA)), checkTurn(b, noPrompt(b, steps.stepB)), steps),
-    cost: async (conversation, agent, options) => troupe.cost(check(conversation), agent, options),
+    cost: async (conversation) => troupe.cost(check(conversation)),
+    cacheCost: async (conversation, agent, options) => troupe.cacheCost(check(conversation), agent, options),
     compare: async (a, b) => troupe.compare(checkTurn(a), checkTurn(b)),
     trace: async (turn) => troupe.trace(checkTurn(turn)),
     async command(command, by) {

@@ -19,6 +19,7 @@ import type { ModelPrice } from '../providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from '../actors/attempt/feature-types.ts';
 import type { CostOptions, CostReport, TurnTrace } from './inspect/cache-cost.ts';
+import type { ConversationCost, CostSum, UnknownCost } from './inspect/conversation-cost.ts';
 import type { Erased } from '../actors/features/erasure/erase-person.ts';
 import type { Deleted } from '../actors/conversations/delete-conversation.ts';
 import type { TurnComparison, DiffSteps, PromptDiff } from './inspect/compare-turns.ts';
@@ -269,8 +270,13 @@ export interface Troupe {
   diff(a: string, b: string, steps?: DiffSteps): Promise<PromptDiff>;
   /** Two turns side by side: words, calls, tokens, cost and time. For a turn that was run again. Throws `turn_unknown`. */
   compare(a: string, b: string): Promise<TurnComparison>;
-  /** Cost of each model call of an agent under a vendor's cache. Slow: renders every prompt again. */
-  cost(conversation: string, agent: string, options?: CostOptions): Promise<CostReport>;
+  /**
+   * What a conversation and the threads of its tasks cost, US dollars at today's prices: by agent, tool, model and day, what
+   * the cache saved, and what is not known, with the reason. Throws `conversation_unknown`.
+   */
+  cost(conversation: string): Promise<ConversationCost>;
+  /** Each model call of an agent under a vendor's cache, simulated. Slow: renders every prompt again. */
+  cacheCost(conversation: string, agent: string, options?: CostOptions): Promise<CostReport>;
   /** The steps, calls and times of a turn. Throws `turn_unknown`. */
   trace(turn: string): Promise<TurnTrace>;
   /** Executes a command of a person and returns the event that records it. Throws `command_refused`, `task_unknown`. */
@@ -339,6 +345,7 @@ type OfConversation =
   | 'tasks'
   | 'prompt'
   | 'cost'
+  | 'cacheCost'
   | 'export'
   | 'delete';
 
@@ -408,8 +415,10 @@ export type {
   ActorStatus,
   BudgetLine,
   ConversationState,
+  ConversationCost,
   CostOptions,
   CostReport,
+  CostSum,
   Deleted,
   DiffSteps,
   ImportLimits,
@@ -422,6 +431,7 @@ export type {
   TaskList,
   ThreadInfo,
   TurnTrace,
+  UnknownCost,
 };
 export type { FoundPassage, Passage, TermCondition } from '../store/passages.ts';
 export type { ListedStanding, NewStanding, StandingOrder } from '../store/standings.ts';

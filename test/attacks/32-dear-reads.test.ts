@@ -92,7 +92,7 @@ function countingRows(troupe: Troupe, listed: { rows: number }): Troupe {
 /** Reads whose prompts contain all messages of people as one message. */
 const MERGED = [
   '/api/conversations/long/agents/a/prompt',
-  '/api/conversations/long/agents/a/cost',
+  '/api/conversations/long/agents/a/cache-cost',
   '/api/turns/long:a:2/prompt',
   '/api/turns/long:a:1/diff/long:a:2',
 ];

@@ -83,7 +83,7 @@ test('prunes and compactions are listed with their reason and the remaining cach
     place,
     Array.from({ length: 7 }, (_, n) => `${n} ${'lorem ipsum '.repeat(120)}`),
   );
-  const { rows } = (await place.call(['context', 'c1', 'planner', '--cost', '--json'])).json as {
+  const { rows } = (await place.call(['context', 'c1', 'planner', '--cache-cost', '--json'])).json as {
     rows: { turn: string; broke: { layer: string } | null }[];
   };
   const turn = rows.find(({ broke }) => broke?.layer === 'summary')?.turn ?? 'none was cut';
@@ -102,7 +102,10 @@ test('prunes and compactions are listed with their reason and the remaining cach
   expect(shown).toMatch(
     /cut compaction:1 covers events 1–\d+: over_budget, [\d,]+ → [\d,]+ tokens, by @planner with extraction/,
   );
-  const cost = await place.call(['context', 'c1', 'planner', '--cost']);
+  const dollars = await place.call(['cost', 'c1']);
+  expect(dollars.out).toMatch(/@planner/);
+  expect(dollars.out).toMatch(/unknown: \d+ calls of @planner/);
+  const cost = await place.call(['context', 'c1', 'planner', '--cache-cost']);
   expect(cost.out).toMatch(/^ {4}broke in summary at message 1: summary adopted \(baseline:planner:2\)$/m);
 });
 
@@ -143,7 +146,7 @@ test('a long difference is shortened, and complete as JSON', async () => {
 test("the cost of an agent's prompts is listed by call and in total, as by a server", async () => {
   using place = workplace();
   await talk(place, ['one '.repeat(900), 'two '.repeat(900), 'three '.repeat(900)]);
-  const ran = await place.call(['context', 'c1', 'planner', '--cost']);
+  const ran = await place.call(['context', 'c1', 'planner', '--cache-cost']);
   expect(ran).toMatchObject({ code: 0, err: '' });
   expect(ran.out).toMatch(/^@planner in c1: prompts in the cache of anthropic \(test\)$/m);
   expect(ran.out).toMatch(/^turn\.step +input +read +written +fresh +cost +reported read\/written$/m);
@@ -159,7 +162,7 @@ test("the cost of an agent's prompts is listed by call and in total, as by a ser
   await using dev = await place.dev();
   const args = ['context', 'c1', 'planner', '--vendor', 'openai', '--json', '--url', dev.url];
   expect((await place.run(args)).json).toEqual(direct.json);
-  const nothing = await place.call(['context', 'c1', 'worker', '--cost']);
+  const nothing = await place.call(['context', 'c1', 'worker', '--cache-cost']);
   expect(nothing).toMatchObject({
     code: 0,
     out: expect.stringContaining('no finished turn has a recorded prompt'),
@@ -178,7 +181,7 @@ test('an invalid request is refused with a hint', async () => {
     ],
     [['--turn', '1', '--against', 'c2:planner:1'], /^event_invalid: .* belongs to @planner in c2/],
     [['--step', '1', '--against', '1'], /^event_invalid: --step selects a step of a past turn/],
-    [['--cost', '--turn', '1'], /^event_invalid: --cost covers all turns/],
+    [['--cache-cost', '--turn', '1'], /^event_invalid: --cache-cost covers all turns/],
     [['--vendor', 'acme'], /^usage: .*Allowed choices are anthropic, openai, gemini, deepseek/],
   ] as const) {
     const { code, err } = await place.call(['context', 'c1', 'planner', ...args]);

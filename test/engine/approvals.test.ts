@@ -70,7 +70,7 @@ test('a prompt after an approved call can be read, verified and priced although 
     cached: { messages: expect.any(Number) as number },
   });
   expect((await troupe.trace('c:bo:2')).prompts).toMatchObject([{ step: 2 }]);
-  const { rows } = await troupe.cost('c', 'bo');
+  const { rows } = await troupe.cacheCost('c', 'bo');
   expect(rows).toMatchObject([
     { turn: 'c:bo:1', step: 1, verified: true },
     { turn: 'c:bo:2', step: 2, verified: true },

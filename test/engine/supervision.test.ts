@@ -263,7 +263,7 @@ describe('L3 a correction', () => {
       [lists(['pending sail']), { text: '' }, 'half way', lists(['done sail']), 'ready'],
     );
     await company.say(UMA, 'p', 'go');
-    const { rows } = await company.troupe.cost(ROOM, 'p');
+    const { rows } = await company.troupe.cacheCost(ROOM, 'p');
     expect(rows.map(({ step, verified, broke }) => [step, verified, broke])).toEqual(
       [1, 2, 3, 4, 5].map((step) => [step, true, null]),
     );

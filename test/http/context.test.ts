@@ -74,7 +74,12 @@ test('a changed definition is named as the cause of the break, with its event', 
     expect(body).toMatchObject({ broke });
     const changes = (body['messages'] as never as { changes: { hunks: { lines: string[] }[] }[] }).changes;
     expect(changes[0]?.hunks[0]?.lines).toEqual(expect.arrayContaining(['-Be short.', '+Be long.']));
-    const cost = await api.get('/api/conversations/c1/agents/echo/cost');
+    expect((await api.get('/api/conversations/c1/cost')).body).toMatchObject({
+      total: { calls: 2, usd: null, unknown: 2 },
+      tools: [{ tool: null }],
+      unknown: [{ agent: 'echo', calls: 2 }],
+    });
+    const cost = await api.get('/api/conversations/c1/agents/echo/cache-cost');
     expect(cost.body).toMatchObject({
       rows: [
         { broke: null, verified: true },
@@ -118,8 +123,8 @@ test.each([3_000, 6_000, 128_000])(
     }
     await troupe.idle();
     for (const agent of ['ann', 'ben']) {
-      const { body } = await api.get(`/api/conversations/c1/agents/${agent}/cost?vendor=openai`);
-      const report = body as never as Awaited<ReturnType<typeof troupe.cost>>;
+      const { body } = await api.get(`/api/conversations/c1/agents/${agent}/cache-cost?vendor=openai`);
+      const report = body as never as Awaited<ReturnType<typeof troupe.cacheCost>>;
       const sent = [];
       for (let turn = 1; turn <= Number(/\d+$/.exec(report.rows.at(-1)?.turn ?? '0')?.[0]); turn++) {
         sent.push(...(await troupe.trace(`c1:${agent}:${turn}`)).prompts);
@@ -145,9 +150,10 @@ test.each([3_000, 6_000, 128_000])(
 );
 
 test.each([
-  ['/api/conversations/c1/agents/echo/cost?vendor=acme', 400, 'event_invalid'],
-  ['/api/conversations/c1/agents/nope/cost', 404, 'agent_unknown'],
-  ['/api/conversations/nope/agents/echo/cost', 404, 'conversation_unknown'],
+  ['/api/conversations/c1/agents/echo/cache-cost?vendor=acme', 400, 'event_invalid'],
+  ['/api/conversations/c1/agents/nope/cache-cost', 404, 'agent_unknown'],
+  ['/api/conversations/nope/agents/echo/cache-cost', 404, 'conversation_unknown'],
+  ['/api/conversations/nope/cost', 404, 'conversation_unknown'],
 ])('GET %s is %i %s', async (path, status, code) => {
   await using api = await startApi();
   await api.troupe.send('c1', { author: ANA, content: 'x' });

@@ -12,6 +12,7 @@ import type {
   ActorStatus,
   ConversationInfo,
   ConversationList,
+  ConversationCost,
   CostOptions,
   CostReport,
   Deleted,
@@ -84,8 +85,9 @@ export interface Client {
   promptOf(turn: string, step?: number): Promise<SentPrompt>;
   diff(a: string, b: string, steps: DiffSteps): Promise<PromptDiff>;
   compare(a: string, b: string): Promise<TurnComparison>;
+  cost(conversation: string): Promise<ConversationCost>;
   /** `onTurn` works for direct clients only: a server does not report progress. */
-  cost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
+  cacheCost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
   import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
   export(

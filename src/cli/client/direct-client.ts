@@ -55,7 +55,8 @@ export function createDirectClient(troupe: Troupe): Client {
     promptOf: (turn, step) => troupe.promptOf(turn, step),
     diff: (a, b, steps) => troupe.diff(a, b, steps),
     compare: (a, b) => troupe.compare(a, b),
-    cost: (conversation, agent, options) => troupe.cost(conversation, agent, options),
+    cost: (conversation) => troupe.cost(conversation),
+    cacheCost: (conversation, agent, options) => troupe.cacheCost(conversation, agent, options),
     trace: (turn) => troupe.trace(turn),
     import: (chunks, request) => troupe.import(chunks, request),
     export: (conversation, { format, ...options } = {}) =>

@@ -143,7 +143,9 @@ function logsOf(
   };
 }
 
-function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'compare' | 'cost' | 'trace'> {
+function promptsOf(
+  api: Api,
+): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'compare' | 'cost' | 'cacheCost' | 'trace'> {
   return {
     prompt: (c, a) =>
       api.whole('GET /api/conversations/{conversation}/agents/{agent}/prompt', 'messages', {
@@ -155,8 +157,10 @@ function promptsOf(api: Api): Pick<Client, 'prompt' | 'promptOf' | 'diff' | 'com
       api.request('GET /api/turns/{turn}/compare/{other}', { params: { turn, other } }),
     diff: (turn, other, { stepA, stepB }) =>
       api.request('GET /api/turns/{turn}/diff/{other}', { params: { turn, other }, query: { stepA, stepB } }),
-    cost: (c, a, { vendor }) =>
-      api.whole('GET /api/conversations/{conversation}/agents/{agent}/cost', 'rows', {
+    cost: (conversation) =>
+      api.request('GET /api/conversations/{conversation}/cost', { params: { conversation } }),
+    cacheCost: (c, a, { vendor }) =>
+      api.whole('GET /api/conversations/{conversation}/agents/{agent}/cache-cost', 'rows', {
         params: { conversation: c, agent: a },
         query: { vendor },
       }),

@@ -29,7 +29,7 @@ interface ContextOptions extends ClientOptions {
   turn?: string;
   step?: number;
   against?: string;
-  cost?: boolean;
+  cacheCost?: boolean;
   vendor?: NonNullable<CostOptions['vendor']>;
 }
 
@@ -44,10 +44,10 @@ export async function context(conversation: string, agent: string, options: Cont
   refuseContradictions(options);
   const turn = options.turn === undefined ? undefined : turnOf(options.turn, named, 'turn');
   const against = options.against === undefined ? undefined : turnOf(options.against, named, 'against');
-  const needsAgents = turn === undefined || options.cost;
+  const needsAgents = turn === undefined || options.cacheCost;
   const client = await connect(options, { needs: needsAgents ? 'agents' : 'names' });
   try {
-    if (options.cost) await showCost(client, named, options);
+    if (options.cacheCost) await showCost(client, named, options);
     else if (against !== undefined) {
       const { step } = options;
       const found = await client.diff(against, turn ?? 'next', step === undefined ? {} : { stepB: step });
@@ -69,7 +69,11 @@ async function showCost(
   const progress = createProgress(`rendering the prompts of @${agent.replace(/^@/, '')} again`);
   try {
     const { vendor } = options;
-    show(await client.cost(conversation, agent, { vendor, onTurn: progress.update }), renderCost, options);
+    show(
+      await client.cacheCost(conversation, agent, { vendor, onTurn: progress.update }),
+      renderCost,
+      options,
+    );
   } finally {
     progress.end();
   }
@@ -80,9 +84,9 @@ function show<T>(found: T, render: (found: T) => string, { json }: ContextOption
   else print(render(found));
 }
 
-function refuseContradictions({ turn, step, against, cost }: ContextOptions): void {
-  if (cost && (turn !== undefined || against !== undefined)) {
-    throw invalid('cost', '--cost covers all turns: leave out --turn and --against');
+function refuseContradictions({ turn, step, against, cacheCost }: ContextOptions): void {
+  if (cacheCost && (turn !== undefined || against !== undefined)) {
+    throw invalid('cacheCost', '--cache-cost covers all turns: leave out --turn and --against');
   }
   if (step !== undefined && turn === undefined) {
     throw invalid('turn', '--step selects a step of a past turn: name the turn with --turn');

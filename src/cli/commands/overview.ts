@@ -6,7 +6,15 @@ import { type ClientOptions, connect } from '../client/connect.ts';
 import { clip, number, paint, print, printJson, table, screenWidth } from '../render/output.ts';
 import { systemClock } from '../../base/clock.ts';
 import { ageWords } from '../../library/inspect/stuck.ts';
-import type { ProviderLoad, QueueReport, StuckLine, StuckReport, TurnTrace } from '../../library/troupe.ts';
+import type {
+  ConversationCost,
+  CostSum,
+  ProviderLoad,
+  QueueReport,
+  StuckLine,
+  StuckReport,
+  TurnTrace,
+} from '../../library/troupe.ts';
 import { onInterrupt } from '../process/terminal.ts';
 import { describeEvent } from '../render/reply-printer.ts';
 
@@ -283,5 +291,42 @@ function renderPrompts(prompts: TurnTrace['prompts']): string {
 }
 
 function dollars(cost: number): string {
-  return `$${cost.toFixed(cost < 0.01 ? 6 : 4)}`;
+  return `$${cost.toFixed(Math.abs(cost) < 0.01 ? 6 : 4)}`;
+}
+
+export async function cost(conversation: string, options: ClientOptions): Promise<void> {
+  const client = await connect(options, { needs: 'data' });
+  try {
+    const found = await client.cost(conversation);
+    if (options.json) printJson(found);
+    else print(renderCost(found));
+  } finally {
+    await client.close();
+  }
+}
+
+function renderCost({ total, agents, tools, models, days, unknown }: ConversationCost): string {
+  const heads = ['', 'cost', 'cache saved', 'calls', 'input', 'cached', 'output'];
+  const rows = [
+    costRow('all', total),
+    ...agents.map((sum) => costRow(`@${sum.agent}`, sum)),
+    ...tools.map((sum) => costRow(sum.tool === null ? 'no tool' : `tool ${sum.tool}`, sum)),
+    ...models.map((sum) => costRow(sum.model, sum)),
+    ...days.map((sum) => costRow(sum.day, sum)),
+  ];
+  const reasons = unknown.map(({ agent, model, reason, calls }) =>
+    reason === 'no_price'
+      ? `unknown: ${calls} calls of @${agent}, the price of "${model}" is not known: set price`
+      : `unknown: ${calls} calls of @${agent}, the vendor of "${model}" reported no tokens`,
+  );
+  return [
+    table([heads.map((head) => paint('dim', head)), ...rows], [1, 2, 3, 4, 5, 6]),
+    ...reasons.map((line) => paint('yellow', line)),
+  ].join('\n');
+}
+
+function costRow(name: string, { usd, saved, calls, usage }: CostSum): string[] {
+  const { input, cacheRead, output } = usage;
+  const counts = [calls, input, cacheRead, output].map((count) => number(Math.round(count)));
+  return [name, usd === null ? '-' : dollars(usd), usd === null ? '-' : dollars(saved), ...counts];
 }

@@ -5,6 +5,7 @@ import { Author, Command } from '../../events/index.ts';
 import type {
   ActorStatus,
   ConversationList,
+  ConversationCost,
   CostReport,
   NewMessage,
   Troupe,
@@ -209,16 +210,26 @@ export const conversationRoutes = [
   }),
   defineRoute({
     method: 'GET',
-    path: '/api/conversations/{conversation}/agents/{agent}/cost',
+    path: '/api/conversations/{conversation}/agents/{agent}/cache-cost',
     scopes: ['read'],
-    id: 'getCost',
+    id: 'getCacheCost',
     summary: `What the agent's prompts cost with a vendor's cache, call by call; renders each of them again. ${IN_PARTS}`,
     query: PageQuery.extend({ vendor: z.enum(['anthropic', 'openai', 'gemini', 'deepseek']).optional() }),
     answer: partOf<CostReport>('rows', { type: 'object' }, { total: { type: 'object' } }),
     async handle({ context, troupe, params, query: { vendor, skip } }) {
-      const report = await troupe.cost(params.conversation, params.agent, { vendor });
+      const report = await troupe.cacheCost(params.conversation, params.agent, { vendor });
       return answerPage(context, { ...report }, 'rows', skip);
     },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/conversations/{conversation}/cost',
+    scopes: ['read'],
+    id: 'getCost',
+    summary:
+      'What the conversation and the threads of its tasks cost, US dollars: by agent, tool, model and day, what the cache saved, and what is not known',
+    answer: typed<ConversationCost>({ type: 'object' }),
+    handle: ({ troupe, params }) => troupe.cost(params.conversation),
   }),
   sendCommand,
 ] as const;

@@ -218,7 +218,12 @@ function promptMethods(context: TenantContext) {
       const { compareTurns } = await import('../inspect/compare-turns.ts');
       return compareTurns(deps, tenant, [a, b]);
     },
-    async cost(conversation, agent, options) {
+    async cost(conversation) {
+      const { conversationCost } = await import('../inspect/conversation-cost.ts');
+      const { conversation: id } = await findConversation(context, conversation);
+      return conversationCost(deps, tenant, id);
+    },
+    async cacheCost(conversation, agent, options) {
       const [address, runtime] = await findAgent(conversation, agent);
       return cacheCost(deps, address, runtime, options);
     },

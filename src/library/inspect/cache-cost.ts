@@ -30,7 +30,7 @@ import type { AgentRuntime, FrozenBaseline } from '../../actors/actor/agent-runt
 import { chargeWork } from '../../base/work.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { Store } from '../../store/store.ts';
-import { costOf, priceOf } from '../../providers/prices.ts';
+import { costOf, type ModelPrice, priceOf } from '../../providers/prices.ts';
 import { readReceipts, asSent, baselineOf } from './prompts.ts';
 import { readStep } from '../../actors/turn/step-journal.ts';
 import { buildPrompt, createView, forkView, type View } from '../../context/index.ts';
@@ -247,10 +247,17 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
 async function withUsage(deps: EngineDeps, tenant: TenantId, receipt: PromptReceipt): Promise<TracedPrompt> {
   const usage = await usageOf(deps.store, tenant, receipt);
   if (usage === null) return { ...receipt, cost: null };
-  // Today's price; for a model other than the agent's current one, the list price.
-  const runtime = deps.agents.get(receipt.agent);
-  const price = runtime?.profile.model === receipt.model ? runtime.price : priceOf(receipt.model);
+  const price = priceOfCall(deps, receipt);
   return { ...receipt, usage, cost: price && costOf(usage, price) };
+}
+
+/** Today's price; for a model other than the agent's current one, the list price. */
+export function priceOfCall(
+  { agents }: Pick<EngineDeps, 'agents'>,
+  { agent, model }: Pick<PromptReceipt, 'agent' | 'model'>,
+): ModelPrice | null {
+  const runtime = agents.get(agent);
+  return runtime?.profile.model === model ? runtime.price : priceOf(model);
 }
 
 /** What the vendor reported for the call of a prompt; null: nothing, or it is no longer known. */

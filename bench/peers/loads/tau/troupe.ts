@@ -110,7 +110,7 @@ async function play(troupe: Troupe, { recording, moves, run }: RecordedTest): Pr
     log.map((event) => eventOf(event, 'message')?.body.content ?? '').join('');
   if (words(events) !== words(run.events)) throw new Error(`${conversation} was played with other words`);
   for (const agent of AGENTS.slice(0, moves.length)) {
-    const { rows, total } = await troupe.cost(conversation, agent, { vendor: 'anthropic' });
+    const { rows, total } = await troupe.cacheCost(conversation, agent, { vendor: 'anthropic' });
     sum.add(total);
     count.calls += rows.length;
     count.verified += rows.filter((row) => row.verified).length;
