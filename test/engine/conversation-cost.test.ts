@@ -30,7 +30,7 @@ test('a conversation and its threads are told in dollars by agent, tool, model a
     lines.reduce((sum, { usd }) => sum + (usd ?? 0), 0);
   for (const lines of [cost.agents, cost.tools, cost.models, cost.days])
     expect(sumOf(lines)).toBeCloseTo(cost.total.usd ?? 0);
-  expect(cost.tools.map(({ tool }) => tool).toSorted()).toEqual(['delegate', null]);
+  expect(new Set(cost.tools.map(({ tool }) => tool))).toEqual(new Set(['delegate', null]));
 });
 
 test('without a price the dollars are null, with the reason', async () => {
