@@ -64,6 +64,7 @@ const POLICY = {
 export type ErrorPolicy = 'retry' | 'stop' | 'fix_input' | 'operator';
 /** What went wrong. The list is closed. */
 export type ErrorCode = keyof typeof POLICY;
+/** Every code of a `TroupeError`. */
 export const ERROR_CODES = Object.keys(POLICY) as ErrorCode[];
 
 /** The only error class. The message says what happened, why, and what to do; `data` has the same facts for programs. */
@@ -86,6 +87,7 @@ export class TroupeError extends Error {
   }
 }
 
+/** What a caller should do about an error of a code. */
 export function policyOf(code: ErrorCode): ErrorPolicy {
   return POLICY[code];
 }

@@ -209,6 +209,7 @@ export const Command = z.discriminatedUnion('command', [
   ...CONVERSATION_COMMANDS,
 ]);
 export type Command = z.infer<typeof Command>;
+/** The command of a name. */
 export type CommandOf<K extends Command['command']> = Extract<Command, { command: K }>;
 /** A command about a task that an agent waits for. */
 export type TaskCommand = CommandOf<'answer' | 'decide' | 'cancelTask'>;

@@ -117,6 +117,7 @@ const LogEnvelope = DraftEnvelope.extend({
 type LogEnvelope = z.infer<typeof LogEnvelope>;
 
 export type EventDraftOf<K extends EventKind> = { [P in K]: DraftEnvelope & { kind: P; body: Bodies[P] } }[K];
+/** The event of a kind. */
 export type EventOf<K extends EventKind> = { [P in K]: LogEnvelope & { kind: P; body: Bodies[P] } }[K];
 
 /** An event before its append. */

@@ -230,6 +230,7 @@ export const EVENT_KINDS = Object.keys(KINDS) as EventKind[];
 
 export type BodySchema<K extends EventKind> = (typeof bodies)[Kinds[K]['body']];
 
+/** The kinds of events with an aspect. */
 export type KindAbout<A extends Aspect> = {
   [K in EventKind]: A extends Kinds[K]['aspects'][number] ? K : never;
 }[EventKind];

@@ -1,8 +1,5 @@
 import { type Door, DOORS, type DoorName } from '../library/integrations/door.ts';
-import type { Route, RouteServer } from './route.ts';
-
-/** What the handlers of a door use of the process. */
-export type DoorServer = Pick<RouteServer, 'clock' | 'signal' | 'addressOf' | 'version' | 'onError'>;
+import type { Route } from './route.ts';
 
 /** Makes a door of routes: of a protocol that is not ours, in a package of its own. `doors` of a definition opens it. */
 export function defineDoor(door: Omit<Door, 'routes'> & { readonly routes: readonly Route[] }): Door {

@@ -7,9 +7,13 @@ const MOST_BYTES = 4 * 1_024 * 1_024;
 
 /** An attachment of a message. `base64` is null where it has no bytes, as in an import, or there is no more room. */
 export interface EventFile {
+  /** Its media type. */
   mediaType: string;
+  /** Its name, if it has one. */
   name: string | undefined;
+  /** Its size. */
   bytes: number;
+  /** Its bytes. */
   base64: string | null;
 }
 

@@ -12,6 +12,7 @@ export interface Spoken extends Pick<
   NewMessage,
   'id' | 'to' | 'content' | 'attachments' | 'reply' | 'whileBusy'
 > {
+  /** Id of the conversation. */
   conversation: string;
   /** The door: `openai`, `ag-ui`, … */
   channel: string;
@@ -23,6 +24,7 @@ export interface Exchange {
   seq: number;
   /** Ms since the epoch. */
   at: number;
+  /** What happens until it is over. */
   changes: (signal: AbortSignal) => AsyncGenerator<ChatChange, Answer>;
 }
 

@@ -17,7 +17,9 @@ const HEADERS = {
 };
 
 interface StreamOptions {
+  /** Who asks for it. */
   caller: Caller;
+  /** Source of time. */
   clock: Clock;
   /** Aborted when the process is about to end. */
   signal?: AbortSignal | undefined;
@@ -27,8 +29,11 @@ interface StreamOptions {
   place?: HeldPlace;
 }
 
+/** A place among what is open at once. */
 export interface HeldPlace {
+  /** Aborted when it has to end. */
   ends: AbortSignal;
+  /** Gives it back. */
   end: () => void;
 }
 
@@ -80,6 +85,7 @@ async function orSilence<T>(
 }
 
 interface HoldOptions extends Pick<StreamOptions, 'clock' | 'signal'> {
+  /** Who asks for it. */
   caller: Pick<Caller, 'principal' | 'traffic' | 'isStillGood'>;
 }
 

@@ -18,10 +18,14 @@ type RefusalCode =
   | 'webhook_unknown'
   | 'content_type_refused';
 
+/** An answer that refuses a request. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
+  /** Status of the answer. */
   readonly status: ContentfulStatusCode;
+  /** Its code, for programs. */
   readonly code: RefusalCode;
+  /** Facts for programs. */
   readonly data: Record<string, unknown>;
 
   constructor(

@@ -13,25 +13,30 @@ import { parseInput, type PathNoun, type PathParameter } from './schemas.ts';
 type Method = 'GET' | 'POST' | 'DELETE';
 export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 502 | 503;
 
-/** The part of the process that handlers use. */
-export interface RouteServer {
-  /** The troupe of the default tenant. */
-  root: Troupe;
+/** What the handlers of a door use of the process. */
+export interface DoorServer {
+  /** Source of time. */
   clock: Clock;
   /** Aborted when the process is about to end. */
   signal?: AbortSignal | undefined;
-  metrics?: ProcessMetrics | undefined;
-  bookOf: BookOf;
-  keeperOf: KeeperOf;
-  readiness: () => Promise<Readiness>;
-  /** The caller of a public route; null if the guard would refuse it. */
-  trustedCaller: (context: Context) => Promise<Principal | null>;
   /** Where clients reach the app, for what is signed. Throws `Refusal` for a host that nobody has named. */
   addressOf: (context: Context) => string;
   /** Version of Troupe, for clients. */
   version: string;
   /** Receives errors that clients are not told. */
   onError: (error: unknown) => void;
+}
+
+/** What our own handlers use beside it. */
+export interface RouteServer extends DoorServer {
+  /** The troupe of the default tenant. */
+  root: Troupe;
+  metrics?: ProcessMetrics | undefined;
+  bookOf: BookOf;
+  keeperOf: KeeperOf;
+  readiness: () => Promise<Readiness>;
+  /** The caller of a public route; null if the guard would refuse it. */
+  trustedCaller: (context: Context) => Promise<Principal | null>;
   /** The OpenAPI document for clients that reach the app at `base`. */
   describe: (base: string) => object;
 }
@@ -42,11 +47,15 @@ export type ParamName<P extends string> = P extends `${string}{${infer Name}}${i
   : never;
 
 export interface RouteRequest<P extends string, Q, B> {
+  /** The request as the framework has it. */
   context: Context;
+  /** Parameters of the path. */
   params: Record<ParamName<P>, string>;
+  /** Parameters of the query. */
   query: Q;
   /** Reads and checks the body. Throws `event_invalid`, `event_too_large`, `Refusal`. */
   body: () => Promise<B>;
+  /** Who asks. */
   caller: Caller;
   /** The troupe, narrowed to what the caller may see and do. */
   troupe: Troupe;
@@ -54,11 +63,14 @@ export interface RouteRequest<P extends string, Q, B> {
 
 /** An answer of another status or media type than the usual one. Without both it has no body. */
 interface OtherAnswer {
+  /** Its media type, if it is not JSON. */
   type?: string;
+  /** Schema of a JSON answer. */
   schema?: z.ZodType;
 }
 
 export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
+  /** Method of the request. */
   method: M;
   /** Path with parameters as `{name}`; the segment before each names what it is an id of. */
   path: P;
@@ -70,8 +82,11 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   needsNoToken?: true;
   /** Operation id; null keeps the route out of the document. */
   id: string | null;
+  /** What it does, for the document. */
   summary: string;
+  /** Schema of the query. */
   query?: z.ZodObject & z.ZodType<Q>;
+  /** Schema of the body. */
   body?: z.ZodType<B>;
   /** Most bytes of the body, if it is to be smaller than others. */
   bodyBytes?: number;
@@ -85,6 +100,7 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   answer?: z.ZodType<A>;
   /** Media type of an answer that is not JSON. */
   answerType?: string;
+  /** Other answers, by status. */
   also?: Readonly<Record<number, OtherAnswer>>;
   /** Errors in addition to those that follow from the input. */
   errors?: readonly ErrorStatus[];
@@ -95,13 +111,13 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   /** A parameter may be empty, so that the handler can say which one is missing. */
   allowsEmptyParams?: true;
   /** Returns the JSON answer, or a `Response` if status, headers or media type differ. */
-  handle(request: RouteRequest<P, Q, B>, server: RouteServer): A | Response | Promise<A | Response>;
+  handle(request: RouteRequest<P, Q, B>, server: DoorServer): A | Response | Promise<A | Response>;
 }
 
 /** A declared route, whatever its types. */
 export type Route = Omit<RouteSpec<Method, string, unknown, unknown, unknown>, 'handle'> & {
   // A method, whose parameters TypeScript compares both ways: each handler takes the request of its own route.
-  handle(request: never, server: RouteServer): unknown;
+  handle(request: never, server: DoorServer): unknown;
 };
 
 /** The one declaration of a route. Guard, OpenAPI document and client derive from it. */

@@ -81,7 +81,9 @@ const DIGITS = /^\d{1,16}$/;
 
 const TRUE = ['true', '1', 'yes', 'on', 'y', 'enabled'] as const;
 const FALSE = ['false', '0', 'no', 'off', 'n', 'disabled'] as const;
+/** A parameter of a query that is `true` or `false`. */
 export const Flag = z.enum([...TRUE, ...FALSE]).transform((word) => TRUE.some((each) => each === word));
+/** A seq in a query or a path: a whole number from 0. */
 export const Seq = whole(z.int().nonnegative());
 /** The `seq` of an event: they begin at 1. */
 export const StoredSeq = whole(z.int().positive());
@@ -106,6 +108,7 @@ export const Names = z
   .optional();
 /** Words to search for, trimmed. */
 export const Words = z.string().trim().min(1).max(200).regex(/\S/);
+/** The parameter `conversation` of a path. */
 export const ConversationPath = z.object({ conversation: ConversationId });
 
 const TurnName = z
@@ -115,6 +118,7 @@ const TurnName = z
 const RecordId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/);
 /** A parameter of a path. An invalid value answers 404, or 400 if the route would create the id. */
 export interface PathParameter {
+  /** What it may be. */
   schema: z.ZodType;
   /** A valid value, for the document. */
   example: string;

@@ -59,6 +59,7 @@ export interface FollowOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** An agent as applications see it. */
 export interface AgentInfo {
   /** Its address. */
   id: AgentId;

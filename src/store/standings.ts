@@ -121,6 +121,7 @@ export const STANDING_ORDERS: Readonly<
   mostSpent: { keys: ['spent'], direction: 'down' },
 };
 
+/** The position of a standing in an order. */
 export function standingPlaceOf(row: ListedStanding, order: StandingOrder): StandingPlace {
   return { keys: STANDING_ORDERS[order].keys.map((key) => row[key]), id: row.id };
 }

@@ -21,9 +21,13 @@ import type { AgentRuntime } from '../actor/agent-runtime.ts';
 
 /** A message that the runtime sends to an agent at fixed times. */
 export interface Schedule {
+  /** Its name. */
   name: string;
+  /** Where it is said. */
   conversation: ConversationId;
+  /** Ids of the agents that it is said to. */
   to: AgentId;
+  /** What is said. */
   content: string;
   /** The last scheduled time that is not after `now`, ms; null: none. */
   lastBy(now: number): number | null;
@@ -103,12 +107,16 @@ export interface Workflow {
 export type Period = 'day' | 'month' | 'ever';
 
 export interface Cap {
+  /** Most tokens. */
   tokens?: number | undefined;
+  /** Most dollars. */
   usd?: number | undefined;
+  /** The time in which it holds. */
   per?: Period | undefined;
 }
 
 export interface BudgetCaps {
+  /** For each tenant. */
   tenant?: Cap | undefined;
   /** For each conversation, with the threads opened below it. */
   conversation?: Cap | undefined;

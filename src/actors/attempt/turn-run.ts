@@ -526,22 +526,29 @@ export interface Feature {
 }
 
 export interface FeatureParts {
+  /** The store. */
   store: Store;
+  /** Source of time. */
   clock: Clock;
   /** 0 <= n < 1. */
   random: () => number;
+  /** Counts what happens. */
   metrics: Metrics;
+  /** Receives problems that no caller is told. */
   onWarning: (error: unknown, where: string) => void;
   /** Release of this code: folds that another one has stored are not used. */
   release: string;
   /** Least events between two stored folds. Default: that of the feature. */
   foldEvery?: number | undefined;
+  /** Budgets of the definition. */
   caps?: BudgetCaps;
+  /** Schedules of the definition. */
   schedules?: readonly Schedule[];
   /** Default: memories are searched by words alone. */
   embedder?: Embedder | null;
   /** Longest waits for the vector of a search, ms; see `MemorySearchDeps`. */
   deadlineMs?: number | undefined;
+  /** Longest wait for the first answer of an embedder, ms. */
   firstDeadlineMs?: number | undefined;
 }
 

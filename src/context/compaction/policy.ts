@@ -10,6 +10,7 @@ export interface CompactionPolicy {
   trigger: number;
   /** Share that a compaction aims at, and the same after a provider refused a request as too long. */
   target: number;
+  /** Share of the window to come down to after a refusal, 0 to 1. */
   targetAfterOverflow: number;
   /**
    * A compaction that leaves more than this share of the room for the history made no progress. That room is what the
@@ -26,6 +27,7 @@ export interface CompactionPolicy {
   summaryTokens: number;
   /** A summary request fails after this long without output, ms. While words arrive there is no limit. */
   summaryIdleMs: number;
+  /** Whether outputs of tools may become placeholders. */
   prune: {
     /** The results of this many newest turns are never pruned. */
     turns: number;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { RowsAnswer, SearchAnswer, SnapshotAnswer, TimesAnswer, TreeAnswer } from '../answers.ts';
 import { InboxAnswer, KindName, StateName, readInbox } from '../inbox.ts';
-import { defineRoute } from '../route.ts';
+import { defineRoute, type RouteServer } from '../route.ts';
 import { MAX_SCANNED, scanRows, scanTimes, searchConversations } from '../scan.ts';
 import { AgentId, ConversationId } from '../../events/index.ts';
 import { Flag, limitOf, Names, Seq, Words } from '../schemas.ts';
@@ -44,7 +44,7 @@ export const inspectorRoutes = [
       after: z.string().min(1).max(300).optional(),
     }),
     answer: InboxAnswer,
-    handle: ({ context, troupe, query: { state, from, to, ...query } }, { keeperOf, clock }) =>
+    handle: ({ context, troupe, query: { state, from, to, ...query } }, { keeperOf, clock }: RouteServer) =>
       readInbox(troupe, keeperOf(context), clock, { ...query, states: state, from, to }),
   }),
   defineRoute({
@@ -65,7 +65,7 @@ export const inspectorRoutes = [
       after: z.string().min(1).max(600).optional(),
     }),
     answer: SearchAnswer,
-    handle: ({ context, troupe, query: { state, ...query } }, { keeperOf, clock }) =>
+    handle: ({ context, troupe, query: { state, ...query } }, { keeperOf, clock }: RouteServer) =>
       searchConversations(troupe, keeperOf(context), clock, { ...query, states: state }),
   }),
   defineRoute({
@@ -77,7 +77,7 @@ export const inspectorRoutes = [
       'The projection of the log: agents, turns, tasks, compactions and totals. With `at`, the state after that event, without the current actors. With `events`, also as many of the newest events',
     query: z.object({ at: Seq.optional(), events: limitOf(500).optional() }),
     answer: SnapshotAnswer,
-    async handle({ context, troupe, params, query: { at, events: limit } }, { bookOf }) {
+    async handle({ context, troupe, params, query: { at, events: limit } }, { bookOf }: RouteServer) {
       if (at !== undefined) {
         const { projection, head } = await bookOf(context).at(params.conversation, at);
         return { seq: projection.seq, head, projection, actors: [] };
@@ -125,7 +125,7 @@ export const inspectorRoutes = [
     summary:
       'The turns and tasks that the conversation has started, over the threads of all tasks; each names the one it came from. At most 100 threads; `left` counts what is not in the answer',
     answer: TreeAnswer,
-    handle: ({ context, troupe, params }, { bookOf }) =>
+    handle: ({ context, troupe, params }, { bookOf }: RouteServer) =>
       readTree({ book: bookOf(context), troupe }, params.conversation),
   }),
   defineRoute({

@@ -13,7 +13,7 @@ import {
   headOf,
 } from '../../library/asking/follow.ts';
 import { openStream, textStream } from '../open-stream.ts';
-import { defineRoute } from '../route.ts';
+import { defineRoute, type RouteServer } from '../route.ts';
 import { parseInput, Seq, AttachmentIndex, Flag, StoredSeq } from '../schemas.ts';
 import type { ImportReport } from '../../library/import/index.ts';
 import type { Deleted, ErasureReceipt } from '../../library/troupe.ts';
@@ -181,7 +181,7 @@ export const transferRoutes = [
     answerType: 'application/x-ndjson',
     also: { 200: { type: 'text/html' } },
     headers: ['content-disposition'],
-    async handle({ context, params, caller, query: { format, ...options } }, { bookOf }) {
+    async handle({ context, params, caller, query: { format, ...options } }, { bookOf }: RouteServer) {
       const conversation = params.conversation;
       const { troupe, reading } = caller;
       const isPage = format === 'html';

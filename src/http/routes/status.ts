@@ -8,7 +8,7 @@ import { QueuesAnswer, ReadinessAnswer, typed } from '../answers.ts';
 import { waitAWhile } from '../inbox.ts';
 import { prefixBefore } from '../page/page.ts';
 import { Refusal } from '../refusal.ts';
-import { defineRoute } from '../route.ts';
+import { defineRoute, type RouteServer } from '../route.ts';
 import { limitOf, Seq } from '../schemas.ts';
 
 const CHARTS_BODY = JSON.stringify({ charts: CHARTS });
@@ -77,7 +77,7 @@ export const statusRoutes = [
       limit: limitOf(1_000).default(100),
     }),
     answer: typed<StuckReport>(),
-    async handle({ context, troupe, query: { after, limit } }, { keeperOf, clock }) {
+    async handle({ context, troupe, query: { after, limit } }, { keeperOf, clock }: RouteServer) {
       await waitAWhile(keeperOf(context), clock);
       return troupe.stuck({ afterMs: after, limit });
     },
@@ -89,7 +89,7 @@ export const statusRoutes = [
     id: 'getRelays',
     summary: 'Relays that this process holds; for server administrators',
     answer: z.object({ nostr: typed<ReturnType<Troupe['nostr']>>({ type: ['object', 'null'] }) }),
-    handle({ caller }, { root }) {
+    handle({ caller }, { root }: RouteServer) {
       requireServerAdmin(caller, 'relays belong to the whole server');
       return { nostr: root.nostr() };
     },
@@ -100,7 +100,7 @@ export const statusRoutes = [
     scopes: ['read'],
     id: null,
     summary: 'This document',
-    handle({ context }, { describe }) {
+    handle({ context }, { describe }: RouteServer) {
       const mount = context.req.path.slice(0, -'/api/openapi.json'.length);
       const bytes = bytesOf(describe, `${prefixBefore(context)}${mount}`);
       return context.body(bytes, 200, { 'content-type': 'application/json' });
@@ -127,7 +127,7 @@ export const metricsRoute = defineRoute({
   summary: 'Metrics in Prometheus text format',
   answerType: 'text/plain',
   errors: [404],
-  async handle({ context, caller }, { root, metrics }) {
+  async handle({ context, caller }, { root, metrics }: RouteServer) {
     requireServerAdmin(caller, 'metrics cover all tenants');
     if (!metrics) throw new Refusal(404, 'route_unknown', 'this server was started without metrics');
     return context.body(await metrics.text(root), 200, { 'content-type': metrics.contentType });
@@ -159,7 +159,7 @@ export const probeRoutes = [
       'Whether store and queue are reachable and the process is not stopping; otherwise 503. Needs no token',
     answer: ReadinessAnswer,
     also: { 503: { schema: ReadinessAnswer } },
-    async handle({ context }, { readiness, trustedCaller }) {
+    async handle({ context }, { readiness, trustedCaller }: RouteServer) {
       const { status, store, queue } = await readiness();
       const caller = await trustedCaller(context);
       const report = caller && isServerAdmin(caller) ? { status, store, queue } : { status };

@@ -92,7 +92,7 @@ export const keyRoutes = [
     summary: 'Keys of a tenant, without their secrets',
     query: TenantQuery,
     answer: z.object({ keys: z.array(KeyAnswer) }),
-    async handle({ caller: { principal }, query }, { root }) {
+    async handle({ caller: { principal }, query }, { root }: RouteServer) {
       const keys = await keyBookFor(root, principal, query.tenant).list();
       return { keys: keys.filter((key) => sees(principal, key)) };
     },
@@ -109,7 +109,7 @@ export const keyRoutes = [
     status: 201,
     answer: IssuedKeyAnswer,
     gives: { keys: '/key/id', tenant: '/key/tenant' },
-    async handle({ context, caller: { principal }, body }, { root }) {
+    async handle({ context, caller: { principal }, body }, { root }: RouteServer) {
       const { tenant, ...given } = await body();
       const key = { ...given, author: given.author ?? principal.author ?? undefined };
       checkReach(principal, key);
@@ -127,7 +127,10 @@ export const keyRoutes = [
     body: RotateKey,
     bodyBytes: SMALL_BODY_BYTES,
     answer: IssuedKeyAnswer,
-    async handle({ context, caller: { principal }, params: { key: id }, query, body }, { root }) {
+    async handle(
+      { context, caller: { principal }, params: { key: id }, query, body },
+      { root }: RouteServer,
+    ) {
       const book = keyBookFor(root, principal, query.tenant);
       const options = await body();
       checkReach(principal, await knownKey(book, principal, id));
@@ -144,7 +147,7 @@ export const keyRoutes = [
     summary: 'Revoke a key; its streams end within 5 seconds',
     query: TenantQuery,
     answer: z.object({ key: KeyAnswer }),
-    async handle({ caller: { principal }, params: { key: id }, query }, { root }) {
+    async handle({ caller: { principal }, params: { key: id }, query }, { root }: RouteServer) {
       const book = keyBookFor(root, principal, query.tenant);
       await knownKey(book, principal, id);
       const key = await book.revoke(id);
@@ -184,7 +187,7 @@ export const webhookRoutes = [
     summary: 'Webhooks with the state of their deliveries',
     query: TenantQuery,
     answer: z.object({ webhooks: z.array(typed<WebhookInfo>()) }),
-    async handle({ caller: { principal }, query }, server) {
+    async handle({ caller: { principal }, query }, server: RouteServer) {
       const webhooks = await webhookBookFor(server, principal, query.tenant).list();
       return { webhooks: webhooks.filter((each) => sees(principal, each)) };
     },
@@ -202,7 +205,7 @@ export const webhookRoutes = [
     status: 201,
     answer: typed<IssuedWebhook>(),
     gives: { webhooks: '/webhook/id' },
-    async handle({ context, caller: { principal }, query, body }, server) {
+    async handle({ context, caller: { principal }, query, body }, server: RouteServer) {
       // The receiver reads events.
       checkScope(principal, 'read');
       const book = webhookBookFor(server, principal, query.tenant);
@@ -219,7 +222,7 @@ export const webhookRoutes = [
     summary: 'A webhook with the state of its deliveries',
     query: TenantQuery,
     answer: WebhookAnswer,
-    async handle(request, server) {
+    async handle(request, server: RouteServer) {
       const { webhook } = await knownWebhook(request, server);
       return { webhook };
     },
@@ -232,7 +235,7 @@ export const webhookRoutes = [
     summary: 'Remove a webhook',
     query: TenantQuery,
     answer: WebhookAnswer,
-    async handle(request, server) {
+    async handle(request, server: RouteServer) {
       const { book, webhook } = await knownWebhook(request, server);
       await book.remove(webhook.id);
       return { webhook };
@@ -246,7 +249,7 @@ export const webhookRoutes = [
     summary: 'Send a ping now and report the answer',
     query: TenantQuery,
     answer: typed<WebhookTest>(),
-    async handle(request, server) {
+    async handle(request, server: RouteServer) {
       const { book, webhook } = await knownWebhook(request, server);
       return found(await book.test(webhook.id), webhook.id);
     },
@@ -259,7 +262,7 @@ export const webhookRoutes = [
     summary: 'Create a new secret; the old one also signs for 24 hours',
     query: TenantQuery,
     answer: typed<IssuedWebhook>(),
-    async handle(request, server) {
+    async handle(request, server: RouteServer) {
       const { book, webhook } = await knownWebhook(request, server);
       const issued = found(await book.rotate(webhook.id), webhook.id);
       return request.context.json(issued, 200, NOT_STORED);

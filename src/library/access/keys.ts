@@ -15,6 +15,7 @@ import { partsOfThread, STEM_KEPT, stemOf } from '../../base/thread-id.ts';
  *  - `erase`: erase what a person has said.
  */
 export const SCOPES = ['read', 'write', 'operate', 'admin', 'erase'] as const;
+/** A right of a caller. */
 export const Scope = z.enum(SCOPES);
 export type Scope = z.infer<typeof Scope>;
 

@@ -13,7 +13,9 @@ type BodyBounds = typeof MOST_BYTES;
 
 /** The owner whose limit is reached, and the limit in bytes. */
 export interface Full {
+  /** What is full. */
   full: keyof BodyBounds;
+  /** How many there may be. */
   limit: number;
 }
 
@@ -21,6 +23,7 @@ export interface Full {
 export interface HeldBody {
   /** Null if there is room for the bytes. */
   grow(bytes: number): Full | null;
+  /** Gives the place back. */
   end(): void;
 }
 
@@ -38,6 +41,7 @@ export class Bodies {
     this.#most = most;
   }
 
+  /** Bodies that are being read. */
   open({ tenant, id }: Principal): HeldBody {
     const caller = `${tenant} ${id}`;
     let held = 0;
@@ -95,8 +99,11 @@ const MESSAGE_BURST_S = 5;
  *  4. `local` is the only user of this machine, or an application that checks its callers: its rates are not limited.
  */
 export class Traffic {
+  /** Bodies of requests that are being read. */
   readonly bodies = new Bodies();
+  /** Expensive reads. */
   readonly reads: Reads;
+  /** Attempts, requests, messages and work per second. */
   readonly turnstile: Turnstile;
   /** Schedules long work among requests. */
   readonly slices: Slices;

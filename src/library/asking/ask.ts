@@ -162,6 +162,7 @@ export function addressed(message: NewMessage, agents: readonly Pick<AgentInfo, 
   return isClear ? { ...message, to: [only.id] } : message;
 }
 
+/** Whether nobody is going to answer a message. */
 export function nobodyAnswers(): TroupeError {
   return new TroupeError(
     'agent_unknown',
@@ -174,6 +175,7 @@ export function nobodyAnswers(): TroupeError {
  * has every agent addressed by agents since, no delegation is open, and no workflow runs.
  */
 export interface Answers {
+  /** Takes in what happens. */
   note(event: Event): void;
   /** Expects no more answers of this agent. */
   giveUp(agent: string, code: string, message: string): void;
@@ -181,6 +183,7 @@ export interface Answers {
   readonly missing: readonly string[];
   /** Missing answers, each with the event that the agent has not answered. */
   readonly unanswered: readonly { agent: string; seq: number }[];
+  /** Whether every agent that was asked has answered. */
   readonly areComplete: boolean;
   /** Messages of agents since, oldest first. */
   readonly replies: readonly Event[];
@@ -188,6 +191,7 @@ export interface Answers {
   readonly ends: readonly Event[];
   /** The tasks for other agents that were opened since. */
   readonly delegations: readonly DelegationOpenedBody[];
+  /** Why agents gave no answer. */
   readonly failures: readonly Failure[];
 }
 

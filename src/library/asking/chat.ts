@@ -31,6 +31,7 @@ export interface Chat {
   follow(seq: number, signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
 }
 
+/** Opens a conversation for a client of a chat. */
 export function openChat(troupe: Pick<Troupe, 'rejoin'>, conversation: string): Chat {
   const changesOf = chatChanges();
   /** Seq of the last event that was told, by conversation. */
@@ -536,11 +537,14 @@ function voided(ids: string[], reason: string): ChatChange {
 
 /** A message or a command in the log. */
 interface ExchangePlace {
+  /** Id of its conversation. */
   conversation: ConversationId;
+  /** Seq of the message that began it. */
   seq: number;
 }
 
 interface ExchangeHost {
+  /** The troupe, narrowed to the caller. */
   troupe: Pick<Troupe, 'tasks'>;
   /** What has come and comes of a message or a command. */
   changes: (place: ExchangePlace, signal: AbortSignal) => AsyncGenerator<ChatChange, Answer>;

@@ -23,8 +23,11 @@ export type Frame =
   | { type: 'reset'; conversation: ConversationId };
 
 export interface FollowOptions {
+  /** The troupe, narrowed to the caller. */
   troupe: Troupe;
+  /** Source of time. */
   clock: Clock;
+  /** Ends it. */
   signal: AbortSignal;
   /** How often a reader without notifications reads the log, ms. Default 3 s. */
   lookMs?: number;

@@ -2,6 +2,7 @@ import type { Integration } from './integration.ts';
 
 /** The doors of `@troupe/doors`. */
 export const DOORS = ['a2a', 'ag-ui', 'ai-sdk', 'mcp', 'openai'] as const;
+/** A door of `@troupe/doors`. */
 export type DoorName = (typeof DOORS)[number];
 
 /** Lets clients of another protocol in, over HTTP. Made with `defineDoor` of `troupe/http`. */

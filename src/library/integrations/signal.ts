@@ -5,6 +5,7 @@ export class Signal {
   #isRaised = false;
   #wake: () => void = () => {};
 
+  /** Wakes who waits for it. */
   raise(): void {
     this.#isRaised = true;
     this.#wake();

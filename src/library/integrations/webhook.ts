@@ -12,6 +12,7 @@ const MAX_URL = 2_000;
 export const WebhookKind = z.enum(['*', ...EVENT_KINDS]);
 export type WebhookKind = z.infer<typeof WebhookKind>;
 
+/** An address that a request may go to. */
 export const Address = z
   .string()
   .max(MAX_URL)

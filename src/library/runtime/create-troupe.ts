@@ -110,6 +110,7 @@ export interface OpenOptions extends TroupeOptions {
   lock?: DataLock | undefined;
   /** Secret of a new store, for tests whose prompts are the same bytes each time. Default: a random one. */
   newSecret?: string | undefined;
+  /** Limits that no setting has, for tests. */
   constants?: Constants | undefined;
 }
 

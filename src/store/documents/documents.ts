@@ -120,6 +120,7 @@ export interface EventDocuments {
   conversations(query: ConversationsQuery): Promise<ConversationPage>;
 }
 
+/** An actor that events address. */
 export interface Addressee extends ActorKey {
   /** Of its newest event. */
   seq: number;

@@ -8,8 +8,11 @@ import { sqliteError } from './sqlite-error.ts';
 
 /** Paths in a data directory. */
 export interface DataPaths {
+  /** The data directory. */
   dir: string;
+  /** The file of the store. */
   database: string;
+  /** The file of the lock. */
   lock: string;
 }
 
@@ -19,9 +22,11 @@ export function dataPaths(dir: string): DataPaths {
 
 /** Exclusive ownership of a data directory by this process. */
 export interface DataLock {
+  /** What it holds. */
   paths: DataPaths;
   /** Describes what other users may still open; null if nothing. */
   exposed: string | null;
+  /** Gives it back. */
   release(): void;
   [Symbol.dispose](): void;
 }
