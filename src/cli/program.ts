@@ -224,7 +224,7 @@ function addConversationCommands(program: Command): void {
   }
 
   client(program.command('delete'))
-    .description('delete a conversation and its threads permanently')
+    .description('delete a conversation and its threads permanently; erase erases a person')
     .argument('<conversation>')
     .option('--export <file>', 'export it to this file first')
     .option('--no-export', 'delete without an export')
@@ -232,7 +232,7 @@ function addConversationCommands(program: Command): void {
       (await import('./commands/transfer.ts')).deleteConversation(conversation, options),
     );
 
-  client(program.command('erase'))
+  client(program.command('erase', { hidden: true }))
     .description('erase for good what a person has said, and what agents made of it, in all conversations')
     .argument('<person>', 'id of the author')
     .option('--yes', 'confirm it')
@@ -259,7 +259,7 @@ function addReadCommands(program: Command): void {
       (await import('./commands/context.ts')).context(conversation, agent, options),
     );
 
-  client(program.command('cost'))
+  client(program.command('cost', { hidden: true }))
     .description('show what a conversation cost in dollars, by agent, tool, model and day')
     .argument('<conversation>')
     .action(async (conversation, options) =>
@@ -267,7 +267,7 @@ function addReadCommands(program: Command): void {
     );
 
   client(program.command('trace'))
-    .description('show what happened in a turn')
+    .description('show what happened in a turn; cost tells what a conversation cost')
     .argument('<turn>')
     .action(async (turn, options) => (await import('./commands/overview.ts')).trace(turn, options));
 

@@ -20,7 +20,7 @@ import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from '../actors/attempt/feature-types.ts';
 import type { CostOptions, CostReport, TurnTrace } from './inspect/cache-cost.ts';
 import type { ConversationCost, CostSum, UnknownCost } from './inspect/conversation-cost.ts';
-import type { Erased } from '../actors/features/erasure/erase-person.ts';
+import type { Erased } from '../actors/erasure/erase-person.ts';
 import type { Deleted } from '../actors/conversations/delete-conversation.ts';
 import type { TurnComparison, DiffSteps, PromptDiff } from './inspect/compare-turns.ts';
 import type { Inspection } from './inspect/prompts.ts';

@@ -95,10 +95,11 @@ attack(31, 'one message causes a limited number of tasks, whatever their agents 
   await stage.say('bomb', 'begin', { to: ['bo'] });
   const threads = (await stage.troupe.conversations(5_000)).filter(({ id }) => id !== 'bomb');
   expect(threads.length).toBeLessThanOrEqual(limits.maxTreeTasks);
-  expect(threads.length).toBeGreaterThan(limits.maxTreeTasks / 2);
+  // Which bound is met first depends on whether the tasks that are open end before others begin.
+  expect(threads.length).toBeGreaterThanOrEqual(limits.maxTreeOpen);
   const stops = (await stage.events('bomb')).filter(({ kind }) => kind === 'guard.stopped');
   expect(stops).toMatchObject([
-    { body: { guard: 'tree', message: expect.stringContaining('limits.maxTreeTasks 100') } },
+    { body: { guard: 'tree', message: expect.stringMatching(/limits\.maxTreeTasks 100|at most 30/) } },
   ]);
   refused('guard.stopped tree');
 });

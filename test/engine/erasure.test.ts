@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import { defineTool } from '../../src/tools/tool.ts';
 import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
-import { emptied } from '../../src/actors/features/erasure/hole.ts';
+import { emptied } from '../../src/actors/erasure/hole.ts';
 import { type Event, type EventId, eventSchema } from '../../src/events/index.ts';
 import * as z from 'zod';
 

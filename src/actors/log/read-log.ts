@@ -79,6 +79,8 @@ export interface Checkpoints {
   mark(log: ConversationKey, seq: number): Promise<Place | null>;
   /** Queues a checkpoint. The caller no longer changes `parts`, each of which takes a few milliseconds to pack. */
   save(log: ConversationKey, subject: string, place: Place, parts: readonly unknown[]): void;
+  /** Removes those of a log whose words before `seq` are erased, also those that are being written. */
+  erase(log: ConversationKey, seq: number): Promise<void>;
   /** Writes what is queued. */
   flush(): Promise<void>;
 }
@@ -107,6 +109,7 @@ export const NO_CHECKPOINTS: Checkpoints = {
   load: () => Promise.resolve(null),
   mark: () => Promise.resolve(null),
   save: () => undefined,
+  erase: () => Promise.resolve(),
   flush: () => Promise.resolve(),
 };
 

@@ -44,7 +44,9 @@ async function listConversations(client: Client, { json, kind }: LsOptions): Pro
   const { lines: conversations, counts, unread, next } = await client.inbox({ kind });
   if (json) return printJson({ conversations, counts, unread });
   if (conversations.length === 0 && unread === 0) return print(paint('dim', 'no conversations yet'));
-  const heads = ['conversation', 'state', 'events', 'last', 'thread of', 'about'].map((head) =>
+  const hasThreads = conversations.some(({ parent }) => parent !== null && parent !== undefined);
+  const place = hasThreads ? ['thread of'] : [];
+  const heads = ['conversation', 'state', 'events', 'last', ...place, 'about'].map((head) =>
     paint('dim', head),
   );
   const rows = conversations.map(({ id, state, head, at, parent, about, failure, asks }) => [
@@ -52,7 +54,7 @@ async function listConversations(client: Client, { json, kind }: LsOptions): Pro
     STATE_WORDS[state],
     number(head),
     timeText(at),
-    parent ?? '',
+    ...place.map(() => parent ?? ''),
     clip(failure?.message || asks?.text || about?.text || '', 60),
   ]);
   print(table([heads, ...rows], [2]));

@@ -1,4 +1,4 @@
-import { type Erased, erasePerson } from '../../actors/features/erasure/erase-person.ts';
+import { type Erased, erasePerson } from '../../actors/erasure/erase-person.ts';
 import { SYSTEM_AUTHOR } from '../../events/index.ts';
 import type { ErasureReceipt, ErasureRequest } from '../troupe.ts';
 import type { TenantContext } from './tenant-context.ts';

@@ -72,6 +72,7 @@ export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
         const mark = await store.markOf(log, seq);
         return mark === null ? null : { seq, mark };
       }),
+    erase: (log, seq) => noteErased(deps, log, seq),
     ...createWriting(deps),
   };
 }
@@ -171,14 +172,13 @@ async function write(
 const ERASED = '~erased';
 
 /** Notes that words of events before `seq` are gone, so that no fold of them is stored any more. Then removes those that are. */
-export async function noteErased(
-  store: Pick<Store, 'putDerived' | 'derivedKeys' | 'removeDerived'>,
+async function noteErased(
+  { store, clock }: CheckpointDeps,
   log: ConversationKey,
   seq: number,
-  at: number,
 ): Promise<void> {
   const key = keyOf(ERASED, seq);
-  await store.putDerived(log, key, '', at);
+  await store.putDerived(log, key, '', clock.now());
   const others = (await store.derivedKeys(log, '')).filter((each) => each !== key);
   if (others.length > 0) await store.removeDerived(log, others);
 }

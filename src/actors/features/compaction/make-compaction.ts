@@ -526,7 +526,7 @@ async function composed(
 }
 
 /** The events since the previous compaction, and the people of the whole conversation so far. */
-export async function readCovered(
+async function readCovered(
   deps: EngineDeps,
   log: ConversationKey,
   upTo: number,

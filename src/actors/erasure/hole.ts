@@ -1,5 +1,5 @@
-import { createRedaction } from '../../log/redaction.ts';
-import { ERASED_WORDS, type Event, type EventId } from '../../../events/index.ts';
+import { createRedaction } from '../log/redaction.ts';
+import { ERASED_WORDS, type Event, type EventId } from '../../events/index.ts';
 import type { PersonsWords } from './erased-words.ts';
 
 const everything = createRedaction(

@@ -1,6 +1,6 @@
-import type { ConversationId, Event, TenantId } from '../../../events/index.ts';
-import type { ConversationKey, Store } from '../../../store/store.ts';
-import { readPages } from '../../log/read-log.ts';
+import type { ConversationId, Event, TenantId } from '../../events/index.ts';
+import type { ConversationKey, Store } from '../../store/store.ts';
+import { readPages } from '../log/read-log.ts';
 import { createPersonsWords, type PersonsWords } from './erased-words.ts';
 import { eachText } from './hole.ts';
 

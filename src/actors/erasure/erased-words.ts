@@ -1,4 +1,4 @@
-import { ERASED_WORDS } from '../../../events/index.ts';
+import { ERASED_WORDS } from '../../events/index.ts';
 
 /**
  * The words of a person, and where else they stand. A text of somebody else carries them where it repeats what only this person can

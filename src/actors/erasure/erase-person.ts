@@ -1,4 +1,10 @@
-import { extractionSteps, DEFAULT_POLICY } from '../../../context/index.ts';
+import {
+  addPerson,
+  createPeople,
+  DEFAULT_POLICY,
+  extractionSteps,
+  type People,
+} from '../../context/index.ts';
 import {
   type ActorRecord,
   type Author,
@@ -13,15 +19,13 @@ import {
   runtimeId,
   type TenantId,
   isErasure,
-} from '../../../events/index.ts';
-import { placesOf } from '../../../store/conversation-keys.ts';
-import type { ActorPatch, ConversationKey, EntryKey, KeyRange } from '../../../store/store.ts';
-import { noteErased } from '../checkpoints/checkpoints.ts';
-import { readCovered } from '../compaction/make-compaction.ts';
-import { untilAtRest } from '../../conversations/delete-conversation.ts';
-import type { EngineDeps } from '../../actor/engine-deps.ts';
-import { patchAtRest } from '../../actor/at-rest.ts';
-import { inSlices, readPages } from '../../log/read-log.ts';
+} from '../../events/index.ts';
+import { placesOf } from '../../store/conversation-keys.ts';
+import type { ActorPatch, ConversationKey, EntryKey, KeyRange } from '../../store/store.ts';
+import { untilAtRest } from '../conversations/delete-conversation.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
+import { patchAtRest } from '../actor/at-rest.ts';
+import { inSlices, readPages } from '../log/read-log.ts';
 import { emptied, masked, maskedJson } from './hole.ts';
 import { conversationsOf, isBy, type OnRead, originOf, type Survey, survey } from './survey.ts';
 
@@ -184,7 +188,7 @@ async function remade(
   erasure: EventId,
 ): Promise<EventOf<'compaction'>> {
   const { number, upTo, reason, by, tokens } = event.body;
-  const { events, people } = await readCovered(deps, event, upTo, 0);
+  const { events, people } = await readCovered(deps, event, upTo);
   const made = await inSlices(
     deps.clock,
     extractionSteps({
@@ -204,6 +208,21 @@ async function remade(
     }),
   );
   return { ...event, body: made ?? cut(event.body), erased: erasure };
+}
+
+async function readCovered(
+  { store }: Pick<ErasureDeps, 'store'>,
+  log: ConversationKey,
+  upTo: number,
+): Promise<{ events: Event[]; people: People }> {
+  const events: Event[] = [];
+  const people = createPeople();
+  for await (const page of readPages(store, log, { after: 0, upTo }))
+    for (const event of page) {
+      if (event.kind !== 'notice' && event.author.kind === 'user') addPerson(people, event.author, event.seq);
+      events.push(event);
+    }
+  return { events, people };
 }
 
 function cut(body: CompactionBody): CompactionBody {
@@ -279,8 +298,9 @@ async function writeHoles(
 /** What was folded from the log, and what else is stored of its turns. */
 async function forgetLog(work: Work, log: ConversationKey, seq: number): Promise<void> {
   const { deps } = work;
-  const { store, clock } = deps;
-  await noteErased(store, log, seq, clock.now());
+  const { store } = deps;
+  if (deps.checkpoints) await deps.checkpoints.erase(log, seq);
+  else await store.removeDerived(log, await store.derivedKeys(log, ''));
   await store.inbox.forget(log);
   deps.log.forget(log);
   deps.forTools?.forget(log);
