@@ -224,7 +224,7 @@ function addConversationCommands(program: Command): void {
   }
 
   client(program.command('delete'))
-    .description('delete a conversation and its threads permanently; erase erases a person')
+    .description('delete a conversation permanently; erase a person')
     .argument('<conversation>')
     .option('--export <file>', 'export it to this file first')
     .option('--no-export', 'delete without an export')
@@ -267,7 +267,7 @@ function addReadCommands(program: Command): void {
     );
 
   client(program.command('trace'))
-    .description('show what happened in a turn; cost tells what a conversation cost')
+    .description('show what happened in a turn; cost counts dollars')
     .argument('<turn>')
     .action(async (turn, options) => (await import('./commands/overview.ts')).trace(turn, options));
 
@@ -313,7 +313,7 @@ function addTransferCommands(program: Command): void {
     .action(async (file, options) => (await import('./commands/transfer.ts')).importFile(file, options));
 
   client(program.command('export'))
-    .description('export a conversation, with its threads, as JSON lines, or as HTML')
+    .description('export a conversation with its threads, or as HTML')
     .argument('<conversation>')
     .option('--no-threads', 'without the threads of its tasks')
     .option('--html', 'one self-contained HTML file')
