@@ -6,6 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import { defineTool } from '../../src/tools/tool.ts';
 import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
+import { createPersonsWords } from '../../src/actors/erasure/erased-words.ts';
 import { emptied } from '../../src/actors/erasure/hole.ts';
 import { type Event, type EventId, eventSchema } from '../../src/events/index.ts';
 import * as z from 'zod';
@@ -167,6 +168,19 @@ test('what others said before the person stays, and so do everyday words', async
     );
   expect(await said('c')).toEqual(['Blemquist is a town with weather.', '[erased]']);
   expect(await said('d')).toEqual(['The weather is nice here, says Quorvinal.']);
+});
+
+test('a word is found in longer ones: with an ending, in an address, in a path', () => {
+  const words = createPersonsWords((word) => ['said', 'write', 'here', 'claims'].includes(word));
+  words.add('Quorvinal, zx-40417', 2);
+  words.addName('Ana');
+  expect(words.mask("Quorvinal's claims")).toBe('[erased] claims');
+  for (const text of ['Quorvinal’s', 'claims/40417', 'quorvinal@example.org', 'Ana’s'])
+    expect(words.mask(text)).toBe('[erased]');
+  expect(words.mask('write here')).toBe('write here');
+  words.exclude('Quorvinal-street', 1);
+  expect(words.mask('Quorvinal said 40417')).toBe('Quorvinal said [erased]');
+  expect(words.maskRuns('Quorvinal said 40417')).toBe('Quorvinal said [erased]');
 });
 
 test('no person, an empty one and an unknown field are refused', async () => {

@@ -42,7 +42,7 @@ export function createPersonsWords(isCommon: (word: string) => boolean): Persons
 
   function maskedBy(text: string, isHit: (word: string) => boolean): string {
     const words = wordsOf(text);
-    const hit = words.map(({ word }) => isHit(word));
+    const hit = words.map(({ parts }) => parts.some(isHit));
     for (const { key, from } of runsOf(words)) if (runs.has(key)) hit.fill(true, from, from + RUN);
     return replaceHits(text, words, hit);
   }
@@ -50,15 +50,17 @@ export function createPersonsWords(isCommon: (word: string) => boolean): Persons
   return {
     add(text, at) {
       const words = wordsOf(text);
-      for (const { word } of words)
-        if (word.length >= RARE && !isCommon(word)) rare.set(word, Math.min(at, rare.get(word) ?? at));
+      for (const each of words)
+        for (const word of each.parts)
+          if (word.length >= RARE && !isCommon(word)) rare.set(word, Math.min(at, rare.get(word) ?? at));
       for (const { key } of runsOf(words)) runs.add(key);
     },
     addName(name) {
-      for (const { word } of wordsOf(name)) if (word.length >= 2) names.add(word);
+      for (const { parts } of wordsOf(name)) for (const word of parts) if (word.length >= 2) names.add(word);
     },
     exclude(text, at) {
-      for (const { word } of wordsOf(text)) if (at < (rare.get(word) ?? at)) rare.delete(word);
+      for (const { parts } of wordsOf(text))
+        for (const word of parts) if (at < (rare.get(word) ?? at)) rare.delete(word);
     },
     mask: (text) => maskedBy(text, (word) => rare.has(word) || names.has(word)),
     maskRuns: (text) => maskedBy(text, (word) => rare.has(word) && /[\p{N}@]/u.test(word)),
@@ -81,6 +83,8 @@ function replaceHits(text: string, words: readonly Word[], hit: readonly boolean
 
 interface Word {
   word: string;
+  /** The word and what it is made of: `4711` of `claim/4711`, `ana` of `ana's`. A part of a word says as much as the word. */
+  parts: readonly string[];
   from: number;
   to: number;
 }
@@ -89,10 +93,13 @@ interface Word {
 const WORD =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}]|[\p{L}\p{N}][\p{L}\p{N}\p{M}]*(?:[-'’._@+/][\p{L}\p{N}\p{M}]+)*/gu;
 
+const JOINTS = /[-'’._@+/]+/;
+
 function wordsOf(text: string): Word[] {
-  return [...text.matchAll(WORD)].map(({ 0: word, index }) => ({
-    word: word.normalize('NFKC').toLowerCase(),
-    from: index,
-    to: index + word.length,
-  }));
+  return [...text.matchAll(WORD)].map(({ 0: written, index }) => {
+    const word = written.normalize('NFKC').toLowerCase();
+    const inner = word.split(JOINTS);
+    const parts = inner.length === 1 ? inner : [word, ...inner];
+    return { word, parts, from: index, to: index + written.length };
+  });
 }

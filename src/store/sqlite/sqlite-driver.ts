@@ -277,6 +277,17 @@ async function inSteps<T>(items: readonly T[], write: (some: readonly T[]) => Pr
   for (let at = 0; at < items.length; at += STEP) await write(items.slice(at, at + STEP));
 }
 
+/** Pages of the index of words that one write merges, which bounds how long it holds the event loop. */
+const MERGED_PAGES = 500;
+
+/** Whether there is more to merge: FTS5 then has changed more than the row of the command itself. */
+function merged(database: Database, pages: number): boolean {
+  const changes = database.prepare('SELECT total_changes() AS count');
+  const before = getRow<{ count: number }>(changes)!.count;
+  database.exec(`INSERT INTO terms (terms, rank) VALUES ('merge', ${pages})`);
+  return getRow<{ count: number }>(changes)!.count - before >= 2;
+}
+
 /** Attempts to empty the write-ahead log while another connection reads it. */
 const TRUNCATIONS = 50;
 const TRUNCATION_MS = 20;
@@ -286,7 +297,12 @@ const TRUNCATION_MS = 20;
  * emptied; pages of the file itself are overwritten at once (`secure_delete`).
  */
 async function scrub({ queue, read, database, path }: Parts): Promise<string[]> {
-  await queue.write(() => database.exec(`INSERT INTO terms (terms) VALUES ('optimize')`), 'synced');
+  // The first call marks all parts for one merge, and each call after it merges some pages: the index may be large.
+  for (
+    let pages = -MERGED_PAGES;
+    await queue.write(() => merged(database, pages), 'synced');
+    pages = MERGED_PAGES
+  );
   if (path === ':memory:') return [];
   const truncate = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
   for (let attempt = 1; attempt <= TRUNCATIONS; attempt += 1) {
