@@ -31,8 +31,10 @@ const RULES: Record<string, ToolRules | undefined> = {
   unknown: toolRules({}),
 };
 const REFUSED = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref'];
-/** References of Gemini's form are replaced by what they name, up to a limit. */
-const MOST_BYTES = 1_000_000;
+/** References of Gemini's form are replaced by what they name, up to this limit. */
+const MOST_ADDED = 1_000_000;
+/** What is told about a property, and the moves into alternatives and definitions. */
+const MOST_TIMES = 4;
 
 export function toolSchemasTarget(rules: Record<string, ToolRules | undefined> = RULES): Target<SchemaInput> {
   return {
@@ -49,7 +51,7 @@ export function toolSchemasTarget(rules: Record<string, ToolRules | undefined> =
         const [shown] = request.tools;
         if (!shown) continue;
         sent += 1;
-        checkShown(vendor, shown.parameters, rule);
+        checkShown(vendor, shown.parameters, rule, JSON.stringify(schema).length);
         await checkNames(shown.parameters, restore);
       }
       return sent === 0 ? 'left out' : 'accepted';
@@ -57,10 +59,11 @@ export function toolSchemasTarget(rules: Record<string, ToolRules | undefined> =
   };
 }
 
-function checkShown(vendor: string, shown: Schema, rule: ToolRules | undefined): void {
+function checkShown(vendor: string, shown: Schema, rule: ToolRules | undefined, listed: number): void {
   if (shown['type'] !== 'object' || REFUSED.some((name) => name in shown))
     throw new Broken(`${vendor} gets more than an object at the top`);
-  if (JSON.stringify(shown).length > MOST_BYTES) throw new Broken(`${vendor} gets far more than there was`);
+  if (JSON.stringify(shown).length > MOST_TIMES * listed + MOST_ADDED)
+    throw new Broken(`${vendor} gets far more than there was`);
   const { properties } = shown;
   const odd = Object.keys(isSchema(properties) ? properties : {}).find(
     (name) => rule?.keys?.test(name) === false,

@@ -316,12 +316,16 @@ function mended(part: Schema, root: Schema): Schema {
   return made;
 }
 
-/** Older drafts describe a tuple by a list in `items`. OpenAI demands `items` of every array. */
+/**
+ * Older drafts describe a tuple by a list in `items`, and what follows it in `additionalItems`. Each part is named once: what is
+ * named twice doubles with every level. OpenAI demands a schema in `items` of every array.
+ */
 function mendItems(made: Record<string, unknown>): void {
-  const { items, type } = made;
+  const { items, additionalItems, type } = made;
   if (Array.isArray(items)) {
     made['prefixItems'] ??= items;
-    made['items'] = items.length > 0 ? { anyOf: items } : {};
+    made['items'] = isSchema(additionalItems) ? additionalItems : {};
+    delete made['additionalItems'];
   }
   const isArray = type === 'array' || (Array.isArray(type) && type.includes('array'));
   if (isArray && !isPart(made['items'])) made['items'] = {};

@@ -5,7 +5,8 @@ import type { ModelEvent, Provider } from '../../src/providers/provider.ts';
 import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
-import { quirksOf } from '../../src/providers/quirks.ts';
+import { quirksOf, toolRules } from '../../src/providers/quirks.ts';
+import { wholeToolSchema } from '../../src/providers/tool-schema.ts';
 import { collectEvents, sampleRequest } from '../../packages/testing/src/provider-conformance.ts';
 import { startFakeAnthropic, startFakeOpenAi } from '../../packages/testing/src/fake-vendors.ts';
 import { SCHEMAS, text } from './odd-schemas.ts';
@@ -28,6 +29,12 @@ const TOP = ['anyOf', 'oneOf', 'allOf'];
 const KEY = /^[a-zA-Z0-9_.-]{1,64}$/;
 const keysIn = (schema: unknown) =>
   partsOf(schema).flatMap(({ properties }) => (isFields(properties) ? Object.keys(properties) : []));
+const HOSTS = [
+  'api.openai.com',
+  'generativelanguage.googleapis.com/v1beta/openai',
+  'api.mistral.ai',
+  'example.com',
+];
 const GEMINI = new Set([
   'type',
   'description',
@@ -326,4 +333,30 @@ test('a tool whose schema no object fits is left out with a warning, and its age
   const names = tools.map(({ function: { name } }) => name);
   expect(names).toContain('fine');
   expect(names).not.toContain('odd');
+});
+
+test.each<[string, (inner: Fields) => Fields]>([
+  ['a list in items', (inner) => ({ type: 'array', items: [inner] })],
+  ['prefixItems', (inner) => ({ type: 'array', prefixItems: [inner] })],
+  ['items', (inner) => ({ type: 'array', items: inner })],
+  ['properties', (inner) => ({ type: 'object', properties: { a: inner } })],
+  ['a type beside alternatives', (inner) => ({ type: 'object', anyOf: [inner], oneOf: [{}] })],
+  ['alternatives of one property', (inner) => ({ anyOf: [{ properties: { a: inner } }, inner] })],
+  ['allOf', (inner) => ({ allOf: [inner, { properties: { a: {} } }] })],
+  ['not', (inner) => ({ not: inner })],
+  ['definitions', (inner) => ({ $ref: '#/$defs/a', $defs: { a: inner } })],
+])('a schema with sixty levels of %s is sent at a few times its length', (_, around) => {
+  let schema: Fields = { type: 'string' };
+  for (let level = 0; level < 60 && JSON.stringify(schema).length < 20_000; level++) schema = around(schema);
+  const listed = { type: 'object', properties: { a: schema } };
+  const rules = [
+    { shape: wholeToolSchema },
+    ...HOSTS.map((host) => toolRules(quirksOf(`https://${host}/v1`))),
+  ];
+  for (const rule of rules) {
+    for (const whole of [listed, schema]) {
+      const sent = JSON.stringify(rule?.shape(whole) ?? {}).length;
+      expect(sent).toBeLessThan(6 * JSON.stringify(whole).length + 10_000);
+    }
+  }
 });
