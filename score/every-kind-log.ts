@@ -79,7 +79,7 @@ function coordinated(n: number): Line[] {
     [
       '@ada',
       'delegation.ended',
-      { ...delegation, delegation: `e${n}`, outcome: 'aborted' },
+      { ...delegation, delegation: `e${n}`, outcome: 'cancelled' },
       { to: ['bob', 'cyd'] },
     ],
     ['@ada', 'question', { question: `f${n}`, text: `which of ${n}?` }],

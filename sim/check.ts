@@ -218,7 +218,7 @@ function interrupts(events: readonly Event[], end: Event): boolean {
     (event) =>
       event.conversation === end.conversation &&
       event.to.some((agent) => agent === end.author.id) &&
-      (event.whileBusy === 'interrupt' || event.id.endsWith(':abort')),
+      (event.whileBusy === 'interrupt' || event.id.endsWith(':cancel')),
   );
 }
 
@@ -228,10 +228,10 @@ function eventAt<K extends Event['kind']>(byKey: ReadonlyMap<string, Event>, key
 }
 
 function recordOfRow(row: ActorRow): ActorRecord {
-  const { tenant, conversation, agent, fence, owner, until, processed, cancel, parked, data } =
+  const { tenant, conversation, agent, fence, owner, until, processed, abort, parked, data } =
     withoutEvents(row);
   const address = { tenant, conversation, agent } as ActorAddress;
-  const columns = { fence, owner, until, processed, cancel, parked };
+  const columns = { fence, owner, until, processed, abort, parked };
   return { ...newActorRecord(address), ...JSON.parse(data), ...columns } as ActorRecord;
 }
 

@@ -345,11 +345,11 @@ function withoutData(row: ActorRow): Omit<ActorRow, 'data'> {
 
 function holds(
   row: ActorRow,
-  { fence, turn, notCancelled, freeAt, parked, outbox, processed }: ActorCondition,
+  { fence, turn, notAborted, freeAt, parked, outbox, processed }: ActorCondition,
 ): boolean {
   if (fence !== undefined && row.fence !== fence) return false;
   if (turn !== undefined && row.turn !== turn) return false;
-  if (notCancelled && row.turn !== null && row.cancel === row.turn) return false;
+  if (notAborted && row.turn !== null && row.abort === row.turn) return false;
   if (parked !== undefined && row.parked !== parked) return false;
   if (outbox !== undefined && row.outbox !== outbox) return false;
   if (processed !== undefined && row.processed !== processed) return false;

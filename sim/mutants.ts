@@ -42,7 +42,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/features/checkpoints/feature.ts',
-        find: 'view: forkView(view), tasks: forkTaskBook(tasks)',
+        find: 'view: forkView(view), tasks: forkTaskFold(tasks)',
         replace: 'view, tasks',
       },
     ],
@@ -78,9 +78,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/turn.ts',
-        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
+        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notAborted: true } });',
         replace: `await run.deps.log.append(run.live.address, [...outputsOf(run), ...endingOf(run)]);
-          const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });`,
+          const committed = await lease.step({ ...(await stepOf(run)), expect: { notAborted: true } });`,
       },
     ],
   },
@@ -123,9 +123,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/turn.ts',
-        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
+        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notAborted: true } });',
         replace:
-          'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } }).catch(() => null);',
+          'const committed = await lease.step({ ...(await stepOf(run)), expect: { notAborted: true } }).catch(() => null);',
       },
     ],
   },
@@ -200,7 +200,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/turn/turn.ts',
-        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });',
+        find: 'const committed = await lease.step({ ...(await stepOf(run)), expect: { notAborted: true } });',
         replace: 'const committed = await lease.step(await stepOf(run));',
       },
     ],

@@ -1,6 +1,6 @@
 import type { Features, TurnDeps } from '../src/actors/attempt/turn-run.ts';
 import { openFeatures } from '../src/actors/features/features.ts';
-import { createCalibrationBook } from '../src/actors/actor/calibration-book.ts';
+import { createCalibrationCache } from '../src/actors/actor/calibration-cache.ts';
 import { createConversationLog } from '../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps } from '../src/actors/actor/engine-deps.ts';
@@ -117,7 +117,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
   const broadcast: EngineDeps['broadcast'] = {
     // Only requests to stop are broadcast here, because there are no readers.
     publish: (notice) =>
-      void ((notice.type === 'stop' || notice.type === 'called off') && world.announce(member, notice)),
+      void ((notice.type === 'stop' || notice.type === 'cancelled') && world.announce(member, notice)),
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -172,7 +172,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     process: name,
     secretOf,
     countTokens,
-    models: createCalibrationBook({ store, clock, onWarning: warn }),
+    models: createCalibrationCache({ store, clock, onWarning: warn }),
     features: { ...features, checkpoints: countRestored(world, features.checkpoints) },
     checkpoints: features.checkpoints?.folds,
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...world.limits } }),

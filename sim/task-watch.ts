@@ -1,5 +1,5 @@
 import type { Event, EventKind } from '../src/events/index.ts';
-import { foldTask, newTaskBook, type Task, type TaskBook } from '../src/machines/task-book.ts';
+import { foldTask, newTaskFold, type Task, type TaskFold } from '../src/machines/task-fold.ts';
 import type { EventRow } from '../src/store/driver.ts';
 import type { MemoryData } from './memory-documents.ts';
 
@@ -20,24 +20,24 @@ export interface OpenTask {
 
 /** The tasks of all conversations as stored. Each call reads on from the end of the last one. */
 export function createTaskWatch(data: MemoryData): { open(): OpenTask[]; all(): OpenTask[] } {
-  const books = new Map<string, { book: TaskBook; upTo: number }>();
+  const folds = new Map<string, { fold: TaskFold; upTo: number }>();
 
   function look(): void {
     for (const [key, { bySeq }] of data.logs) {
-      const known = books.get(key) ?? { book: newTaskBook(), upTo: 0 };
-      books.set(key, known);
+      const known = folds.get(key) ?? { fold: newTaskFold(), upTo: 0 };
+      folds.set(key, known);
       for (let row = bySeq.get(known.upTo + 1); row; row = bySeq.get(known.upTo + 1)) {
         known.upTo += 1;
-        if (OF_TASKS.some((kind) => kind === row?.kind)) foldTask(known.book, eventOfRow(row));
+        if (OF_TASKS.some((kind) => kind === row?.kind)) foldTask(known.fold, eventOfRow(row));
       }
     }
   }
 
   function all(): OpenTask[] {
     look();
-    return [...books].flatMap(([key, { book }]) => {
+    return [...folds].flatMap(([key, { fold }]) => {
       const conversation = key.slice(key.indexOf('/') + 1);
-      return [...book.tasks.values()].map((task) => ({ conversation, task }));
+      return [...fold.tasks.values()].map((task) => ({ conversation, task }));
     });
   }
   return { all, open: () => all().filter(({ task }) => task.end === null) };

@@ -51,7 +51,7 @@ describe('the layer check', () => {
       'an import against the arrows',
       { 'context/prompt.ts': `import { open } from '../store/store.ts';` },
       [
-        'src/context/prompt.ts imports src/store/store.ts: context may import only events, base/errors.ts, base/o200k-ranks.ts, machines/compaction-book.ts, machines/directions.ts',
+        'src/context/prompt.ts imports src/store/store.ts: context may import only events, base/errors.ts, base/o200k-ranks.ts, machines/compaction-fold.ts, machines/directions.ts',
       ],
     ],
     [
@@ -68,7 +68,7 @@ describe('the layer check', () => {
       'an import for its side effects',
       { 'library/projection/a.ts': `import '../../base/clock.ts';` },
       [
-        'src/library/projection/a.ts imports src/base/clock.ts: library/projection may import only events/aspects.ts, events/kinds.ts, events/message-text.ts, machines/availability-fold.ts, machines/compaction-book.ts, machines/directions.ts, machines/membership.ts, machines/task-events.ts, and types of events',
+        'src/library/projection/a.ts imports src/base/clock.ts: library/projection may import only events/aspects.ts, events/kinds.ts, events/message-text.ts, machines/availability-fold.ts, machines/compaction-fold.ts, machines/directions.ts, machines/membership.ts, machines/task-events.ts, and types of events',
       ],
     ],
     [

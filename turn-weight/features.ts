@@ -13,7 +13,7 @@ export const FEATURES: Readonly<Record<string, RegExp>> = {
   steering: /(?:^|\/)steering\//,
   supervision: /(?:^|\/)supervision\//,
   tasks: /(?:^|\/)tasks\/|^machines\/task-|^actors\/log\/tasks\.ts$|^actors\/actor\/task-trees\.ts$/,
-  workflows: /(?:^|\/)workflows\/|^machines\/(?:run-book|run-drafts|workflow)\.ts$/,
+  workflows: /(?:^|\/)workflows\/|^machines\/(?:run-fold|run-drafts|workflow)\.ts$/,
 };
 
 /** Files of features among these, by feature. */

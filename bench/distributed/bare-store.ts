@@ -31,7 +31,7 @@ async function turn(index: number): Promise<void> {
   await actors.update(key, { fence: 1 }, { turn: 'turn', data: DATA });
   await Promise.all([events.insert([row(conversation, 3)]), insertEntry('prompt')]);
   await insertEntry('journal');
-  await actors.update(key, { fence: 1, turn: 'turn', notCancelled: true }, { turn: null, data: DATA });
+  await actors.update(key, { fence: 1, turn: 'turn', notAborted: true }, { turn: null, data: DATA });
   await events.insert([row(conversation, 4), row(conversation, 5)]);
   await actors.update(key, { fence: 1 }, { owner: '', until: 0, outbox: false, data: DATA });
   await events.last({ tenant: 'default', conversation });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import type { TurnDeps } from '../../src/actors/attempt/turn-run.ts';
 import { featureCommands, openFeatures } from '../../src/actors/features/features.ts';
-import { createCalibrationBook } from '../../src/actors/actor/calibration-book.ts';
+import { createCalibrationCache } from '../../src/actors/actor/calibration-cache.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine } from '../../src/actors/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineDeps, type EngineLimits } from '../../src/actors/actor/engine-deps.ts';
@@ -19,7 +19,7 @@ import { fenceKey } from '../../src/context/index.ts';
 import type { ActorAddress } from '../../src/events/index.ts';
 import { noIntegrations } from '../../test/support/no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/library/facade/credentials.ts';
-import { createProfileBook } from '../../src/library/facade/profile-book.ts';
+import { createProfileRepository } from '../../src/library/facade/profile-repository.ts';
 import { memoryKeyValue } from '../../src/base/key-value.ts';
 import { createLiveFeed } from '../../src/library/facade/live.ts';
 import { createTroupeFacade } from '../../src/library/facade/tenant-facade.ts';
@@ -91,7 +91,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const live = createLiveFeed(broadcast, stop);
   const deps: TurnDeps = {
     ...shared,
-    models: createCalibrationBook({ store, clock, onWarning: stop }),
+    models: createCalibrationCache({ store, clock, onWarning: stop }),
     features: openFeatures({
       store,
       clock,
@@ -124,7 +124,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     commands: featureCommands(),
     integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
-    profilesOf: () => createProfileBook(memoryKeyValue()),
+    profilesOf: () => createProfileRepository(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     cardKey: createSigningKey('secret', 'agent card'),
     deps,

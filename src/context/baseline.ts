@@ -225,7 +225,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   delegate: 'another agent does a task and you are woken with its result; it sees the task alone',
   ask: 'an agent or a person answers a question, and you are woken with the answer',
   follow_up: 'an agent goes on with a task that you gave it',
-  cancel_task: 'a task that you gave is called off',
+  cancel_task: 'a task that you gave is cancelled',
 };
 
 /**

@@ -1,5 +1,5 @@
 import type { Event, EventDraft, EventKind, EventOf, TurnDoneBody } from '../events/index.ts';
-import { asksToCompact } from '../machines/compaction-book.ts';
+import { asksToCompact } from '../machines/compaction-fold.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
 import { beginTurnSteps, steerTurn } from './render/begin-turn.ts';
 import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/tokens.ts';

@@ -8,11 +8,11 @@ import { LiveItems, ToolCall } from './turn.ts';
 import { TaskId } from './task.ts';
 
 /** Why a turn calls no model: its task was cancelled, or a guard stopped it. The turn still settles its inputs. */
-export const Halt = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('task aborted') }),
+export const TurnRefusal = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('task cancelled') }),
   GuardStoppedBody.extend({ kind: z.literal('guard') }),
 ]);
-export type Halt = z.infer<typeof Halt>;
+export type TurnRefusal = z.infer<typeof TurnRefusal>;
 
 /** The inputs of one turn, stored before any work so that a retry after a crash sees the same. */
 export const PinnedTurn = z.strictObject({
@@ -37,7 +37,7 @@ export const PinnedTurn = z.strictObject({
   peers: z.literal('system').optional(),
   framing: z.literal('plain').optional(),
   /** Present if the turn calls no model. */
-  halt: Halt.optional(),
+  refusal: TurnRefusal.optional(),
   /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */
   byPerson: z.literal(true).optional(),
   /** The form that an input wants the answer in; the last one counts. */
@@ -75,7 +75,7 @@ export const ACTOR_VERSION = 1;
 export const Unavailability = z.enum(['paused', 'failed', 'retired']);
 export type Unavailability = z.infer<typeof Unavailability>;
 
-/** The persisted state of one agent in one conversation. A write needs the current fence, except for `cancel` and `parked`. */
+/** The persisted state of one agent in one conversation. A write needs the current fence, except for `abort` and `parked`. */
 export const ActorRecord = ActorAddress.extend({
   /** Rises with every lease. A write with an older fence changes nothing. */
   fence: z.int().nonnegative(),
@@ -96,7 +96,7 @@ export const ActorRecord = ActorAddress.extend({
   /** Number of lease holders lost before they had pinned a turn: the process died or hung while it read the log. */
   lost: z.int().nonnegative().default(0),
   /** The turn that is to stop. A commit of this turn is refused. */
-  cancel: TurnId.nullable(),
+  abort: TurnId.nullable(),
   /** Null if the agent takes turns. */
   parked: Unavailability.nullable(),
   /** Events of its last turn may still be missing in the log: the store appends them before the next lease. */
@@ -121,7 +121,7 @@ export function newActorRecord(address: ActorAddress): ActorRecord {
     cursor: null,
     turn: null,
     lost: 0,
-    cancel: null,
+    abort: null,
     parked: null,
     unpublished: false,
     timers: [],

@@ -17,8 +17,8 @@ export type Aspect =
   | 'taskOpening'
   /** Ends a task. */
   | 'taskEnd'
-  /** Changes the task book. */
-  | 'book'
+  /** Changes the task fold. */
+  | 'tasks'
   /** Begins, continues or ends a turn. */
   | 'turn'
   /** Ends a turn. */
@@ -92,37 +92,37 @@ export const KINDS = {
   // An imported task has no owner here: its timers, its thread and the waiting agent are elsewhere.
   'delegation.opened': {
     body: 'DelegationOpenedBody',
-    aspects: ['words', 'prompt', 'taskOpening', 'book', 'ids', 'announced'],
+    aspects: ['words', 'prompt', 'taskOpening', 'tasks', 'ids', 'announced'],
     imported: 'history',
     level: 'talk',
   },
   'delegation.ended': {
     body: 'DelegationEndedBody',
-    aspects: ['words', 'prompt', 'taskEnd', 'book'],
+    aspects: ['words', 'prompt', 'taskEnd', 'tasks'],
     imported: 'history',
     level: (body) => (body.outcome === 'failed' ? 'problem' : 'talk'),
   },
   question: {
     body: 'QuestionBody',
-    aspects: ['words', 'taskOpening', 'book', 'announced', 'defaults'],
+    aspects: ['words', 'taskOpening', 'tasks', 'announced', 'defaults'],
     imported: 'history',
     level: 'talk',
   },
   'question.answered': {
     body: 'QuestionAnsweredBody',
-    aspects: ['words', 'prompt', 'taskEnd', 'book'],
+    aspects: ['words', 'prompt', 'taskEnd', 'tasks'],
     imported: 'history',
     level: 'talk',
   },
   'approval.requested': {
     body: 'ApprovalRequestedBody',
-    aspects: ['words', 'taskOpening', 'book', 'announced', 'defaults'],
+    aspects: ['words', 'taskOpening', 'tasks', 'announced', 'defaults'],
     imported: 'history',
     level: 'talk',
   },
   'approval.decided': {
     body: 'ApprovalDecidedBody',
-    aspects: ['words', 'prompt', 'taskEnd', 'book', 'defaults'],
+    aspects: ['words', 'prompt', 'taskEnd', 'tasks', 'defaults'],
     imported: 'history',
     level: 'talk',
   },
@@ -154,7 +154,7 @@ export const KINDS = {
   },
   'guard.stopped': { body: 'GuardStoppedBody', aspects: ['announced'], imported: 'as is', level: 'problem' },
   // The runtime reminds an agent of its list, in its own voice.
-  todos: { body: 'TodosBody', aspects: ['book', 'defaults'], imported: 'history', level: 'work' },
+  todos: { body: 'TodosBody', aspects: ['tasks', 'defaults'], imported: 'history', level: 'work' },
   injection: {
     body: 'InjectionBody',
     aspects: ['words', 'prompt', 'defaults'],
@@ -192,32 +192,32 @@ export const KINDS = {
   },
   'turn.started': {
     body: 'TurnStartedBody',
-    aspects: ['book', 'turn', 'counts'],
+    aspects: ['tasks', 'turn', 'counts'],
     imported: 'as is',
     level: 'noise',
   },
   'turn.steered': { body: 'TurnSteeredBody', aspects: ['turn', 'counts'], imported: 'as is', level: 'work' },
   'turn.done': {
     body: 'TurnDoneBody',
-    aspects: ['book', 'turn', 'turnEnd', 'counts'],
+    aspects: ['tasks', 'turn', 'turnEnd', 'counts'],
     imported: 'as is',
     level: 'work',
   },
   'turn.failed': {
     body: 'TurnFailedBody',
-    aspects: ['words', 'prompt', 'own', 'book', 'turn', 'turnEnd', 'counts'],
+    aspects: ['words', 'prompt', 'own', 'tasks', 'turn', 'turnEnd', 'counts'],
     imported: 'as is',
     level: 'problem',
   },
   'turn.aborted': {
     body: 'TurnAbortedBody',
-    aspects: ['words', 'prompt', 'own', 'book', 'turn', 'turnEnd', 'counts'],
+    aspects: ['words', 'prompt', 'own', 'tasks', 'turn', 'turnEnd', 'counts'],
     imported: 'as is',
     level: 'work',
   },
   command: {
     body: 'CommandBody',
-    aspects: ['words', 'prompt', 'book', 'turn', 'conversation', 'upkeep', 'counts', 'ids'],
+    aspects: ['words', 'prompt', 'tasks', 'turn', 'conversation', 'upkeep', 'counts', 'ids'],
     imported: 'as is',
     level: 'talk',
   },

@@ -40,7 +40,7 @@ export const DelegationOpenedBody = z.strictObject({
   within: z.array(TaskPlace).optional(),
   /** Id of the tree of tasks that one message in `root` has started. They are counted together. */
   tree: z.string().max(64).optional(),
-  /** When the task is aborted, ms since the epoch. */
+  /** When the task is cancelled, ms since the epoch. */
   deadline: z.int().nonnegative().optional(),
 });
 export type DelegationOpenedBody = z.infer<typeof DelegationOpenedBody>;
@@ -54,8 +54,8 @@ export const MAX_TASK_EXCERPT = 160;
  */
 export const DelegationEndedBody = z.strictObject({
   delegation: TaskId,
-  outcome: z.enum(['done', 'failed', 'aborted']),
-  /** The assignee's answer, or the reason of a failure or an abort. */
+  outcome: z.enum(['done', 'failed', 'cancelled']),
+  /** The assignee's answer, or why it failed or was cancelled. */
   result: z.string(),
   /** The beginning of the task, on one line. Absent in older logs. */
   task: z.string().max(MAX_TASK_EXCERPT).optional(),
@@ -78,7 +78,7 @@ export type QuestionBody = z.infer<typeof QuestionBody>;
 
 export const QuestionAnsweredBody = z.strictObject({
   question: TaskId,
-  outcome: z.enum(['answered', 'expired', 'withdrawn']),
+  outcome: z.enum(['answered', 'expired', 'cancelled']),
   content: z.string(),
 });
 export type QuestionAnsweredBody = z.infer<typeof QuestionAnsweredBody>;
@@ -98,7 +98,7 @@ export type ApprovalRequestedBody = z.infer<typeof ApprovalRequestedBody>;
 
 export const ApprovalDecidedBody = z.strictObject({
   request: TaskId,
-  outcome: z.enum(['approved', 'denied', 'expired', 'withdrawn']),
+  outcome: z.enum(['approved', 'denied', 'expired', 'cancelled']),
   note: z.string().default(''),
   /** The arguments that the call runs with, if the person changed them, and their hash. */
   args: z.string().optional(),

@@ -26,7 +26,7 @@ import {
 import type { ListedStanding, NewStanding, StandingOrder, Troupe, Passage } from '../library/troupe.ts';
 import { callerOf } from './caller.ts';
 import { beginningsOf, wordsOf, addTerms, conversationTerm } from '../library/projection/search-words.ts';
-import { createProjectionBook } from './projection-books.ts';
+import { createProjectionCache } from './projection-caches.ts';
 
 /** What is stored of a conversation for the inbox. */
 type StoredStanding = Standing & ConversationKind;
@@ -109,7 +109,7 @@ export function createInboxKeepers(root: Troupe, options: KeeperOptions): Keeper
 }
 
 export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: KeeperOptions): InboxKeeper {
-  const book = createProjectionBook(troupe);
+  const cache = createProjectionCache(troupe);
   const { standings } = troupe;
   const prices = new Map(troupe.agents.map(({ id, price }) => [id as string, price]));
   const priceOf: PriceOf = (agent, tokens) => {
@@ -125,7 +125,7 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
   }
 
   async function read(conversation: string): Promise<StoredStanding> {
-    const projection = await book.latest(conversation);
+    const projection = await cache.latest(conversation);
     const standing = { ...standingOf(projection, priceOf), ...(await kindIn(conversation)) };
     const agents = Object.keys(projection.agents).slice(0, MAX_AGENTS);
     await indexWords(troupe, conversation, projection.seq);

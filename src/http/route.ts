@@ -4,7 +4,7 @@ import type { Principal, Scope } from '../library/access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Troupe } from '../library/troupe.ts';
 import { type Caller, callerOf } from './caller.ts';
-import type { BookOf } from './projection-books.ts';
+import type { ProjectionCacheOf } from './projection-caches.ts';
 import type { KeeperOf } from './inbox.ts';
 import type { ProcessMetrics, Readiness } from './metrics.ts';
 import { readJson } from './read-json.ts';
@@ -32,7 +32,7 @@ export interface RouteServer extends DoorServer {
   /** The troupe of the default tenant. */
   root: Troupe;
   metrics?: ProcessMetrics | undefined;
-  bookOf: BookOf;
+  cacheOf: ProjectionCacheOf;
   keeperOf: KeeperOf;
   readiness: () => Promise<Readiness>;
   /** The caller of a public route; null if the guard would refuse it. */

@@ -14,7 +14,7 @@ import type {
   Usage,
 } from '../events/index.ts';
 import type { Wait, ConversationState } from '../actors/conversations/conversation-state.ts';
-import type { KeyBook, Principal, SigningKey } from './access/index.ts';
+import type { KeyRepository, Principal, SigningKey } from './access/index.ts';
 import type { ModelPrice } from '../providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from '../actors/attempt/feature-types.ts';
@@ -30,7 +30,7 @@ import type { ImportReport } from './import/index.ts';
 import type { ImportLimits, ImportRequest } from './import/import-transcript.ts';
 import type { AgentKeys, NostrStatus } from './integrations/nostr.ts';
 import type { Door } from './integrations/door.ts';
-import type { WebhookBook } from './integrations/webhook-book.ts';
+import type { WebhookRepository } from './integrations/webhook-repository.ts';
 import type { Asked, AttachmentByAddress, NewAttachment, NewMessage, ReadAttachment } from './message.ts';
 import type { Appended, LogProblem, LogVerification } from '../store/store.ts';
 import type { FoundPassage, Passage, PassagesQuery } from '../store/passages.ts';
@@ -170,13 +170,13 @@ export interface Troupe {
    */
   forTenant(tenant: string): Troupe;
   /** Profiles of the people who write here: name, time zone, preferences. Agents are told them. */
-  readonly people: ProfileBook;
+  readonly people: ProfileRepository;
   /** Where each conversation of the tenant stands. */
-  readonly standings: StandingShelf;
+  readonly standings: StandingRepository;
   /** The index of words over all conversations of the tenant. */
-  readonly passages: PassageShelf;
+  readonly passages: PassageRepository;
   /** The webhooks of this tenant. */
-  readonly webhooks: WebhookBook;
+  readonly webhooks: WebhookRepository;
   /** The open doors of the HTTP API. They are the same for every tenant. */
   readonly doors: readonly Door[];
   /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
@@ -186,7 +186,7 @@ export interface Troupe {
   /** Signs the cards of the agents. It belongs to the data, and is the same for every tenant. */
   readonly cardKey: SigningKey;
   /** The API keys of this tenant. */
-  readonly keys: KeyBook;
+  readonly keys: KeyRepository;
   /**
    * The owner of an API key or of a token of `access.jwt`, of any tenant. Null: the credential is not valid. Throws
    * `store_unavailable`.
@@ -499,7 +499,7 @@ export interface PassageList {
 }
 
 /** The index of words over all conversations of a tenant, as a reader of logs has stored it: the server's search does. */
-export interface PassageShelf {
+export interface PassageRepository {
   /** One page of passages that have all terms. */
   find(query: PassageListQuery): Promise<PassageList>;
   /** Stores passages of a conversation. Throws `conversation_unknown`. */
@@ -533,7 +533,7 @@ export interface StandingList {
 }
 
 /** Where each conversation of a tenant stands, as a reader of logs has stored it: the server of the inbox does. */
-export interface StandingShelf {
+export interface StandingRepository {
   /** One page. Throws `event_invalid` for an `after` that no page returned. */
   list(query?: StandingListQuery): Promise<StandingList>;
   /** Ids of conversations whose standing is to be stored anew, the newest first. Null: another process does that now. */
@@ -545,7 +545,7 @@ export interface StandingShelf {
 }
 
 /** The profiles of the people of one tenant, by the id of the author. They hold in all its conversations. */
-export interface ProfileBook {
+export interface ProfileRepository {
   /** Null: the person has none. Throws `event_invalid`, `store_unavailable`. */
   get(person: string): Promise<PersonProfile | null>;
   /** Replaces the profile. Agents are told at their next turn for this person, of other processes within seconds. Throws `event_invalid`, `store_unavailable`. */

@@ -3,7 +3,7 @@ import type { Event, EventOf, Mode } from '../events/index.ts';
 
 /**
  * The mode and the phase of a conversation, and whether it is archived. The one fold of these facts: for the views of
- * agents, the task book, the API and the inspector. Imported events change nothing.
+ * agents, the task fold, the API and the inspector. Imported events change nothing.
  */
 export interface Directions {
   /** Null until it is set; agents then work as in mode `agent`. */

@@ -1,11 +1,11 @@
 import { type AgentId, type Event, hasAuthority } from '../events/index.ts';
 import { availabilityNoteOf } from './availability-fold.ts';
 import { isRetired } from './membership.ts';
-import { foldTask, newTaskBook, type TaskBook } from './task-book.ts';
+import { foldTask, newTaskFold, type TaskFold } from './task-fold.ts';
 
 /** The facts that decide which agents hear a new message. A fold of the log, the same in every process. */
 export interface Participants {
-  tasks: TaskBook;
+  tasks: TaskFold;
   /** Seq of the last new message of a person to one agent alone. */
   asked: Map<AgentId, number>;
   /** Seq of the last notice that an agent has failed. */
@@ -15,7 +15,7 @@ export interface Participants {
 }
 
 export function newParticipants(): Participants {
-  return { tasks: newTaskBook(), asked: new Map(), failedAt: new Map(), handedTo: null };
+  return { tasks: newTaskFold(), asked: new Map(), failedAt: new Map(), handedTo: null };
 }
 
 /** An event that was folded before changes nothing. */

@@ -10,7 +10,7 @@ import {
   SYSTEM_AUTHOR,
 } from '../events/index.ts';
 import type { Directions } from './directions.ts';
-import type { Run } from './run-book.ts';
+import type { Run } from './run-fold.ts';
 import { stepOf } from './workflow.ts';
 
 /** The events that bring a run to its present step. `by`: the person who begins it; the directive then lists all steps. */

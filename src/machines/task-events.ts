@@ -1,7 +1,7 @@
 import { isAbout } from '../events/aspects.ts';
 import type { ApprovalRequestedBody, DelegationOpenedBody, Event, QuestionBody } from '../events/index.ts';
 
-/** Openings and ends of tasks. Separate from the task book, because the inspector needs them in browsers. */
+/** Openings and ends of tasks. Separate from the task fold, because the inspector needs them in browsers. */
 export type TaskOpening =
   | { kind: 'delegation'; body: DelegationOpenedBody }
   | { kind: 'question'; body: QuestionBody }
@@ -11,7 +11,7 @@ export interface TaskEnd {
   /** Place in the log, from 1. */
   seq: number;
   /** How it ended. */
-  outcome: 'done' | 'failed' | 'aborted' | 'answered' | 'expired' | 'withdrawn' | 'approved' | 'denied';
+  outcome: 'done' | 'failed' | 'answered' | 'expired' | 'cancelled' | 'approved' | 'denied';
 }
 
 /** The task that an event opens; null in the task's own thread, where its owner does not wait. */

@@ -22,7 +22,7 @@ export type Notice =
   | { type: 'recalled'; tenant: TenantId; conversation: ConversationId; notes: LiveNote[] }
   | { type: 'stop'; address: ActorAddress; turn: TurnId }
   /** A task was cancelled with its subtasks; `task` may be a conversation's id, for all tasks that began there. */
-  | { type: 'called off'; tenant: TenantId; task: string };
+  | { type: 'cancelled'; tenant: TenantId; task: string };
 
 /** Sends and receives notices: B1 to B4. */
 export interface Broadcast {

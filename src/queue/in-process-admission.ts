@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { ActorAddress } from '../events/index.ts';
 import type { Admission, AdmissionCaps, AdmissionLoad, Entry, SlotOf } from './admission.ts';
-import { createRefusalBook, parseSlot, slotText } from './refusals.ts';
+import { createRefusalCache, parseSlot, slotText } from './refusals.ts';
 import {
   admissionLimits,
   type CallBucket,
@@ -35,7 +35,7 @@ export function createAdmissionHub(options: InProcessAdmissionOptions) {
   const providers = new Map<string, ReadonlyMap<string, number>>();
   const asking = new Map<string, ReadonlyMap<string, number>>();
   const buckets = new Map<string, CallBucket>();
-  const refusals = createRefusalBook(clock);
+  const refusals = createRefusalCache(clock);
   let entered = 0;
   const now = () => Math.floor(clock.monotonic());
 

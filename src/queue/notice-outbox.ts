@@ -163,8 +163,8 @@ function keyOf(notice: Notice): string {
       return `state ${addressKey(notice)}`;
     case 'stop':
       return `stop ${addressKey(notice.address)} ${notice.turn}`;
-    case 'called off':
-      return `called off ${notice.tenant}/${notice.task}`;
+    case 'cancelled':
+      return `cancelled ${notice.tenant}/${notice.task}`;
   }
 }
 
@@ -211,7 +211,7 @@ const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
   z.object({ type: z.literal('recall'), ...ofConversation }),
   z.object({ type: z.literal('recalled'), ...ofConversation, notes: z.array(LiveNoteSchema) }),
   z.object({ type: z.literal('stop'), address: ActorAddress, turn: TurnId }),
-  z.object({ type: z.literal('called off'), tenant: TenantId, task: z.string().max(128) }),
+  z.object({ type: z.literal('cancelled'), tenant: TenantId, task: z.string().max(128) }),
 ]);
 
 const Message = z.object({ from: z.string(), notices: z.array(z.unknown()) });

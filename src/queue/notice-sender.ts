@@ -23,7 +23,7 @@ export interface NoticeSenderOptions {
 
 const CLOSE_WAIT_MS = 500;
 /** What is not of the moment, and never large. */
-const URGENT: ReadonlySet<Notice['type']> = new Set(['appended', 'recall', 'stop', 'called off']);
+const URGENT: ReadonlySet<Notice['type']> = new Set(['appended', 'recall', 'stop', 'cancelled']);
 
 /**
  * The publishing side of a broadcast over a server. Nothing is stored.

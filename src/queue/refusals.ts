@@ -30,14 +30,14 @@ export function parseWish(text: string): Wish | null {
 }
 
 /** Refused wishes of one process. */
-export interface RefusalBook {
+export interface RefusalCache {
   /** Notes an answer: 0, or how many ms to wait before asking again. */
   note(wish: Wish, retryMs: number): void;
   all(): Refused[];
 }
 
 /** A wish is told with the time of day and forgotten by the monotonic clock: a clock that is set forgets nobody. */
-export function createRefusalBook(clock: Pick<Clock, 'now' | 'monotonic'>): RefusalBook {
+export function createRefusalCache(clock: Pick<Clock, 'now' | 'monotonic'>): RefusalCache {
   const wishes = new Map<string, { refused: Refused; until: number }>();
   return {
     note(wish, retryMs) {

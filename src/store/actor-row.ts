@@ -11,7 +11,7 @@ const NO_STATE = '{}';
 /** The row that `acquire` or `park` creates; the driver then sets the requested fields. */
 export function newActorRow(address: Pick<ActorRow, 'tenant' | 'conversation' | 'agent'>): ActorRow {
   const { tenant, conversation, agent } = address;
-  const free = { fence: 0, owner: '', until: 0, processed: 0, turn: null, cancel: null, parked: null };
+  const free = { fence: 0, owner: '', until: 0, processed: 0, turn: null, abort: null, parked: null };
   return { tenant, conversation, agent, ...free, outbox: false, wakeAt: null, data: NO_STATE };
 }
 
@@ -26,7 +26,7 @@ export function changedRow(row: ActorRow, change: ActorChange): ActorRow {
     until: change.until ?? row.until,
     processed: change.processed ?? row.processed,
     turn: change.turn === undefined ? row.turn : change.turn,
-    cancel: change.cancel === undefined ? row.cancel : change.cancel,
+    abort: change.abort === undefined ? row.abort : change.abort,
     parked: change.parked === undefined ? row.parked : change.parked,
     outbox: row.outbox,
     wakeAt: change.wakeAt === undefined ? row.wakeAt : change.wakeAt,
@@ -53,8 +53,8 @@ export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordTy
   // Checked before the shape: our first write would lose the fields that a newer version added.
   if (versionOf(state) > ACTOR_VERSION) return NEWER;
   const { tenant, conversation, agent } = address;
-  const { fence, owner, until, processed, cancel, parked, outbox: unpublished } = row;
-  const lease = { fence, owner, until, processed, cancel, parked };
+  const { fence, owner, until, processed, abort, parked, outbox: unpublished } = row;
+  const lease = { fence, owner, until, processed, abort, parked };
   const columns = { tenant, conversation, agent, ...lease, unpublished };
   const parsed = ActorRecord.safeParse({ ...state, ...columns });
   if (!parsed.success) return reasonOf(parsed.error);
@@ -103,7 +103,7 @@ export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChan
 
 /** The record after `patch`: state from the patch, columns from the row, because other callers write these too. */
 export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: ActorRow): ActorRecordType {
-  const { fence, owner, until, processed, cancel, parked, outbox: unpublished } = row;
+  const { fence, owner, until, processed, abort, parked, outbox: unpublished } = row;
   return {
     ...base,
     ...patch.state,
@@ -111,7 +111,7 @@ export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: Act
     owner,
     until,
     processed,
-    cancel: cancel as ActorRecordType['cancel'],
+    abort: abort as ActorRecordType['abort'],
     parked: parked as Unavailability | null,
     unpublished,
   };

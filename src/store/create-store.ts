@@ -71,7 +71,7 @@ export function createStore(
     ...createEntryMethods(driver),
     ...createDerivedMethods(driver),
     head: driver.head,
-    requestCancel: driver.requestCancel,
+    requestAbort: driver.requestAbort,
     park: driver.park,
     expire: driver.expire,
     deleteConversation: driver.deleteConversation,

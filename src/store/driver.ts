@@ -11,9 +11,9 @@ import type { InboxDriver } from './inbox-driver.ts';
  *      conversation begins again.
  *  S2  One row per (tenant, conversation, id). A second append of an id changes nothing and returns the first row.
  *  S3  An actor row changes only by `acquire` (raises the fence), `compareAndSet` and `step` (name the fence), and the two
- *      single-field writes `requestCancel` and `park`. It is removed only with its conversation.
+ *      single-field writes `requestAbort` and `park`. It is removed only with its conversation.
  *  S4  `putOnce` writes an entry once; the first writer wins and every later one receives the winner's data.
- *  S5  A write whose promise has resolved survives the end of the process. `append`, `requestCancel`, `park`, the first
+ *  S5  A write whose promise has resolved survives the end of the process. `append`, `requestAbort`, `park`, the first
  *      write of an effect and a `step` with events, unless they are repeated, also survive a power loss, because the
  *      outside world depends on them. All other writes are ordered: a power loss keeps a prefix of them, which equals a crash a
  *      moment earlier.
@@ -84,8 +84,8 @@ export interface ActorRow extends ActorKey {
   processed: number;
   /** Id of the pinned turn, or null. Copied from `data`, for filters. */
   turn: string | null;
-  /** The requested cancel. Null: none. */
-  cancel: string | null;
+  /** The requested abort. Null: none. */
+  abort: string | null;
   /** Why it takes no turns. Null: it does. */
   parked: string | null;
   /** Whether events of an accepted step may still be missing in the log. Set by the driver. */
@@ -98,17 +98,17 @@ export interface ActorRow extends ActorKey {
 
 /** The columns that a write sets. */
 export type ActorChange = Partial<
-  Pick<ActorRow, 'owner' | 'until' | 'processed' | 'turn' | 'cancel' | 'parked' | 'wakeAt' | 'data'>
+  Pick<ActorRow, 'owner' | 'until' | 'processed' | 'turn' | 'abort' | 'parked' | 'wakeAt' | 'data'>
 >;
 
-/** A write happens only if all of these hold. `notCancelled`: the row's `cancel` is not its `turn`. */
+/** A write happens only if all of these hold. `notAborted`: the row's `abort` is not its `turn`. */
 export interface ActorExpectation {
   /** The fence that the record must have. */
   fence: number;
   /** The turn that the record must be in. */
   turn?: string | null;
-  /** The record must ask for no cancel. */
-  notCancelled?: true;
+  /** The record must ask for no abort. */
+  notAborted?: true;
   /** The lease must have ended before this time, ms, and the actor must not be parked. */
   freeAt?: number;
   /** How far the record must have processed its log. */
@@ -270,8 +270,8 @@ export interface StoreDriver {
   compareAndSet(key: ActorKey, expect: ActorExpectation, change: ActorChange): Promise<ActorRow | null>;
   /** One write, or null if an expectation did not hold: see S8. */
   step(key: ActorKey, step: ActorStep): Promise<StepOutcome | null>;
-  /** Sets `cancel` if `turn` is the pinned turn; returns whether it was. */
-  requestCancel: (key: ActorKey, turn: string) => Promise<boolean>;
+  /** Sets `abort` if `turn` is the pinned turn; returns whether it was. */
+  requestAbort: (key: ActorKey, turn: string) => Promise<boolean>;
   /**
    * Sets `parked` and creates a missing row; null makes the actor run again. With `expected`, changes nothing and
    * returns false unless the stored value equals it; a missing row counts as null.

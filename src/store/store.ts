@@ -60,8 +60,8 @@ export interface ActorPatch {
   until?: number;
   /** Seq up to which the actor has handled what addresses it. */
   processed?: number;
-  /** Withdraws the cancel of a turn. */
-  cancel?: null;
+  /** Takes back the request to abort a turn. */
+  abort?: null;
   /** Why the actor rests. Null: it works again. */
   parked?: Unavailability | null;
   /** Replaced as a whole, if the fence still holds. */
@@ -97,7 +97,7 @@ export interface RecordStep {
    * `freeAt`: the lease is taken with this write, if nobody has had it since, it is free at this time (ms since the epoch) and the
    * actor is not parked.
    */
-  expect?: { notCancelled?: true; freeAt?: number };
+  expect?: { notAborted?: true; freeAt?: number };
   /** In order per log. */
   events: readonly RecordEvent[];
   /** What was sent to models. */
@@ -225,13 +225,13 @@ export interface Store {
   ): Promise<Acquired>;
   /**
    * One fenced compare-and-set: writes `patch` over `base` if the stored fence is `base.fence`, the pinned turn is
-   * still `base.turn` and, with `notCancelled`, the turn is not cancelled. Null otherwise. Throws `actor_corrupt`.
+   * still `base.turn` and, with `notAborted`, the turn is not cancelled. Null otherwise. Throws `actor_corrupt`.
    */
-  update(base: ActorRecord, patch: ActorPatch, expect?: { notCancelled?: true }): Promise<ActorRecord | null>;
+  update(base: ActorRecord, patch: ActorPatch, expect?: { notAborted?: true }): Promise<ActorRecord | null>;
   /** `update` with what counts only together with it; see `ActorStep` of the driver. Null as for `update`. */
   step(base: ActorRecord, step: RecordStep): Promise<Stepped | null>;
   /** Marks the pinned turn as cancelled. False: it is not pinned. */
-  requestCancel(address: ActorAddress, turn: TurnId): Promise<boolean>;
+  requestAbort(address: ActorAddress, turn: TurnId): Promise<boolean>;
   /** False if `expected` is given and differs from the stored value; see the driver. */
   park(
     address: ActorAddress,

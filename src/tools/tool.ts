@@ -71,7 +71,7 @@ export interface ToolAnswer {
   /** The question, in the words in which it was asked. */
   question: string;
   /** How it ended. */
-  outcome: 'answered' | 'expired' | 'withdrawn';
+  outcome: 'answered' | 'expired' | 'cancelled';
   /** What was answered. */
   content: string;
   /** Who ended it. */

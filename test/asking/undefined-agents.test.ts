@@ -69,7 +69,7 @@ describe('the assignee of an open task was renamed', () => {
     expect((await all(troupe)).find(({ kind }) => kind === 'delegation.ended')).toMatchObject({
       author: { kind: 'system' },
       to: ['lead'],
-      body: { outcome: 'aborted', result: '@worker is no longer defined: it was renamed or removed' },
+      body: { outcome: 'cancelled', result: '@worker is no longer defined: it was renamed or removed' },
     });
     expect((await troupe.tasks('c', { open: true })).tasks).toEqual([]);
     expect(warned.filter((each) => each.startsWith('work of @worker'))).toHaveLength(1);

@@ -1,12 +1,17 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { heldIn, type BudgetTicket, HOLD_MS, cappedScopes } from '../../src/actors/features/budget/ledger.ts';
+import {
+  heldIn,
+  type BudgetTicket,
+  HOLD_MS,
+  cappedScopes,
+} from '../../src/actors/features/budget/accounts.ts';
 import { TroupeError } from '../../src/base/errors.ts';
 import { createStore } from '../../src/store/create-store.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import { createMemoryDocuments, newMemoryData } from '../../sim/memory-documents.ts';
 import type { DocumentGate } from '../../sim/memory-documents.ts';
-import { ACME, ledgerOn, NEW_YEAR, placeOf, setClock } from './stage.ts';
+import { ACME, accountsOn, NEW_YEAR, placeOf, setClock } from './stage.ts';
 
 type Fault = 'none' | 'before' | 'after';
 
@@ -75,12 +80,12 @@ test.each([
         conversation: { tokens: limits.conversation },
         agents: { a0: { tokens: limits.agent }, a1: { tokens: limits.agent } },
       };
-      const ledgers = Array.from({ length: 3 }, () => {
+      const allAccounts = Array.from({ length: 3 }, () => {
         const driver = createDocumentDriver(createMemoryDocuments({ data, gate }), {
           random: () => 0.5,
           sleep,
         });
-        return ledgerOn(createStore(driver), budgets, { clock, random: () => 0.5 });
+        return accountsOn(createStore(driver), budgets, { clock, random: () => 0.5 });
       });
       const bills: Bill[] = [];
       let beyond = 0;
@@ -95,7 +100,7 @@ test.each([
       };
 
       async function live(index: number, acts: (typeof agents)[number]): Promise<void> {
-        const ledger = ledgers[index % ledgers.length]!;
+        const accounts = allAccounts[index % allAccounts.length]!;
         const agent = `a${index}`;
         for (const [step, each] of acts.entries()) {
           if (each.kind === 'wait') {
@@ -105,7 +110,7 @@ test.each([
           const { kind, asked, costs, isBeyond } = each;
           let ticket: BudgetTicket;
           try {
-            const reserved = await ledger.reserve(placeOf(agent), {
+            const reserved = await accounts.reserve(placeOf(agent), {
               id: `${agent}/${step}`,
               tokens: asked,
               microUsd: 0,
@@ -129,8 +134,8 @@ test.each([
           beyond += Math.max(0, actual - asked);
           bill.amount = actual;
           bill.least = Math.min(asked, actual);
-          const settle = () => ledger.settle(ticket, { tokens: actual, microUsd: 0 });
-          await (kind === 'release' ? ledger.release(ticket) : settle());
+          const settle = () => accounts.settle(ticket, { tokens: actual, microUsd: 0 });
+          await (kind === 'release' ? accounts.release(ticket) : settle());
           await settle();
         }
       }
@@ -138,7 +143,7 @@ test.each([
       await scheduler.waitFor(Promise.all(agents.map((acts, index) => live(index, acts))));
       queue.length = 0;
       for (const scope of cappedScopes(budgets, placeOf('a0'))) {
-        const account = await scheduler.waitFor(ledgers[0]!.look(ACME, scope));
+        const account = await scheduler.waitFor(allAccounts[0]!.look(ACME, scope));
         const total = account.spent.tokens + heldIn(account).tokens;
         const least = billed(scope.kind === 'agent' ? 'a0' : undefined, 'least');
         expect(total).toBeGreaterThanOrEqual(least);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { heldIn } from '../../src/actors/features/budget/ledger.ts';
+import { heldIn } from '../../src/actors/features/budget/accounts.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { NO_METRICS } from '../../src/events/metrics.ts';
-import { ACME, counted, ledgerOn, placeOf, STORES } from './stage.ts';
+import { ACME, counted, accountsOn, placeOf, STORES } from './stage.ts';
 
 const CENT = 10_000;
 const CALLS = 100;
@@ -18,8 +18,8 @@ for (const [name, open] of STORES) {
         ...NO_METRICS,
         count: (kind: string) => void (retries += kind === 'budget_retries' ? 1 : 0),
       };
-      const ledgers = all.map((notes) => ledgerOn(notes, caps, { clock: systemClock, metrics }));
-      const first = ledgers[0]!;
+      const allAccounts = all.map((notes) => accountsOn(notes, caps, { clock: systemClock, metrics }));
+      const first = allAccounts[0]!;
       const spent = await first.reserve(placeOf(), { id: 'before', tokens: 0, microUsd: 99 * CENT });
       if (!spent.ok) throw new Error(spent.refusal.message);
       await first.settle(spent.ticket, { tokens: 0, microUsd: 99 * CENT });
@@ -28,7 +28,7 @@ for (const [name, open] of STORES) {
       const began = performance.now();
       const answers = await Promise.all(
         Array.from({ length: CALLS }, (_, index) =>
-          ledgers[index % processes]!.reserve(placeOf('writer', `talk${index}`), {
+          allAccounts[index % processes]!.reserve(placeOf('writer', `talk${index}`), {
             id: `call${index}`,
             tokens: 1,
             microUsd: amount,
@@ -54,18 +54,18 @@ for (const [name, open] of STORES) {
     const store = await open();
     const caps = { tenant: { tokens: 10_000_000 } };
     const all = [counted(store), counted(store)];
-    const ledgers = all.map((notes) => ledgerOn(notes, caps, { clock: systemClock }));
+    const allAccounts = all.map((notes) => accountsOn(notes, caps, { clock: systemClock }));
     await Promise.all(
       Array.from({ length: CALLS }, async (_, index) => {
-        const ledger = ledgers[index % 2]!;
+        const accounts = allAccounts[index % 2]!;
         const hold = { id: `call${index}`, tokens: 5_000, microUsd: 10 };
-        const reserved = await ledger.reserve(placeOf(), hold);
+        const reserved = await accounts.reserve(placeOf(), hold);
         if (!reserved.ok) throw new Error(reserved.refusal.message);
         await systemClock.sleep(index % 10);
-        await ledger.settle(reserved.ticket, { tokens: 3_000, microUsd: 7 });
+        await accounts.settle(reserved.ticket, { tokens: 3_000, microUsd: 7 });
       }),
     );
-    const account = await ledgers[0]!.look(ACME, { kind: 'tenant', cap: caps.tenant });
+    const account = await allAccounts[0]!.look(ACME, { kind: 'tenant', cap: caps.tenant });
     expect(account).toEqual({ spent: { tokens: 300_000, microUsd: 700 }, held: {} });
     const writes = all.reduce((sum, each) => sum + each.writes, 0);
     console.log(`budget, ${name}: ${CALLS} calls reserved and settled: ${writes} writes`);

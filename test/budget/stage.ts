@@ -1,4 +1,4 @@
-import { type BudgetLedger, createBudgetLedger } from '../../src/actors/features/budget/ledger.ts';
+import { type BudgetAccounts, createBudgetAccounts } from '../../src/actors/features/budget/accounts.ts';
 import type { BudgetCaps } from '../../src/actors/attempt/feature-types.ts';
 import type { Clock } from '../../src/base/clock.ts';
 import type { AgentId, ConversationId, TenantId } from '../../src/events/index.ts';
@@ -81,11 +81,11 @@ export interface LedgerParts {
   warnings?: string[];
 }
 
-export function ledgerOn(
+export function accountsOn(
   store: KeyValue,
   caps: BudgetCaps,
   { clock = setClock(), random = Math.random, metrics = NO_METRICS, warnings = [] }: LedgerParts = {},
-): BudgetLedger {
+): BudgetAccounts {
   const onWarning = (error: unknown, where: string) => void warnings.push(`${where}: ${String(error)}`);
-  return createBudgetLedger({ store, clock, random, metrics, onWarning, caps });
+  return createBudgetAccounts({ store, clock, random, metrics, onWarning, caps });
 }

@@ -15,8 +15,5 @@ test('a person is erased on the command line once it is confirmed, and the log s
   expect(exported.out).not.toContain('Quorvinal');
   expect(exported.out).toContain('[erased]');
   const verified = await place.call(['doctor', '--verify']);
-  expect([verified.code, verified.out]).toEqual([
-    0,
-    expect.stringContaining('events were erased'),
-  ]);
+  expect([verified.code, verified.out]).toEqual([0, expect.stringContaining('events were erased')]);
 });

@@ -17,7 +17,7 @@ const bo = [
   { when: { contains: 'is denied' }, reply: 'then no mail' },
   { when: { contains: 'answer to q-' }, reply: 'painted' },
   { when: { contains: 'result of d-' }, reply: 'cy is done' },
-  { when: { contains: 'was called off' }, reply: 'then not' },
+  { when: { contains: 'was cancelled' }, reply: 'then not' },
   { when: { contains: 'write a mail' }, ...ask('mail', { to: 'eve' }) },
   { when: { contains: 'paint' }, ...ask('ask', { question: 'Which colour?', choices: ['red', 'blue'] }) },
   { when: { contains: 'hand on' }, ...ask('delegate', { to: 'cy', task: 'build a boat' }) },
@@ -179,10 +179,10 @@ test('a task is cancelled on the command line, with its subtasks', async () => {
   expect(off).toMatchObject({ code: 0, out: expect.stringContaining('bo: then not') as string });
   const tree = (await at.call(['tasks', 'c', '--tree', '--json'])).json as unknown as Listed;
   expect(tree.tasks).toMatchObject([
-    { end: { outcome: 'aborted' }, tasks: [{ end: { outcome: 'withdrawn' } }] },
+    { end: { outcome: 'cancelled' }, tasks: [{ end: { outcome: 'cancelled' } }] },
   ]);
   const again = await at.call(['cancel', 'c', task?.id ?? '', '--as', 'Ben']);
-  expect(again.err).toMatch(/^command_refused: .*it ended as aborted at .*, by Ana \(ana\)/);
+  expect(again.err).toMatch(/^command_refused: .*it ended as cancelled at .*, by Ana \(ana\)/);
 });
 
 test('with a server, --wait ends when the agents wait for people, and an answer without it is accepted at once', async () => {

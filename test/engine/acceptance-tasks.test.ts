@@ -266,7 +266,7 @@ test('N11 a result under way when a message arrives is given once, and not again
   expect(await stage.check('c')).toEqual([]);
 });
 
-test('N12 cancelling an idle child wakes its parent once, with the notice that the task was aborted', async () => {
+test('N12 cancelling an idle child wakes its parent once, with the notice that the task was cancelled', async () => {
   await using room = await company(['p', 'd'], {
     agents: { ...TOOLS, d: { tools: ['ask'] } },
     answers: {
@@ -282,10 +282,10 @@ test('N12 cancelling an idle child wakes its parent once, with the notice that t
   await order({ command: 'cancelTask', conversation: ROOM, task: tasks[0]?.id, reason: 'no paint left' });
   await room.troupe.idle();
   expect(room.requests('p')).toHaveLength(2);
-  expect(times(JSON.stringify(room.raw('p')), 'was called off) no paint left')).toBe(1);
+  expect(times(JSON.stringify(room.raw('p')), 'was cancelled) no paint left')).toBe(1);
   expect(
-    (await only(room, 'delegation.ended')).filter(({ body }) => body.outcome === 'aborted'),
-  ).toMatchObject([{ to: ['p'], body: { outcome: 'aborted' } }]);
+    (await only(room, 'delegation.ended')).filter(({ body }) => body.outcome === 'cancelled'),
+  ).toMatchObject([{ to: ['p'], body: { outcome: 'cancelled' } }]);
   await order({ command: 'resume', conversation: thread, agent: 'd' });
   await room.troupe.idle();
   expect([room.requests('p').length, room.requests('d').length]).toEqual([2, 1]);

@@ -82,7 +82,7 @@ test('a prompt after an approved call can be read, verified and priced although 
   expect((await troupe.promptOf('c:bo:3')).cached.messages).toBeGreaterThan(1);
 });
 
-test.each(['denied', 'expired', 'withdrawn'] as const)(
+test.each(['denied', 'expired', 'cancelled'] as const)(
   'a call whose approval is %s never runs, and the model learns so once',
   async (end) => {
     const { stage, bo, sent, request } = await asked({ needsApproval: { deadlineMs: 50_000 } });
@@ -91,7 +91,7 @@ test.each(['denied', 'expired', 'withdrawn'] as const)(
       await stage.clock.advance(10_000);
       await stage.quiet();
     }
-    if (end === 'withdrawn')
+    if (end === 'cancelled')
       await stage.troupe.command(
         { command: 'cancelTask', conversation: 'c' as Event['conversation'], task: request },
         ANA,

@@ -65,9 +65,7 @@ test('a turn two tasks below a cancelled task calls its model no more, although 
   await stage.quiet();
   expect(di.requests).toHaveLength(1);
   const thread = await stage.events(await threadOf(stage, 'di'));
-  expect(thread.filter(({ kind }) => kind === 'turn.aborted')).toMatchObject([
-    { body: { by: 'called off' } },
-  ]);
+  expect(thread.filter(({ kind }) => kind === 'turn.aborted')).toMatchObject([{ body: { by: 'cancelled' } }]);
   expect(thread.some(({ kind }) => kind === 'turn.done')).toBe(false);
 });
 

@@ -86,7 +86,7 @@ test('a stop that no process could carry out is found by the next holder, before
   first.kill();
 
   const after = inOrder(says('too late'));
-  await driver.requestCancel({ tenant: 'default', conversation: 'c', agent: 'bo' }, TURN);
+  await driver.requestAbort({ tenant: 'default', conversation: 'c', agent: 'bo' }, TURN);
   const stage = await openStage({ driver, agents: [{ id: 'bo', model: after }] });
   await stage.quiet();
   expect(after.requests).toHaveLength(0);

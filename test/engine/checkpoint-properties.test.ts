@@ -19,12 +19,12 @@ import {
 } from '../../src/context/index.ts';
 import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { ActorAddress, Event } from '../../src/events/index.ts';
-import { newTaskBook } from '../../src/machines/task-book.ts';
+import { newTaskFold } from '../../src/machines/task-fold.ts';
 import { promptOf, SECRET, type Sent } from '../support/log-player.ts';
 import { moves, RandomRun } from '../support/random-run.ts';
 
 const WINDOW = 4_000;
-const FILLER = ' as was agreed before, the office keeps its books in the second drawer;'.repeat(6);
+const FILLER = ' as was agreed before, the office keeps its folds in the second drawer;'.repeat(6);
 const policy = scaledPolicy(DEFAULT_POLICY, WINDOW);
 const room = roomOf({ available: WINDOW, fixed: 0, ratio: 1, reason: 'over_budget' }, policy);
 
@@ -59,7 +59,7 @@ function open(store: ReturnType<typeof storeOf>['store'], release = 'this'): Che
 
 /** Folds the events from a checkpoint on, if there is one; otherwise from the first event. */
 async function foldOf(log: readonly Event[], agent: string, from: Folded | null): Promise<Folded> {
-  const folded = from ?? { view: createView(agent as ActorAddress['agent'], SECRET), tasks: newTaskBook() };
+  const folded = from ?? { view: createView(agent as ActorAddress['agent'], SECRET), tasks: newTaskFold() };
   const source = {
     readPage: async (_: unknown, { after }: { after: number }) => ({
       events: log.slice(after),

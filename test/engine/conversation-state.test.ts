@@ -28,7 +28,7 @@ function logOf(events: Event[]) {
 
 function statesOf(source: Parameters<typeof createTaskFolds>[0]) {
   const folds = createTaskFolds(source);
-  return { of: async (log: ConversationKey) => conversationState((await folds.of(log)).book) };
+  return { of: async (log: ConversationKey) => conversationState((await folds.of(log)).fold) };
 }
 
 function eventAt(seq: number, [kind, body]: readonly [string, object], log = 'a'): Event {
@@ -99,7 +99,7 @@ test('a delegation reported as completed and then as aborted ends once, and the 
       opened('d1'),
       opened('d2'),
       ['delegation.ended', { delegation: 'd1', outcome: 'done' }] as const,
-      ['delegation.ended', { delegation: 'd1', outcome: 'aborted' }] as const,
+      ['delegation.ended', { delegation: 'd1', outcome: 'cancelled' }] as const,
     ].map((each, index) => eventAt(index + 1, each)),
   );
   expect(await statesOf(log).of(LOG)).toMatchObject({ state: 'open.agent', openDelegations: 1 });

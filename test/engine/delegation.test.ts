@@ -270,7 +270,7 @@ describe('until', () => {
       await stage.quiet();
       expect(bo.requests).toHaveLength(2);
       expect(
-        only(await stage.events('c'), 'delegation.ended').filter(({ body }) => body.outcome === 'aborted'),
+        only(await stage.events('c'), 'delegation.ended').filter(({ body }) => body.outcome === 'cancelled'),
       ).toHaveLength(2);
       await sound(stage);
     },
@@ -307,7 +307,7 @@ describe('a task ends', () => {
     cy.open();
     await stage.quiet();
     expect(only(await stage.events('c'), 'delegation.ended')).toMatchObject([
-      { body: { outcome: 'aborted', result: 'its deadline has passed' } },
+      { body: { outcome: 'cancelled', result: 'its deadline has passed' } },
     ]);
     await sound(stage);
   });
@@ -317,7 +317,7 @@ describe('a task ends', () => {
     const bo = inOrder(
       asks(give('cy', 'one')),
       asks(['cancel_task', { task: 'd-' }]),
-      says('called off'),
+      says('cancelled'),
       says('sorry'),
     );
     const stage = await openStage({
@@ -335,10 +335,10 @@ describe('a task ends', () => {
     await stage.quiet();
     const [thread = ''] = await threads(stage);
     expect(
-      only(await stage.events(thread), 'delegation.ended').filter(({ body }) => body.outcome === 'aborted')
+      only(await stage.events(thread), 'delegation.ended').filter(({ body }) => body.outcome === 'cancelled')
         .length,
     ).toBeGreaterThan(0);
-    expect(await words(stage)).toEqual(['please', 'stop it', 'called off', 'sorry']);
+    expect(await words(stage)).toEqual(['please', 'stop it', 'cancelled', 'sorry']);
     await sound(stage);
   });
 });

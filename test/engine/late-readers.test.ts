@@ -11,7 +11,7 @@ import {
   turnId,
   type TurnId,
 } from '../../src/events/index.ts';
-import { createLiveBook, LiveGate } from '../../src/library/facade/live.ts';
+import { createLiveFold, LiveGate } from '../../src/library/facade/live.ts';
 import { createNoticeOutbox } from '../../src/queue/notice-outbox.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe, Watcher } from '../../src/library/troupe.ts';
@@ -32,7 +32,7 @@ type Move =
 
 /** A worker and a reader, with a broadcast between them that joins what waits, and loses what it is told to lose. */
 function stage() {
-  const book = createLiveBook();
+  const fold = createLiveFold();
   const toReader = createNoticeOutbox({ maxChars: 1_000_000 });
   let recalls = 0;
   const heard: LiveNote[] = [];
@@ -40,7 +40,7 @@ function stage() {
   const written = { text: '', args: '' };
 
   function tell(note: LiveNote): void {
-    book.note(note);
+    fold.note(note);
     if (note.type !== 'state') toReader.add(note);
   }
 
@@ -67,7 +67,7 @@ function stage() {
     send(isLost: boolean): void {
       for (; recalls > 0; recalls -= 1) {
         const { tenant, conversation } = A;
-        const notes = book.of(A);
+        const notes = fold.of(A);
         if (notes.length > 0) toReader.add({ type: 'recalled', tenant, conversation, notes });
       }
       for (const notice of toReader.take()) {
@@ -117,15 +117,15 @@ test('whenever a reader comes, and whatever is joined or lost, it gets each char
 });
 
 test('a reader of a long text gets its end, and then what follows', () => {
-  const book = createLiveBook();
+  const fold = createLiveFold();
   const chunk = 'x'.repeat(1_000);
-  for (let at = 0; at < 1_000; at += 1) book.note({ type: 'text', ...AT, index: at * 1_000, text: chunk });
+  for (let at = 0; at < 1_000; at += 1) fold.note({ type: 'text', ...AT, index: at * 1_000, text: chunk });
   const heard: { index: number; text: string }[] = [];
   const gate = new LiveGate(
     (note) => note.type === 'text' && heard.push(note),
-    () => gate.takeAgain(book.of(A)),
+    () => gate.takeAgain(fold.of(A)),
   );
-  gate.takeAgain(book.of(A));
+  gate.takeAgain(fold.of(A));
   gate.take({ type: 'text', ...AT, index: 1_000_000, text: 'end' });
   expect(heard.map(({ index, text }) => [index, text.length])).toEqual([
     [1_000_000 - 262_144, 262_144],
@@ -134,10 +134,10 @@ test('a reader of a long text gets its end, and then what follows', () => {
 });
 
 test('a long text costs what its pieces cost, and not a copy of it with each', async () => {
-  const book = createLiveBook();
+  const fold = createLiveFold();
   const cpuMs = await cpuMsOf(() => {
     for (let index = 0; index < 1_048_576; index += 4)
-      book.note({ type: 'text', ...AT, index, text: 'word' });
+      fold.note({ type: 'text', ...AT, index, text: 'word' });
   });
   // A copy with each takes 30 s.
   expect(cpuMs).toBeLessThan(5_000);
@@ -169,36 +169,36 @@ const state = (turn: TurnId | null, name: string, event: string): LiveNote => ({
 });
 
 test('a turn is told again with its state, also before its first word and while its agent is paused', () => {
-  const book = createLiveBook();
-  book.note(state(AT.turn, 'working.streaming', 'PROMPT_READY'));
-  expect(book.of(A)).toMatchObject([{ state: 'working.streaming' }]);
-  book.note(piece(0, 'one '));
-  book.note(state(null, 'paused', 'PAUSE'));
-  book.note(piece(4, 'two'));
-  expect(book.of(A)).toMatchObject([{ state: 'working.streaming' }, { index: 0, text: 'one two' }]);
-  book.note(state(AT.turn, 'paused', 'COMMITTED'));
-  expect(book.of(A)).toEqual([]);
+  const fold = createLiveFold();
+  fold.note(state(AT.turn, 'working.streaming', 'PROMPT_READY'));
+  expect(fold.of(A)).toMatchObject([{ state: 'working.streaming' }]);
+  fold.note(piece(0, 'one '));
+  fold.note(state(null, 'paused', 'PAUSE'));
+  fold.note(piece(4, 'two'));
+  expect(fold.of(A)).toMatchObject([{ state: 'working.streaming' }, { index: 0, text: 'one two' }]);
+  fold.note(state(AT.turn, 'paused', 'COMMITTED'));
+  expect(fold.of(A)).toEqual([]);
 });
 
 test('what a hanging earlier attempt still tells changes nothing of a later one', () => {
-  const book = createLiveBook();
-  book.note(piece(0, 'old'));
-  book.note(piece(0, 'new', { attempt: 2 }));
-  book.note(piece(3, ' and older'));
-  book.note({ type: 'void', ...AT, reason: 'the turn was left', all: true });
-  expect(book.of(A)).toMatchObject([{ attempt: 2, text: 'new' }]);
+  const fold = createLiveFold();
+  fold.note(piece(0, 'old'));
+  fold.note(piece(0, 'new', { attempt: 2 }));
+  fold.note(piece(3, ' and older'));
+  fold.note({ type: 'void', ...AT, reason: 'the turn was left', all: true });
+  expect(fold.of(A)).toMatchObject([{ attempt: 2, text: 'new' }]);
 });
 
 test('calls of two steps with the same id are two calls', () => {
-  const book = createLiveBook();
+  const fold = createLiveFold();
   const notes = [called('call_0'), called('call_0', { step: 2 })];
-  for (const note of notes) book.note(note);
+  for (const note of notes) fold.note(note);
   const heard: LiveNote[] = [];
   const gate = new LiveGate(
     (note) => heard.push(note),
-    () => gate.takeAgain(book.of(A)),
+    () => gate.takeAgain(fold.of(A)),
   );
-  gate.takeAgain(book.of(A));
+  gate.takeAgain(fold.of(A));
   for (const note of notes) gate.take(note);
   expect(heard).toEqual(notes);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Author, Event, EventId } from '../../src/events/index.ts';
-import { foldTask, newTaskBook } from '../../src/machines/task-book.ts';
+import { foldTask, newTaskFold } from '../../src/machines/task-fold.ts';
 import { inOrder, says } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
 import { ask, fill, mind, of, small } from '../support/compaction-stage.ts';
@@ -71,14 +71,14 @@ test('a notice that names recipients or a policy for busy agents is refused, as 
 });
 
 test('a notice of a person does not start the count of turns among agents anew', () => {
-  const book = newTaskBook();
+  const fold = newTaskFold();
   const event = (seq: number, kind: string, author: object, body: object) =>
     ({ seq, at: seq, id: `e${seq}`, kind, author, to: [], body }) as unknown as Event;
   const agent = { kind: 'agent', id: 'bo', name: 'Bo' };
   const started = { upTo: 1, inputs: [], join: 'full', attempt: 1, baseline: null, live: {} };
-  foldTask(book, event(1, 'turn.started', agent, started));
-  foldTask(book, event(2, 'notice', ANA, { content: 'x' }));
-  expect(book.agentTurns).toBe(1);
-  foldTask(book, event(3, 'message', ANA, { content: 'x' }));
-  expect(book.agentTurns).toBe(0);
+  foldTask(fold, event(1, 'turn.started', agent, started));
+  foldTask(fold, event(2, 'notice', ANA, { content: 'x' }));
+  expect(fold.agentTurns).toBe(1);
+  foldTask(fold, event(3, 'message', ANA, { content: 'x' }));
+  expect(fold.agentTurns).toBe(0);
 });

@@ -253,14 +253,14 @@ test('a person cancels a task: its turn is stopped, its own tasks are cancelled 
     body: { result: 'too dear' },
   });
   expect((await cancel(ANA)).seq).toBe(ended.seq);
-  await expect(cancel(BEN, 'me too')).rejects.toThrow(/it ended as aborted at .* by Ana/);
+  await expect(cancel(BEN, 'me too')).rejects.toThrow(/it ended as cancelled at .* by Ana/);
   await stage.quiet();
   di.open();
   await stage.quiet();
   expect([bo.requests.length, cy.requests.length]).toEqual([2, 1]);
   expect(times(shown(bo.requests[1]), 'too dear')).toBe(1);
   const below = await stage.troupe.tasks(task?.thread ?? '');
-  expect(below).toMatchObject({ thread: { isOpen: false }, tasks: [{ end: { outcome: 'aborted' } }] });
+  expect(below).toMatchObject({ thread: { isOpen: false }, tasks: [{ end: { outcome: 'cancelled' } }] });
   const last = await stage.troupe.tasks(below.tasks[0]?.thread ?? '');
   expect(last.thread?.isOpen).toBe(false);
   const dis = await stage.events(below.tasks[0]?.thread ?? '');

@@ -29,7 +29,7 @@ test('a turn stopped after its process died still reports the calls that were ma
   first.kill();
 
   const address = { tenant: 'default', conversation: 'c', agent: 'bo' };
-  expect(await driver.requestCancel(address, 'c:bo:1')).toBe(true);
+  expect(await driver.requestAbort(address, 'c:bo:1')).toBe(true);
   const after = await openStage({ driver, tools: [book], agents: agents() });
   await after.quiet();
   expect(runs).toHaveLength(2);

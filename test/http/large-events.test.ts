@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createProjectionBook } from '../../src/http/projection-books.ts';
+import { createProjectionCache } from '../../src/http/projection-caches.ts';
 import { MAX_SCANNED, scanRows } from '../../src/http/scan.ts';
 import type { Event } from '../../src/events/index.ts';
 import { untilHolds } from '../support/until-holds.ts';
@@ -70,10 +70,10 @@ test('large events are exported, streamed, folded, listed and found like small o
 test('a projection catches up although its last event fills a page by itself', async () => {
   await using api = await startApi();
   const small = { events: (c: string, range?: object) => api.troupe.events(c, { ...range, maxBytes: 1 }) };
-  const book = createProjectionBook(small);
+  const cache = createProjectionCache(small);
   for (const head of [1, 2, 3, 4]) {
     await api.troupe.send('c', { author: ANA, content: `${head}` });
-    if (head !== 3) expect(await book.latest('c')).toMatchObject({ seq: head });
+    if (head !== 3) expect(await cache.latest('c')).toMatchObject({ seq: head });
   }
 });
 
@@ -100,7 +100,7 @@ test('an answer reads a limited number of pages and names the next one', async (
 
 test('other callers are served between the pages of one caller', async () => {
   await using api = await stage();
-  const book = createProjectionBook(api.troupe);
+  const cache = createProjectionCache(api.troupe);
   let turns = 0;
   let isOver = false;
   const count = () => {
@@ -108,7 +108,7 @@ test('other callers are served between the pages of one caller', async () => {
     if (!isOver) setImmediate(count);
   };
   setImmediate(count);
-  await book.latest('c');
+  await cache.latest('c');
   isOver = true;
   expect(turns).toBeGreaterThanOrEqual(2);
 });

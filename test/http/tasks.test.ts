@@ -12,7 +12,7 @@ const BO = {
     { when: { contains: 'is denied' }, reply: 'then no mail' },
     { when: { contains: 'answer to q-' }, reply: 'painted' },
     { when: { contains: 'result of d-' }, reply: 'cy says: {{last}}' },
-    { when: { contains: 'was called off' }, reply: 'then not' },
+    { when: { contains: 'was cancelled' }, reply: 'then not' },
     { when: { contains: 'mail' }, ...calls('mail', { to: 'eve' }) },
     { when: { contains: 'paint' }, ...calls('ask', { question: 'Which colour?', choices: ['red', 'blue'] }) },
     { when: { contains: 'build' }, ...calls('delegate', { to: 'cy', task: 'build a boat' }) },
@@ -134,7 +134,7 @@ test('answer, decide and cancelTask are accepted as the event that ends the task
   expect(off).toMatchObject({
     status: 202,
     body: {
-      event: { kind: 'delegation.ended', author: ANA, body: { outcome: 'aborted', result: 'too dear' } },
+      event: { kind: 'delegation.ended', author: ANA, body: { outcome: 'cancelled', result: 'too dear' } },
     },
   });
   await api.troupe.idle();

@@ -2,7 +2,10 @@ import { systemClock } from '../../src/base/clock.ts';
 import { openSafeFetch, type SafeFetchSettings } from '../../src/base/net/safe-fetch.ts';
 import { memoryKeyValue, type KeyValue } from '../../src/base/key-value.ts';
 import { createWebhooks, type Webhooks } from '../../src/library/integrations/webhooks.ts';
-import { createWebhookBook, type WebhookBook } from '../../src/library/integrations/webhook-book.ts';
+import {
+  createWebhookRepository,
+  type WebhookRepository,
+} from '../../src/library/integrations/webhook-repository.ts';
 import type { WebhookSettings } from '../../src/library/integrations/webhook-settings.ts';
 import { webhookSecret } from '../../src/library/integrations/post-webhook.ts';
 import { createFakeClock, type FakeClock } from '../../packages/testing/src/fake-clock.ts';
@@ -12,7 +15,7 @@ export interface Stage extends AsyncDisposable {
   clock: FakeClock;
   log(tenant?: string): FakeLog;
   keyValue(tenant?: string): KeyValue;
-  book(tenant?: string): WebhookBook;
+  repository(tenant?: string): WebhookRepository;
   /** Starts one more delivering process. */
   open(owner?: string): Webhooks;
   pass(ms: number): Promise<void>;
@@ -46,9 +49,9 @@ export function openStage(
     keyValue: keyValueOf,
     warnings,
     outcomes,
-    book(tenant = 'default') {
+    repository(tenant = 'default') {
       const onChange = () => processes.forEach((each) => each.changed(tenant));
-      return createWebhookBook({
+      return createWebhookRepository({
         keyValue: keyValueOf(tenant),
         tenant,
         clock,

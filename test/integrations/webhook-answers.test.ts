@@ -26,14 +26,17 @@ test.each(Object.entries(BODIES))(
     await using server = await recordingServer((_request, response) => answer(response));
     await using stage = openStage({ allow: [server.host], timeoutMs: 5_000 });
     const webhooks = stage.open();
-    const { webhook } = await stage.book().create({ url: `http://${server.host}/`, on: ['message'] });
+    const { webhook } = await stage.repository().create({ url: `http://${server.host}/`, on: ['message'] });
     await webhooks.idle();
     for (let n = 0; n < 3; n++) stage.log().append('plan');
     await untilHolds(() => expect(stage.outcomes.length).toBe(3));
     expect(stage.outcomes).toEqual(['taken', 'taken', 'taken']);
     await webhooks.close();
     expect(server.requests.length).toBe(3);
-    expect((await stage.book().get(webhook.id))?.status).toMatchObject({ delivered: 3, failingSince: null });
+    expect((await stage.repository().get(webhook.id))?.status).toMatchObject({
+      delivered: 3,
+      failingSince: null,
+    });
   },
 );
 
@@ -41,8 +44,8 @@ test('one failure days after a skipped event does not disable the webhook', asyn
   await using receiver = await startReceiver((_, count) => ({ status: count <= 5 ? 422 : 503 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
-  const status = async () => (await stage.book().get(webhook.id))?.status;
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
+  const status = async () => (await stage.repository().get(webhook.id))?.status;
   await webhooks.idle();
   stage.log().append('plan');
   await stage.passUntil(() => receiver.received.length === 5);
@@ -54,14 +57,14 @@ test('one failure days after a skipped event does not disable the webhook', asyn
   await untilHolds(() => expect(stage.outcomes.length).toBe(6));
   await untilHolds(async () => expect((await status())?.retryAt).not.toBeNull());
   expect((await status())?.failingSince).toBeGreaterThanOrEqual(later);
-  expect((await stage.book().get(webhook.id))?.disabledAt).toBeUndefined();
+  expect((await stage.repository().get(webhook.id))?.disabledAt).toBeUndefined();
 });
 
 test('a webhook whose receiver refuses everything for days is disabled', async () => {
   await using receiver = await startReceiver(() => ({ status: 401 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   const isOver = () => stage.outcomes.includes('gone');
   const begun = stage.clock.now();
@@ -71,7 +74,7 @@ test('a webhook whose receiver refuses everything for days is disabled', async (
     await stage.passUntil(() => receiver.received.length >= sent + 5 || isOver(), 5_000);
     await stage.pass(1.5 * HOUR_MS);
   }
-  const { disabledAt = 0, status } = (await stage.book().get(webhook.id)) ?? {};
+  const { disabledAt = 0, status } = (await stage.repository().get(webhook.id)) ?? {};
   expect(disabledAt - begun).toBeGreaterThanOrEqual(3 * DAY_MS);
   expect(disabledAt - begun).toBeLessThan(4 * DAY_MS);
   expect(status?.refused).toBeGreaterThan(30);
@@ -81,7 +84,7 @@ test('days without Troupe do not count as failing; days of attempts do, also an 
   await using receiver = await startReceiver(() => ({ status: 503, headers: { 'retry-after': '3600' } }));
   await using stage = openStage({ allow: [receiver.host] });
   const first = stage.open('p1');
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
   await first.idle();
   stage.log().append('plan');
   await untilHolds(() => expect(stage.outcomes.length).toBe(1));
@@ -91,11 +94,11 @@ test('days without Troupe do not count as failing; days of attempts do, also an 
   stage.open('p2');
   await untilHolds(() => expect(stage.outcomes.length).toBe(2));
   await untilHolds(async () =>
-    expect((await stage.book().get(webhook.id))?.status.failingSince).toBeGreaterThanOrEqual(back),
+    expect((await stage.repository().get(webhook.id))?.status.failingSince).toBeGreaterThanOrEqual(back),
   );
-  expect((await stage.book().get(webhook.id))?.disabledAt).toBeUndefined();
+  expect((await stage.repository().get(webhook.id))?.disabledAt).toBeUndefined();
   await stage.passUntil(() => stage.outcomes.includes('gone'), 600_000);
-  const { disabledAt = 0, reason } = (await stage.book().get(webhook.id)) ?? {};
+  const { disabledAt = 0, reason } = (await stage.repository().get(webhook.id)) ?? {};
   expect(disabledAt - back).toBeGreaterThanOrEqual(3 * DAY_MS);
   expect(disabledAt - back).toBeLessThan(4 * DAY_MS);
   expect(reason).toContain(`no delivery has succeeded since ${new Date(back).toISOString().slice(0, 13)}`);

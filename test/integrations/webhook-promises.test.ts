@@ -22,7 +22,7 @@ test('a deleted and recreated conversation is sent from its first event, under o
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   stage.log().append('plan');
   stage.log().append('plan');
@@ -54,9 +54,9 @@ test('unreadable webhooks are reported, and no change removes them', async () =>
     const keyValue = stage.keyValue();
     const stored = await keyValue.get('webhooks');
     await keyValue.compareAndSet('webhooks', stored, unreadable);
-    const made = stage.book().create({ url: 'https://example.org/', on: ['*'] });
+    const made = stage.repository().create({ url: 'https://example.org/', on: ['*'] });
     await expect(made).rejects.toThrow();
-    await expect(stage.book().list()).rejects.toThrow();
+    await expect(stage.repository().list()).rejects.toThrow();
     expect(await keyValue.get('webhooks')).toBe(unreadable);
   }
 });
@@ -65,7 +65,7 @@ test.each([408, 425])('the event is retried after %i until it is delivered', asy
   await using receiver = await startReceiver((_, count) => ({ status: count <= 7 ? status : 200 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   stage.log().append('plan');
   await stage.passUntil(() => stage.outcomes.length === 8, 5_000);
@@ -79,11 +79,13 @@ test('Retry-After may be a date', async () => {
   receiver.answer = (_, count) =>
     count === 1 ? { status: 503, headers: { 'retry-after': at } } : { status: 200 };
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   stage.log().append('plan');
   await untilHolds(async () =>
-    expect((await stage.book().get(webhook.id))?.status.retryAt).toBeGreaterThan(stage.clock.now() + 100_000),
+    expect((await stage.repository().get(webhook.id))?.status.retryAt).toBeGreaterThan(
+      stage.clock.now() + 100_000,
+    ),
   );
   await stage.pass(100_000);
   expect(receiver.received.length).toBe(1);

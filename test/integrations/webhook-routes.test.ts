@@ -21,7 +21,7 @@ const TENANTS = ['default', 'acme'] as const;
 /** The routes behind a guard that accepts every caller as `principal`. */
 function routesOf(stage: Stage, principal: Partial<Principal> = {}): Hono {
   const troupeOf = (tenant: string) =>
-    ({ webhooks: stage.book(tenant), forTenant: troupeOf }) as unknown as Troupe;
+    ({ webhooks: stage.repository(tenant), forTenant: troupeOf }) as unknown as Troupe;
   const root = troupeOf('default');
   const app = new Hono();
   const traffic = new Traffic({}, stage.clock);
@@ -78,9 +78,11 @@ test('a webhook is created, shown, tested, rotated and removed', async () => {
 test('a webhook of another tenant, or outside the grant of the caller, is answered like an unknown one', async () => {
   await using stage = openStage({}, TENANTS);
   const url = 'https://example.org/';
-  const { webhook: ours } = await stage.book('default').create({ url, on: ['*'] });
-  const { webhook: granted } = await stage.book('acme').create({ url, on: ['*'], conversations: ['shop-1'] });
-  const { webhook: beyond } = await stage.book('acme').create({ url, on: ['*'] });
+  const { webhook: ours } = await stage.repository('default').create({ url, on: ['*'] });
+  const { webhook: granted } = await stage
+    .repository('acme')
+    .create({ url, on: ['*'], conversations: ['shop-1'] });
+  const { webhook: beyond } = await stage.repository('acme').create({ url, on: ['*'] });
   const app = routesOf(stage, { id: 'key:k', tenant: 'acme' as TenantId, conversations: ['shop-*'] });
   for (const [method, act] of [
     ['GET', ''],
@@ -106,7 +108,9 @@ test('a webhook of another tenant, or outside the grant of the caller, is answer
     });
     expect(status).toBe(404);
   }
-  expect((await stage.book('default').list()).length + (await stage.book('acme').list()).length).toBe(3);
+  expect(
+    (await stage.repository('default').list()).length + (await stage.repository('acme').list()).length,
+  ).toBe(3);
 });
 
 test.each([

@@ -12,7 +12,7 @@ test('each event of the chosen kinds and conversations is sent once, in order, w
   const webhooks = stage.open();
   stage.log().append('plan');
   await stage.pass(10);
-  const { webhook, secret } = await stage.book().create({
+  const { webhook, secret } = await stage.repository().create({
     url: receiver.url,
     on: ['message'],
     conversations: ['plan*'],
@@ -37,7 +37,7 @@ test('each event of the chosen kinds and conversations is sent once, in order, w
   }
   expect(ids.size).toBe(25);
   await webhooks.close();
-  expect(await stage.book().get(webhook.id)).toMatchObject({
+  expect(await stage.repository().get(webhook.id)).toMatchObject({
     status: { delivered: 25, refused: 0, failingSince: null, behind: 0 },
   });
 });
@@ -46,7 +46,7 @@ test('threads of a conversation belong to it', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  await stage.book().create({ url: receiver.url, on: ['*'], conversations: ['plan'] });
+  await stage.repository().create({ url: receiver.url, on: ['*'], conversations: ['plan'] });
   await webhooks.idle();
   stage.log().append('plan.d-0123456789ab');
   stage.log().append('planning');
@@ -60,7 +60,7 @@ test('a receiver that was down for an hour gets all missed events, in order', as
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   await receiver.goDown();
   for (let n = 0; n < 10; n++) stage.log().append('plan');
@@ -69,7 +69,7 @@ test('a receiver that was down for an hour gets all missed events, in order', as
     await stage.pass(60_000);
     stage.log().append('plan');
   }
-  const { status } = (await stage.book().get(webhook.id)) ?? {};
+  const { status } = (await stage.repository().get(webhook.id)) ?? {};
   expect(status).toMatchObject({ delivered: 0, behind: 1 });
   expect(status?.lastError).toContain('ECONNREFUSED');
   expect(status?.failingSince).toBeLessThanOrEqual(stage.clock.now() - 3_600_000);
@@ -86,7 +86,7 @@ test('events from a time without a process are sent by the next one, and no othe
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const first = stage.open('p1');
-  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await stage.repository().create({ url: receiver.url, on: ['message'] });
   await first.idle();
   for (let n = 0; n < 3; n++) stage.log().append('plan');
   await first.idle();
@@ -107,7 +107,7 @@ test('one of two processes delivers; when it dies the other continues', async ()
   await using stage = openStage({ allow: [receiver.host] });
   const first = stage.open('p1');
   const second = stage.open('p2');
-  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await stage.repository().create({ url: receiver.url, on: ['message'] });
   for (let n = 0; n < 200; n++) {
     stage.log().append(`c${n % 7}`);
     if (n % 5 === 0) await stage.pass(1_000);
@@ -127,7 +127,7 @@ test('an event answered with Retry-After is not sent before that time', async ()
   );
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   stage.log().append('plan');
   await poll(() => stage.outcomes).toEqual(['failed']);
@@ -144,13 +144,13 @@ test('an event refused five times is skipped, counted and named; the next one is
   await using receiver = await startReceiver(({ body }) => ({ status: body.event.seq === 2 ? 422 : 200 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   for (let n = 0; n < 3; n++) stage.log().append('plan');
   await stage.passUntil(() => receiver.received.length === 7);
   expect(seqs(receiver)).toEqual([1, 2, 2, 2, 2, 2, 3]);
   await webhooks.close();
-  expect((await stage.book().get(webhook.id))?.status).toMatchObject({
+  expect((await stage.repository().get(webhook.id))?.status).toMatchObject({
     delivered: 2,
     refused: 1,
     lastRefused: { conversation: 'plan', seq: 2, reason: `${receiver.host} answered 422` },
@@ -162,19 +162,19 @@ test('410 disables a webhook at once; a successful test enables it, and it conti
   await using receiver = await startReceiver(() => ({ status: 410 }));
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  const book = stage.book();
-  const { webhook } = await book.create({ url: receiver.url, on: ['message'] });
+  const repository = stage.repository();
+  const { webhook } = await repository.create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   for (let n = 0; n < 3; n++) stage.log().append('plan');
   await poll(() => stage.warnings.length).toBeGreaterThan(0);
   await stage.pass(600_000);
   expect(receiver.received.length).toBe(1);
-  const disabled = await book.get(webhook.id);
+  const disabled = await repository.get(webhook.id);
   expect(disabled?.reason).toBe(`${receiver.host} answered 410`);
-  expect(await book.test(webhook.id)).toMatchObject({ ok: false, status: 410 });
+  expect(await repository.test(webhook.id)).toMatchObject({ ok: false, status: 410 });
   receiver.answer = () => ({ status: 200 });
-  expect(await book.test(webhook.id)).toMatchObject({ ok: true, status: 200 });
-  expect((await book.get(webhook.id))?.disabledAt).toBeUndefined();
+  expect(await repository.test(webhook.id)).toMatchObject({ ok: true, status: 200 });
+  expect((await repository.get(webhook.id))?.disabledAt).toBeUndefined();
   await stage.passUntil(() => receiver.received.length === 6);
   expect(receiver.received.slice(3).map(({ body }) => body.event.seq)).toEqual([1, 2, 3]);
 });
@@ -183,13 +183,13 @@ test('a webhook whose deliveries fail for too long is disabled, with a warning',
   await using receiver = await startReceiver(() => ({ status: 500 }));
   await using stage = openStage({ allow: [receiver.host], disableAfterMs: 3_600_000 });
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   const begun = stage.clock.now();
   stage.log().append('plan');
   await stage.passUntil(() => stage.warnings.length > 1, 20_000);
   expect(stage.warnings[1]).toContain(`webhook ${webhook.id} is disabled: no delivery has succeeded since`);
-  const { disabledAt = 0, reason } = (await stage.book().get(webhook.id)) ?? {};
+  const { disabledAt = 0, reason } = (await stage.repository().get(webhook.id)) ?? {};
   expect(reason).toContain('answered 500');
   expect(disabledAt - begun).toBeGreaterThanOrEqual(3_600_000);
   const tries = receiver.received.length;
@@ -204,14 +204,16 @@ test('a late answer and a redirect are failures; the target of the redirect gets
   );
   await using stage = openStage({ allow: [receiver.host, elsewhere.host], timeoutMs: 1_500 });
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   stage.log().append('plan');
   await poll(() => stage.outcomes).toEqual(['failed']);
-  await poll(async () => (await stage.book().get(webhook.id))?.status.lastError).toContain('took too long');
+  await poll(async () => (await stage.repository().get(webhook.id))?.status.lastError).toContain(
+    'took too long',
+  );
   await stage.pass(1_000);
   await poll(() => stage.outcomes).toEqual(['failed', 'failed']);
-  await poll(async () => (await stage.book().get(webhook.id))?.status.lastError).toBe(
+  await poll(async () => (await stage.repository().get(webhook.id))?.status.lastError).toBe(
     `${receiver.host} answered 307: redirects are not followed`,
   );
   expect(elsewhere.received).toEqual([]);
@@ -222,18 +224,20 @@ test('a name that resolves to a private address gets no request, however long it
     resolve: async () => [{ address: '10.1.2.3', family: 4 }],
   });
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: 'http://intern.test/hook', on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: 'http://intern.test/hook', on: ['message'] });
   await webhooks.idle();
   stage.log().append('plan');
   await poll(() => stage.outcomes).toEqual(['failed']);
-  await poll(async () => (await stage.book().get(webhook.id))?.status.lastError).toContain('intern.test');
+  await poll(async () => (await stage.repository().get(webhook.id))?.status.lastError).toContain(
+    'intern.test',
+  );
 });
 
 test('a webhook gets only events of its tenant', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] }, ['default', 'acme']);
   const webhooks = stage.open();
-  const { webhook } = await stage.book('acme').create({ url: receiver.url, on: ['*'] });
+  const { webhook } = await stage.repository('acme').create({ url: receiver.url, on: ['*'] });
   await webhooks.idle();
   stage.log('default').append('plan', { text: 'not for them' });
   const event = stage.log('acme').append('plan', { text: 'for them' });
@@ -241,9 +245,9 @@ test('a webhook gets only events of its tenant', async () => {
   await stage.pass(60_000);
   const expected = { type: 'message', tenant: 'acme', conversation: 'plan', event };
   expect(receiver.received.map(({ body }) => body)).toEqual([expected]);
-  expect(await stage.book('default').list()).toEqual([]);
+  expect(await stage.repository('default').list()).toEqual([]);
   for (const act of ['get', 'remove', 'rotate', 'test'] as const) {
-    expect(await stage.book('default')[act](webhook.id)).toBeNull();
+    expect(await stage.repository('default')[act](webhook.id)).toBeNull();
   }
 });
 
@@ -251,9 +255,9 @@ test('a removed webhook gets nothing more', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
   const webhooks = stage.open();
-  const { webhook } = await stage.book().create({ url: receiver.url, on: ['message'] });
+  const { webhook } = await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
-  await stage.book().remove(webhook.id);
+  await stage.repository().remove(webhook.id);
   await webhooks.idle();
   stage.log().append('plan');
   await stage.pass(60_000);
@@ -265,8 +269,8 @@ test('a failing receiver delays no other', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host, failing.host] });
   const webhooks = stage.open();
-  await stage.book().create({ url: failing.url, on: ['message'] });
-  await stage.book().create({ url: receiver.url, on: ['message'] });
+  await stage.repository().create({ url: failing.url, on: ['message'] });
+  await stage.repository().create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   for (let n = 0; n < 20; n++) stage.log().append('plan');
   await poll(() => receiver.received.length).toBe(20);

@@ -255,7 +255,7 @@ describe('an agent', () => {
       end('approval.decided', { request: 'a-1', outcome: 'approved', note: '' }),
       end('question.answered', { question: 'q-1', outcome: 'answered', content: 'a' }),
       end('delegation.ended', { delegation: 'd-1', outcome: 'done', result: 'seen' }),
-      end('question.answered', { question: 'q-1', outcome: 'withdrawn', content: 'late' }),
+      end('question.answered', { question: 'q-1', outcome: 'cancelled', content: 'late' }),
     );
     const after = (events: number) => conditions(folded(log.slice(0, events)))['ada'];
     expect([1, 2, 3, 4, 5, 6].map(after)).toEqual([

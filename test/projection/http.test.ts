@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createProjectionBook } from '../../src/http/projection-books.ts';
+import { createProjectionCache } from '../../src/http/projection-caches.ts';
 import { RowsAnswer, SnapshotAnswer } from '../../src/http/answers.ts';
 import { foldEvents, newProjection } from '../../src/library/projection/projection.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
@@ -134,15 +134,15 @@ describe('the projections that a server keeps', () => {
         return answer;
       },
     };
-    const book = createProjectionBook(counted);
+    const cache = createProjectionCache(counted);
     const { head } = await api.troupe.events('long', { limit: 1 });
-    const all = await Promise.all([book.latest('long'), book.latest('long'), book.latest('long')]);
+    const all = await Promise.all([cache.latest('long'), cache.latest('long'), cache.latest('long')]);
     expect(all.map(({ seq }) => seq)).toEqual([head, head, head]);
     expect(read).toBeLessThan(head + 50);
     const { events } = await api.troupe.events('long', { limit: 10_000 });
     for (const seq of [1, 1_999, 2_000, 2_001, 7_777, head]) {
       read = 0;
-      expect((await book.at('long', seq)).projection).toEqual(
+      expect((await cache.at('long', seq)).projection).toEqual(
         foldEvents(newProjection('long'), events.slice(0, seq)),
       );
       expect(read).toBeLessThanOrEqual(2_001);
@@ -151,17 +151,17 @@ describe('the projections that a server keeps', () => {
 
   test('include what the caller has written, even while another request reads', async () => {
     await using api = await stage();
-    const book = createProjectionBook(api.troupe);
+    const cache = createProjectionCache(api.troupe);
     await api.troupe.send('c', { author: ANA, to: [], content: 'first' });
     for (let n = 0; n < 20; n++) {
-      const before = book.latest('c');
+      const before = cache.latest('c');
       const { event } = await api.troupe.send('c', {
         author: ANA,
         to: [],
         content: `more ${n}`,
         replyTo: 'x' as never,
       });
-      expect((await book.latest('c')).seq).toBeGreaterThanOrEqual(event.seq);
+      expect((await cache.latest('c')).seq).toBeGreaterThanOrEqual(event.seq);
       await before;
     }
   });
@@ -258,10 +258,10 @@ describe('rows', () => {
 });
 
 describe('a stored projection', () => {
-  /** A book of a new process, and the events it has read. */
+  /** A cache of a new process, and the events it has read. */
   function open(troupe: Troupe) {
     let read = 0;
-    const book = createProjectionBook({
+    const cache = createProjectionCache({
       ...troupe,
       async events(conversation, range) {
         const answer = await troupe.events(conversation, range);
@@ -269,21 +269,21 @@ describe('a stored projection', () => {
         return answer;
       },
     });
-    return { book, read: () => read };
+    return { cache, read: () => read };
   }
 
   test('lets the next process read the end of the log only, with the same state', async () => {
     await using api = await stage();
     await fill(api, 'long', 4_000);
-    await open(api.troupe).book.latest('long');
+    await open(api.troupe).cache.latest('long');
     await untilHolds(async () => expect(await api.troupe.checkpoint('long', 'inspector')).not.toBeNull());
     await say(api, 'long', 'and now?');
     const { events } = await api.troupe.events('long', { limit: 10_000 });
-    const { book, read } = open(api.troupe);
-    expect(await book.latest('long')).toEqual(foldEvents(newProjection('long'), events));
+    const { cache, read } = open(api.troupe);
+    expect(await cache.latest('long')).toEqual(foldEvents(newProjection('long'), events));
     expect(read()).toBeLessThan(20);
     for (const seq of [1, 2_500, 4_000])
-      expect((await book.at('long', seq)).projection).toEqual(
+      expect((await cache.at('long', seq)).projection).toEqual(
         foldEvents(newProjection('long'), events.slice(0, seq)),
       );
   });
@@ -291,11 +291,11 @@ describe('a stored projection', () => {
   test('of a conversation that was deleted and begun anew is not used', async () => {
     await using api = await stage();
     await fill(api, 'long', 2_000);
-    await open(api.troupe).book.latest('long');
+    await open(api.troupe).cache.latest('long');
     await untilHolds(async () => expect(await api.troupe.checkpoint('long', 'inspector')).not.toBeNull());
     await api.troupe.delete('long', { exported: 'none' });
     await fill(api, 'long', 10);
     expect(await api.troupe.checkpoint('long', 'inspector')).toBeNull();
-    expect((await open(api.troupe).book.latest('long')).totals.events).toBeLessThan(20);
+    expect((await open(api.troupe).cache.latest('long')).totals.events).toBeLessThan(20);
   });
 });

@@ -30,7 +30,7 @@ function eventOf(id: string, change: Partial<NewEventRow> = {}): NewEventRow {
 const BAD = undefined as unknown as number;
 
 const operation = fc.record({
-  kind: fc.constantFrom('acquire', 'change', 'long', 'cancel', 'park', 'append', 'fail'),
+  kind: fc.constantFrom('acquire', 'change', 'long', 'abort', 'park', 'append', 'fail'),
   agent: fc.constantFrom('a', 'b', 'c'),
   value: fc.integer({ min: 0, max: 9 }),
   waits: fc.boolean(),
@@ -56,7 +56,7 @@ test('a write sees and reports the file, whatever is undone in between', async (
           const changed = driver.compareAndSet(key, { fence }, change);
           const wanted = fence > 0 ? expect.objectContaining({ fence, ...change }) : undefined;
           pending.push(changed.then((row) => wanted && expect(row).toEqual(wanted)));
-        } else if (kind === 'cancel') pending.push(driver.requestCancel(key, `t${value}`));
+        } else if (kind === 'abort') pending.push(driver.requestAbort(key, `t${value}`));
         else if (kind === 'park') pending.push(driver.park(key, value > 4 ? 'paused' : null));
         else if (kind === 'fail')
           pending.push(

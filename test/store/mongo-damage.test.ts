@@ -60,7 +60,7 @@ const ACTOR_DAMAGE: Record<string, Document> = {
   },
   'has a text for its fence': { $set: { fence: 'one' } },
   'has a text for its lease': { $set: { until: 'tomorrow' } },
-  'has a number for its cancelled turn': { $set: { cancel: 1 } },
+  'has a number for its cancelled turn': { $set: { abort: 1 } },
   'has a list for what it has processed': { $set: { processed: [1] } },
   'has an object for its turn': { $set: { turn: { $ne: null } } },
   'is parked for no known reason': { $set: { parked: 'whim' } },

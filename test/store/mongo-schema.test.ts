@@ -49,13 +49,13 @@ describe.skipIf(!MONGODB_URL)(MONGO, () => {
     await driver.putOnce({ tenant: 'acme', namespace: 'effect', key: 'k' }, 'x'.repeat(400_000), 1);
     await driver.putOnce({ tenant: 'acme', namespace: 'artifact', key: 'k' }, 'x', 1);
     const docs = await stage.db.collection('registers').find().toArray();
-    for (const { shelf, expires } of docs) {
-      if (shelf === 'artifact') expect(expires).toBeUndefined();
+    for (const { namespace, expires } of docs) {
+      if (namespace === 'artifact') expect(expires).toBeUndefined();
       else expect((expires as Date).getTime()).toBeGreaterThanOrEqual(before + 7 * 24 * 3_600_000);
     }
     // A blob expires after the entry that points to it, never before.
     const [blob] = await stage.db.collection('blobs').find().toArray();
-    const effect = docs.find(({ shelf }) => shelf === 'effect');
+    const effect = docs.find(({ namespace }) => namespace === 'effect');
     expect(Number(blob?.['expires'])).toBeGreaterThan(Number(effect?.['expires']));
   });
 

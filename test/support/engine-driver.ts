@@ -17,7 +17,7 @@ const OPS: readonly StoreOp[] = [
   'acquire',
   'compareAndSet',
   'step',
-  'requestCancel',
+  'requestAbort',
   'park',
   'readActor',
   'listActors',

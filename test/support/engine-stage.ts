@@ -8,7 +8,7 @@ import type { InstructionsFunction } from '../../src/actors/actor/agent-runtime.
 import type { Schedule } from '../../src/actors/attempt/feature-types.ts';
 import type { TurnDeps } from '../../src/actors/attempt/turn-run.ts';
 import { featureCommands, openFeatures } from '../../src/actors/features/features.ts';
-import { createCalibrationBook } from '../../src/actors/actor/calibration-book.ts';
+import { createCalibrationCache } from '../../src/actors/actor/calibration-cache.ts';
 import { createConversationLog } from '../../src/actors/log/conversation-log.ts';
 import { createEngine, type Engine } from '../../src/actors/engine/engine.ts';
 import { createTaskFolds } from '../../src/actors/log/tasks.ts';
@@ -37,7 +37,7 @@ import { noIntegrations } from './no-integrations.ts';
 import { createTenants, openCredentials } from '../../src/library/facade/credentials.ts';
 import { memoryKeyValue } from '../../src/base/key-value.ts';
 import { createLiveFeed } from '../../src/library/facade/live.ts';
-import { createProfileBook } from '../../src/library/facade/profile-book.ts';
+import { createProfileRepository } from '../../src/library/facade/profile-repository.ts';
 import { createSigningKey } from '../../src/library/access/index.ts';
 import { createTroupeFacade } from '../../src/library/facade/tenant-facade.ts';
 import type { Provider } from '../../src/providers/provider.ts';
@@ -165,7 +165,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     features,
     checkpoints: features.checkpoints?.folds,
     taskFolds: createTaskFolds(log.stored, features.checkpoints?.folds),
-    models: createCalibrationBook({ store, clock, onWarning }),
+    models: createCalibrationCache({ store, clock, onWarning }),
     trees: createTaskTrees({ store, clock, random, limits: { ...DEFAULT_LIMITS, ...limits } }),
     limits: { ...DEFAULT_LIMITS, soleOwner: true, ...limits },
     ...(options.pending && { pending: options.pending }),
@@ -181,7 +181,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     commands: featureCommands(),
     integrations: noIntegrations(),
     tenants: createTenants(memoryKeyValue()),
-    profilesOf: () => createProfileBook(memoryKeyValue()),
+    profilesOf: () => createProfileRepository(memoryKeyValue()),
     credentials: openCredentials(memoryKeyValue(), { clock }),
     cardKey: createSigningKey('secret', 'agent card'),
     deps,

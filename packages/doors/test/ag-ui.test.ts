@@ -114,7 +114,7 @@ test('an approval interrupts the run, and the decision resumes it', async () => 
 
 test.each([
   ['denied', { status: 'resolved', payload: { approved: false, note: 'too dear' } }, '[denied: too dear]'],
-  ['dismissed', { status: 'cancelled' }, '[withdrawn: it was dismissed]'],
+  ['dismissed', { status: 'cancelled' }, '[cancelled: it was dismissed]'],
 ] as const)('an approval that is %s is told to the agent', async (_, response, result) => {
   await using stage = await paying();
   const client = clientOf(`${stage.url}/api/conversations/c1/ag-ui`);

@@ -87,7 +87,7 @@ export function askedApproval(agent: Who, whom: Who, tool: What, args?: Args): M
   );
 }
 
-/** A person decided on a call: `approved`, `denied`, `expired` or `withdrawn`. */
+/** A person decided on a call: `approved`, `denied`, `expired` or `cancelled`. */
 export function decided(who: Who, outcome: What): Moment {
   return momentOf(
     `${whoWords(who)} decides ${patternWords(outcome)}`,

@@ -228,8 +228,8 @@ async function useEverything(driver: DocumentDriver): Promise<void> {
   await driver.inbox.savePassages(LOG, [{ first: 1, last: 1, at: 1, terms: ['word'] }]);
   await driver.inbox.findPassages({ tenant, terms: [{ term: 'w', whole: false }], limit: 5 });
   await driver.acquire(key, { owner: 'o', now: 1, until: 1 });
-  await driver.compareAndSet(key, { fence: 1, turn: null, notCancelled: true }, { turn: 't' });
-  await driver.requestCancel(key, 't');
+  await driver.compareAndSet(key, { fence: 1, turn: null, notAborted: true }, { turn: 't' });
+  await driver.requestAbort(key, 't');
   await driver.park(key, null, null);
   await driver.listActors(LOG);
   await driver.due({ now: 9, clock: 9, since: 0, limit: 5 });

@@ -24,7 +24,7 @@ import type { SeenCall } from './fake-sessions.ts';
  *  I4  Covers are events of this conversation that address the agent.
  *  I6  The snapshot equals the fold of the log: as many finished turns as endings.
  *  I7  When all is quiet, all addressed events are processed, no turn is pinned, and every event of a turn is in the log.
- *  I8  A turn whose cancel was acknowledged writes nothing more: no reply, no handoff, and it ends as aborted.
+ *  I8  A turn whose abort was acknowledged writes nothing more: no reply, no handoff, and it ends as aborted.
  *  R1  A retry follows the end of a failed or aborted turn, and addresses only its agent.
  *  D1  The end of a task reaches its owner at most once, and only if its group is due.
  *  D2  When all is quiet, no group is due: every waiting agent was woken.
@@ -45,7 +45,7 @@ export interface Violation {
 
 /** Options of `checkLog`. */
 export interface CheckOptions {
-  /** Turns whose cancel was acknowledged. */
+  /** Turns whose abort was acknowledged. */
   cancelled?: readonly string[];
   /** False while work is in progress: unfinished work is then no violation. Default true. */
   quiet?: boolean;

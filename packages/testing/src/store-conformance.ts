@@ -177,7 +177,7 @@ const DELETE_CASES: readonly StoreCase[] = [
     const record = await pinned(store, WORKER);
     await store.deleteConversation(LOG);
     assert.equal(await store.update(record, { processed: 1 }), null);
-    assert.equal(await store.requestCancel(WORKER, turnId(WORKER, 1)), false);
+    assert.equal(await store.requestAbort(WORKER, turnId(WORKER, 1)), false);
     assert.equal(await store.readActor(WORKER), null);
   }),
   on('delete', 'removes more events than fit in one step', async ({ store }) => {
@@ -771,44 +771,44 @@ const ACTOR_CASES: readonly StoreCase[] = [
     const rows = await Promise.all(Array.from({ length: 20 }, (_, index) => pin(index)));
     assert.equal(rows.filter((row) => row !== null).length, 1, 'more than one turn was pinned');
   }),
-  on('cancel', 'is accepted for the pinned turn only', async ({ store }) => {
-    assert.equal(await store.requestCancel(WORKER, turnId(WORKER, 1)), false);
+  on('abort', 'is accepted for the pinned turn only', async ({ store }) => {
+    assert.equal(await store.requestAbort(WORKER, turnId(WORKER, 1)), false);
     const record = await pinned(store, WORKER);
-    assert.equal(await store.requestCancel(WORKER, turnId(WORKER, 2)), false);
+    assert.equal(await store.requestAbort(WORKER, turnId(WORKER, 2)), false);
     assert.deepEqual(await store.readActor(WORKER), record);
-    assert.equal(await store.requestCancel(WORKER, turnId(WORKER, 1)), true);
-    assert.deepEqual(await store.readActor(WORKER), { ...record, cancel: turnId(WORKER, 1) });
+    assert.equal(await store.requestAbort(WORKER, turnId(WORKER, 1)), true);
+    assert.deepEqual(await store.readActor(WORKER), { ...record, abort: turnId(WORKER, 1) });
   }),
-  on('cancel', 'refuses the commit of its turn only', async ({ store }) => {
+  on('abort', 'refuses the commit of its turn only', async ({ store }) => {
     const record = await pinned(store, WORKER);
-    await store.requestCancel(WORKER, turnId(WORKER, 1));
-    assert.equal(await store.update(record, { state: { turn: null } }, { notCancelled: true }), null);
-    const ended = await store.update(record, { cancel: null, state: { turn: null } });
-    assert.equal(ended?.cancel, null);
-    const next = await store.update(ended!, { state: { turn: pinOf(WORKER, 2) } }, { notCancelled: true });
+    await store.requestAbort(WORKER, turnId(WORKER, 1));
+    assert.equal(await store.update(record, { state: { turn: null } }, { notAborted: true }), null);
+    const ended = await store.update(record, { abort: null, state: { turn: null } });
+    assert.equal(ended?.abort, null);
+    const next = await store.update(ended!, { state: { turn: pinOf(WORKER, 2) } }, { notAborted: true });
     assert.ok(next);
   }),
-  on('cancel', 'of an ended turn does not stop the next', async ({ store }) => {
+  on('abort', 'of an ended turn does not stop the next', async ({ store }) => {
     const record = await pinned(store, WORKER);
-    await store.requestCancel(WORKER, turnId(WORKER, 1));
+    await store.requestAbort(WORKER, turnId(WORKER, 1));
     const next = await store.update(record, { state: { turn: pinOf(WORKER, 2) } });
-    assert.equal(next?.cancel, turnId(WORKER, 1));
-    assert.ok(await store.update(next!, { state: { turn: null } }, { notCancelled: true }));
+    assert.equal(next?.abort, turnId(WORKER, 1));
+    assert.ok(await store.update(next!, { state: { turn: null } }, { notAborted: true }));
   }),
-  on('cancel', 'survives an update by a holder that has not seen it', async ({ store }) => {
+  on('abort', 'survives an update by a holder that has not seen it', async ({ store }) => {
     const record = await pinned(store, WORKER);
-    await store.requestCancel(WORKER, turnId(WORKER, 1));
+    await store.requestAbort(WORKER, turnId(WORKER, 1));
     const renewed = await store.update(record, { until: 1200, state: { snapshot: 's' } });
-    assert.equal(renewed?.cancel, turnId(WORKER, 1));
-    assert.equal((await store.readActor(WORKER))?.cancel, turnId(WORKER, 1));
+    assert.equal(renewed?.abort, turnId(WORKER, 1));
+    assert.equal((await store.readActor(WORKER))?.abort, turnId(WORKER, 1));
   }),
-  on('cancel', 'that races with a commit: exactly one succeeds', async ({ store }) => {
+  on('abort', 'that races with a commit: exactly one succeeds', async ({ store }) => {
     for (let round = 0; round < 20; round += 1) {
       const worker = addressOf('worker', `race-${round}`);
       const record = await pinned(store, worker);
-      const commit = () => store.update(record, { state: { turn: null } }, { notCancelled: true });
-      const cancel = () => store.requestCancel(worker, turnId(worker, 1));
-      const both = round % 2 === 0 ? [commit(), cancel()] : [cancel(), commit()].toReversed();
+      const commit = () => store.update(record, { state: { turn: null } }, { notAborted: true });
+      const abort = () => store.requestAbort(worker, turnId(worker, 1));
+      const both = round % 2 === 0 ? [commit(), abort()] : [abort(), commit()].toReversed();
       const [committed, cancelled] = await Promise.all(both);
       assert.notEqual(committed !== null, cancelled);
     }
@@ -920,8 +920,8 @@ const STEP_CASES: readonly StoreCase[] = [
   }),
   on('step', 'that is refused changes and appends nothing', async ({ store }) => {
     const record = await pinnedAfterOne(store);
-    await store.requestCancel(WORKER, turnId(WORKER, 1));
-    const expect = { notCancelled: true } as const;
+    await store.requestAbort(WORKER, turnId(WORKER, 1));
+    const expect = { notAborted: true } as const;
     const before = await store.readActor(WORKER);
     assert.equal(await store.step(record, endOf([eventOf('s1')], { expect })), null);
     assert.equal(await store.step({ ...record, fence: 9 }, endOf([eventOf('s1')])), null);

@@ -7,7 +7,7 @@ import type { Broadcast } from '../../queue/broadcast.ts';
 import type { Router } from '../../queue/router.ts';
 import type { Store, ConversationKey } from '../../store/store.ts';
 import type { Tracer } from '../../base/tracing.ts';
-import type { CalibrationBook } from './calibration-book.ts';
+import type { CalibrationCache } from './calibration-cache.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
 import type { AgentRegistry } from './agent-runtime.ts';
 import type { Redaction } from '../log/redaction.ts';
@@ -47,7 +47,7 @@ export interface EngineDeps {
   secretOf: (address: ActorAddress) => string;
   countTokens: (text: string) => number;
   /** Learnt facts about models: how they count tokens, and their windows. */
-  models: CalibrationBook;
+  models: CalibrationCache;
   /** Counts the tasks that follow from one message. */
   trees: TaskTrees;
   /** Lends the place of a running turn to others of this process; the function returns it. Absent: places are not lent. */

@@ -29,7 +29,7 @@ export interface Lease {
   readonly isLost: boolean;
   /** Throws `lease_lost`. */
   write(patch: ActorPatch): Promise<ActorRecord>;
-  /** `write` with events that count only together with it. Null with `notCancelled` if the pinned turn was asked to stop. */
+  /** `write` with events that count only together with it. Null with `notAborted` if the pinned turn was asked to stop. */
   step(step: LeaseStep): Promise<Stepped | null>;
   /** What the step that gave the lease back has left; null if none did. */
   readonly left: 'nothing' | 'messages' | null;
@@ -120,7 +120,7 @@ class ActorLease implements Lease {
         return told(stored);
       };
       const write = () => store.step(this.record, { ...step, told: noted });
-      return this.#enqueue(write, rest.expect?.notCancelled);
+      return this.#enqueue(write, rest.expect?.notAborted);
     });
     if (made && rest.rests && made.record.owner === '') this.left = made.isAddressed ? 'messages' : 'nothing';
     return made;
@@ -169,24 +169,24 @@ class ActorLease implements Lease {
     if (ended && this.#working.signal.aborted && !this.isLost) this.#working = new AbortController();
     this.record = next;
     const turn = next.turn?.id ?? null;
-    if (turn === null || (turn !== this.#asked && turn !== next.cancel)) return;
+    if (turn === null || (turn !== this.#asked && turn !== next.abort)) return;
     this.#working.abort(new TroupeError('aborted', `turn ${turn} was asked to stop`));
   }
 
   #enqueue<T extends { record: ActorRecord }>(
     make: () => Promise<T | null>,
-    notCancelled = false,
+    notAborted = false,
   ): Promise<T | null> {
     // Rejected at once, because an earlier write may never be answered.
     if (this.isLost) return Promise.reject(this.lost());
-    const result = this.#queue.then(() => this.#attempt(make, notCancelled));
+    const result = this.#queue.then(() => this.#attempt(make, notAborted));
     this.#queue = result.catch(() => undefined); // the caller sees the error; the queue goes on
     return result;
   }
 
   async #attempt<T extends { record: ActorRecord }>(
     make: () => Promise<T | null>,
-    notCancelled: boolean,
+    notAborted: boolean,
   ): Promise<T | null> {
     const made = await make();
     if (made) {
@@ -201,7 +201,7 @@ class ActorLease implements Lease {
     const { record } = this;
     const current = await this.#deps.store.readActor(record);
     if (!current || current.fence !== record.fence || current.owner !== record.owner) throw this.lost();
-    if (notCancelled && current.cancel !== null && current.cancel === current.turn?.id) {
+    if (notAborted && current.abort !== null && current.abort === current.turn?.id) {
       this.#accept(current);
       return null;
     }

@@ -1,7 +1,7 @@
 import { createView, type View } from '../../context/index.ts';
 import { type ActorAddress, type ActorRecord, addressKey, type TurnId } from '../../events/index.ts';
 import { type AgentSnapshot, isReady, restoreAgent } from '../../machines/agent-lifecycle.ts';
-import { newTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import { newTaskFold, type TaskFold } from '../../machines/task-fold.ts';
 import type { Lease } from './lease.ts';
 import type { FrozenBaseline } from './agent-runtime.ts';
 import { NOTHING_STORED, type Stored } from '../log/read-log.ts';
@@ -20,7 +20,7 @@ export interface LiveActor {
   /** A turn is taking its inputs into the view, in slices. Until it has, the view must not be shown. */
   isBeginning: boolean;
   /** The tasks of its conversation. */
-  tasks: TaskBook;
+  tasks: TaskFold;
   /** As in `Folded`. */
   isStale?: boolean;
   /** The last checkpoint of `view` and `tasks`. */
@@ -82,7 +82,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       state: restoreAgent(record.snapshot, record.machineVersion),
       view: createView(agent, secretOf(address)),
       isBeginning: false,
-      tasks: newTaskBook(),
+      tasks: newTaskFold(),
       stored: NOTHING_STORED,
       baseline: null,
       lastTurn: record.lastTurn,

@@ -1,7 +1,7 @@
 import { type PinnedTurn, type Event, isTaskEnd } from '../../events/index.ts';
 import { type TurnInput, visibleText } from '../../context/index.ts';
 import { isUnheard } from '../../machines/membership.ts';
-import { foldTask, forkTaskBook, isDue, type TaskBook } from '../../machines/task-book.ts';
+import { foldTask, forkTaskFold, isDue, type TaskFold } from '../../machines/task-fold.ts';
 import type { Folded } from '../log/read-log.ts';
 import type { TurnRun } from './turn-run.ts';
 
@@ -37,7 +37,7 @@ const PAGE = 1_000;
  * its turn. The end of a task counts once its group is due, however old it is.
  */
 export function triggersIn(
-  { view, tasks }: { view: Pick<Folded['view'], 'agent' | 'pending'>; tasks: TaskBook },
+  { view, tasks }: { view: Pick<Folded['view'], 'agent' | 'pending'>; tasks: TaskFold },
   processed: number,
 ): Event[] {
   return view.pending.filter((event) => {
@@ -75,10 +75,10 @@ export function isFor(agent: string, event: Event): boolean {
   return event.to.some((each) => each === agent) && visibleText(event) !== null;
 }
 
-function foldedOn(tasks: TaskBook, events: readonly Event[]): TaskBook {
-  const book = forkTaskBook(tasks);
-  for (const event of events) foldTask(book, event);
-  return book;
+function foldedOn(tasks: TaskFold, events: readonly Event[]): TaskFold {
+  const fold = forkTaskFold(tasks);
+  for (const event of events) foldTask(fold, event);
+  return fold;
 }
 
 /** Read through the log, which has what this process appended in memory. */

@@ -1,13 +1,13 @@
 import type { AgentId, Mode, ActorRecord, ConversationId } from '../../events/index.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
-import type { CompactionBook } from '../../machines/compaction-book.ts';
-import { type TaskBook, isDue } from '../../machines/task-book.ts';
+import type { CompactionFold } from '../../machines/compaction-fold.ts';
+import { type TaskFold, isDue } from '../../machines/task-fold.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import { type ReadTasks, type TaskInfo, tasksIn } from '../log/tasks.ts';
 
-/** State of a conversation, from its task book. */
+/** State of a conversation, from its task fold. */
 export interface ConversationState {
   /** `archived`, or `open.` and the mode. */
   state: 'archived' | `open.${Mode}`;
@@ -23,7 +23,7 @@ export interface ConversationState {
   run?: Omit<Directive, 'steps'>;
 }
 
-export interface CompactionState extends Omit<CompactionBook, 'requested'> {
+export interface CompactionState extends Omit<CompactionFold, 'requested'> {
   /** Agents that compact before their next turn, because a person asked for it. */
   requested: AgentId[];
 }
@@ -34,7 +34,7 @@ export function conversationState({
   tasks,
   open,
   compactions,
-}: TaskBook): ConversationState {
+}: TaskFold): ConversationState {
   const { archived, phase } = directions;
   const mode = directions.mode ?? 'agent';
   const delegations = [...open].filter((id) => tasks.get(id)?.kind === 'delegation');
@@ -92,7 +92,7 @@ export async function workIn(
   async function look(log: ConversationKey, depth: number): Promise<Work> {
     seen.add(log.conversation);
     const read = await deps.taskFolds.of(log);
-    const { upTo } = read.book;
+    const { upTo } = read.fold;
     const open = tasksIn(read, { open: true }).filter((task) => depth > 0 || task.openedAt.seq > after);
     const below = await Promise.all(open.map((task) => lookBelow(log, task, depth)));
     const isUnderWay =
@@ -116,7 +116,7 @@ export async function workIn(
 async function isAnyoneAtWork(
   { agents, store, clock }: WorkDeps,
   log: ConversationKey,
-  { book, addressed }: ReadTasks,
+  { fold, addressed }: ReadTasks,
 ): Promise<boolean> {
   const processed = new Map<AgentId, number>();
   for (const record of await store.listActors(log)) {
@@ -132,7 +132,7 @@ async function isAnyoneAtWork(
       if (last <= after || !agents.has(agent)) return false;
       const seqs = await store.addressed({ ...log, agent }, { after, upTo: last });
       // The end of a task waits for the others of its group.
-      return seqs.some((seq) => !book.ended.has(seq) || isDue(book, seq));
+      return seqs.some((seq) => !fold.ended.has(seq) || isDue(fold, seq));
     }),
   );
   return unread.includes(true);

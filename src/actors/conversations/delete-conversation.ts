@@ -56,9 +56,9 @@ async function refuseOpenThread(
   store: Pick<Store, 'readById'> & PageSource,
   root: ConversationKey,
 ): Promise<void> {
-  const { book } = await readTasks(store, root);
-  for (const { delegation, home } of book.thread?.open ?? []) {
-    const { book: above } = await readTasks(store, { ...root, conversation: home });
+  const { fold } = await readTasks(store, root);
+  for (const { delegation, home } of fold.thread?.open ?? []) {
+    const { fold: above } = await readTasks(store, { ...root, conversation: home });
     if (above.tasks.get(delegation)?.end !== null) continue;
     const message = `${root.conversation} is the thread of the open task ${delegation}: cancel the task in ${home}, or delete ${home}`;
     throw new TroupeError('command_refused', message, { task: delegation, conversation: home });

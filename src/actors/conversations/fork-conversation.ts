@@ -31,7 +31,7 @@ import { changeAvailability, patchAtRest } from '../actor/at-rest.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import { readPages } from '../log/read-log.ts';
 import { appendFirst, type ConversationDeps } from './messages.ts';
-import { activeRuns } from '../../machines/run-book.ts';
+import { activeRuns } from '../../machines/run-fold.ts';
 import { foldParticipants, newParticipants, type Participants } from '../../machines/participants.ts';
 import { stepOf } from '../../machines/workflow.ts';
 import { failedDrafts } from '../../machines/run-drafts.ts';
@@ -405,11 +405,11 @@ function endTasks({ participants: { tasks } }: Past, seq: number): EventDraft[] 
       const own = noteOf(endId(task.id));
       switch (task.kind) {
         case 'question': {
-          const body = { question: task.id, outcome: 'withdrawn' as const, content: FORKED };
+          const body = { question: task.id, outcome: 'cancelled' as const, content: FORKED };
           return { ...own, kind: 'question.answered', body };
         }
         case 'approval': {
-          const body = { request: task.id, outcome: 'withdrawn' as const, note: FORKED };
+          const body = { request: task.id, outcome: 'cancelled' as const, note: FORKED };
           return { ...own, kind: 'approval.decided', body };
         }
         case 'delegation':
@@ -424,7 +424,7 @@ function endTasks({ participants: { tasks } }: Past, seq: number): EventDraft[] 
 }
 
 function abortOf(delegation: string) {
-  return { delegation, outcome: 'aborted' as const, result: FORKED };
+  return { delegation, outcome: 'cancelled' as const, result: FORKED };
 }
 
 /** Id of a conversation and of its copy. */

@@ -103,14 +103,14 @@ interface Stops {
 function createStops(deps: TurnDeps): Stops {
   const unsubscribe = deps.broadcast.subscribe((notice) => {
     if (notice.type === 'stop') void heedStop(notice.address, notice.turn);
-    if (notice.type === 'called off') void heedCancellation(notice.tenant, notice.task);
+    if (notice.type === 'cancelled') void heedCancellation(notice.tenant, notice.task);
   });
   const unhear = deps.log.onAddressed(async (address, event) => {
-    const isCancelled = event.kind === 'delegation.ended' && event.body.outcome === 'aborted';
+    const isCancelled = event.kind === 'delegation.ended' && event.body.outcome === 'cancelled';
     if (isCancelled) {
       const { tenant } = address;
       const { delegation: task } = event.body;
-      deps.broadcast.publish({ type: 'called off', tenant, task });
+      deps.broadcast.publish({ type: 'cancelled', tenant, task });
       void heedCancellation(tenant, task);
     }
     const policy = event.whileBusy ?? deps.agents.get(address.agent)?.whileBusy;
@@ -120,7 +120,7 @@ function createStops(deps: TurnDeps): Stops {
   });
 
   async function stopTurn(address: ActorAddress, turn: TurnId): Promise<boolean> {
-    if (!(await deps.store.requestCancel(address, turn))) return false;
+    if (!(await deps.store.requestAbort(address, turn))) return false;
     deps.registry.find(address)?.lease?.abort(turn);
     deps.broadcast.publish({ type: 'stop', address, turn });
     return true;
@@ -132,7 +132,7 @@ function createStops(deps: TurnDeps): Stops {
     if (!lease) return;
     try {
       const record = await deps.store.readActor(address);
-      if (record?.cancel === turn) lease.abort(turn);
+      if (record?.abort === turn) lease.abort(turn);
     } catch (error) {
       deps.onWarning(error, `stop of ${turn}`);
     }

@@ -9,9 +9,9 @@ import {
   SYSTEM_AUTHOR,
   type TenantId,
 } from '../../events/index.ts';
-import { isTaskOpen, openTasks, type Task } from '../../machines/task-book.ts';
+import { isTaskOpen, openTasks, type Task } from '../../machines/task-fold.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
-import { readTasks, abortTask, sendOutgoing } from '../log/tasks.ts';
+import { readTasks, cancellationOf, sendOutgoing } from '../log/tasks.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 
 /**
@@ -119,9 +119,9 @@ async function hasOpenWork(
 ): Promise<boolean> {
   const head = await deps.store.head(log);
   if (head === 0) return false;
-  const { book } = await readTasks(deps.store, log, deps.checkpoints);
-  if (openTasks(book, agent).length > 0) return true;
-  if (book.thread) return isTaskOpen(book);
+  const { fold } = await readTasks(deps.store, log, deps.checkpoints);
+  if (openTasks(fold, agent).length > 0) return true;
+  if (fold.thread) return isTaskOpen(fold);
   const record = await deps.store.readActor({ ...log, agent });
   return record === null || record.turn !== null || record.processed < head;
 }
@@ -166,14 +166,14 @@ async function undefinedOwners(
 async function endTasksOf(deps: EngineDeps, { tenant, conversation, agent }: ActorAddress): Promise<void> {
   const log = { tenant, conversation };
   const why = `@${agent} is no longer defined: it was renamed or removed`;
-  const { book } = await readTasks(deps.store, log, deps.checkpoints);
-  const end = (at: ConversationKey, task: Task) => abortTask(at, task, SYSTEM_AUTHOR, why);
-  const own = openTasks(book, agent).flatMap((task) => end(log, task));
+  const { fold } = await readTasks(deps.store, log, deps.checkpoints);
+  const end = (at: ConversationKey, task: Task) => cancellationOf(at, task, SYSTEM_AUTHOR, why);
+  const own = openTasks(fold, agent).flatMap((task) => end(log, task));
   const given = [];
-  for (const { delegation, home, assignee } of book.thread?.open ?? []) {
+  for (const { delegation, home, assignee } of fold.thread?.open ?? []) {
     if (assignee !== agent) continue;
     const above = { tenant, conversation: home };
-    const task = (await readTasks(deps.store, above, deps.checkpoints)).book.tasks.get(delegation);
+    const task = (await readTasks(deps.store, above, deps.checkpoints)).fold.tasks.get(delegation);
     if (task?.end === null) given.push(...end(above, task));
   }
   await sendOutgoing(deps, tenant, [...own, ...given]);

@@ -11,7 +11,7 @@ import { eventText, type Steps, createView, foldEvent, foldOrBegin, type View } 
 import type { Clock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { slicesOf } from '../../base/slices.ts';
-import { foldTask, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import { foldTask, newTaskFold, type TaskFold } from '../../machines/task-fold.ts';
 
 /** The store, or the log, which has recent events in memory. */
 export interface PageSource {
@@ -268,7 +268,7 @@ export function tooCostly(): TroupeError {
 /** Folds of an actor's log: its view, and the tasks. Both are at the same seq. */
 export interface Folded {
   view: View;
-  tasks: TaskBook;
+  tasks: TaskFold;
   /** Words of its past were erased in the middle of a turn: it may be used for this turn only. */
   isStale?: boolean;
 }
@@ -307,7 +307,7 @@ export async function catchUp(
 function begunAgain(folded: Folded): Folded {
   const { view, tasks } = folded;
   Object.assign(view, createView(view.agent, view.secret));
-  Object.assign(tasks, newTaskBook());
+  Object.assign(tasks, newTaskFold());
   return folded;
 }
 
@@ -376,7 +376,7 @@ export function createColdViews(
     },
     begin: ({ tenant, conversation }, name) => {
       const agent = name as AgentId;
-      return { view: createView(agent, secretOf({ tenant, conversation, agent })), tasks: newTaskBook() };
+      return { view: createView(agent, secretOf({ tenant, conversation, agent })), tasks: newTaskFold() };
     },
     fold({ view, tasks }, event) {
       foldTask(tasks, event);

@@ -88,7 +88,7 @@ export function createLogPages(
   recent: RecentEvents,
   clock: Pick<Clock, 'monotonic' | 'sleep'>,
 ): PageSource & Pick<RecentEvents, 'trim' | 'forget'> & { stored: PageSource } {
-  const shelf = createPageShelf(clock);
+  const cache = createPageCache(clock);
 
   /** Another process may have deleted the conversation, and it may have begun again with the same ids. */
   async function isStill(log: ConversationKey, { events }: LogPage): Promise<boolean> {
@@ -99,20 +99,20 @@ export function createLogPages(
 
   function forget(log: ConversationKey): void {
     recent.forget(log);
-    shelf.clear();
+    cache.clear();
   }
 
   const stored: PageSource = {
     forget,
     async readPage(log, range) {
       if (range.upTo !== undefined) return store.readPage(log, range);
-      const shelved = shelf.find(log, range.after);
-      if (shelved && (await isStill(log, shelved))) {
+      const cached = cache.find(log, range.after);
+      if (cached && (await isStill(log, cached))) {
         await slicesOf(clock).next();
-        return shelved;
+        return cached;
       }
       const page = await store.readPage(log, range);
-      shelf.put(log, range.after, page);
+      cache.put(log, range.after, page);
       return page;
     },
   };
@@ -126,7 +126,7 @@ export function createLogPages(
     },
     trim(before) {
       recent.trim(before);
-      shelf.trim();
+      cache.trim();
     },
     forget,
   };
@@ -141,7 +141,7 @@ const KEPT_MS = 5_000;
  * The pages of one log that were read a moment ago: who may answer, its tasks and what an agent sees are folds of the whole log,
  * and the first message in a process begins all three.
  */
-function createPageShelf(clock: Pick<Clock, 'monotonic'>) {
+function createPageCache(clock: Pick<Clock, 'monotonic'>) {
   let key = '';
   let until = 0;
   const pages = new Map<number, LogPage>();

@@ -17,11 +17,11 @@ import type { TaskEnd } from '../../machines/task-events.ts';
 import {
   foldTask,
   isTaskOpen,
-  newTaskBook,
+  newTaskFold,
   openTasks,
   type Task,
-  type TaskBook,
-} from '../../machines/task-book.ts';
+  type TaskFold,
+} from '../../machines/task-fold.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import {
   type Checkpoints,
@@ -38,7 +38,7 @@ import type { ConversationLog } from './conversation-log.ts';
 
 /** The tasks of a log, the events that opened them, and whom the log addresses. */
 export interface ReadTasks {
-  book: TaskBook;
+  fold: TaskFold;
   /** Ids of the opening events, by task. */
   openedBy: Map<string, EventId>;
   /** Seq of the last event to each agent. */
@@ -51,7 +51,7 @@ export async function readTasks(
   checkpoints: Checkpoints = NO_CHECKPOINTS,
 ): Promise<ReadTasks> {
   const read = (await restored(checkpoints, log))?.state ?? newReadTasks();
-  for await (const events of readPages(store, log, { after: read.book.upTo }))
+  for await (const events of readPages(store, log, { after: read.fold.upTo }))
     for (const event of events) foldReadTasks(read, event);
   return read;
 }
@@ -64,14 +64,14 @@ async function restored(checkpoints: Checkpoints, log: ConversationKey) {
 }
 
 export function newReadTasks(): ReadTasks {
-  return { book: newTaskBook(), openedBy: new Map(), addressed: new Map() };
+  return { fold: newTaskFold(), openedBy: new Map(), addressed: new Map() };
 }
 
-export function foldReadTasks({ book, openedBy, addressed }: ReadTasks, event: Event): void {
-  foldTask(book, event);
+export function foldReadTasks({ fold, openedBy, addressed }: ReadTasks, event: Event): void {
+  foldTask(fold, event);
   for (const agent of event.to) addressed.set(agent, event.seq);
   const task = openingOf(event);
-  if (task !== null && book.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
+  if (task !== null && fold.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
 }
 
 /** Most logs whose folded tasks are kept for repeated reads. */
@@ -88,7 +88,7 @@ export function createTaskFolds(
     restore: (log) => restored(checkpoints, log),
     store(log, state, { seq, stored }) {
       // A fold of many tasks is stored less often.
-      if (seq - stored < Math.max(checkpoints.least, state.book.tasks.size)) return stored;
+      if (seq - stored < Math.max(checkpoints.least, state.fold.tasks.size)) return stored;
       const content = structuredClone(state);
       void checkpoints
         .mark(log, seq)
@@ -178,8 +178,8 @@ export async function listTasks(
   options: TaskFilter = {},
 ): Promise<TaskList> {
   const read = await folds.of(log);
-  const { book } = read;
-  const { thread } = book;
+  const { fold } = read;
+  const { thread } = fold;
   const own = thread && (thread.open.at(-1) ?? thread.opened);
   return {
     tasks: tasksIn(read, options),
@@ -190,7 +190,7 @@ export async function listTasks(
       home: own.home,
       text: own.task,
       deadline: own.deadline ?? null,
-      isOpen: isTaskOpen(book),
+      isOpen: isTaskOpen(fold),
     },
   };
 }
@@ -201,12 +201,12 @@ interface TaskFilter {
 }
 
 /** Oldest first. */
-export function tasksIn({ book, openedBy }: ReadTasks, { open = false }: TaskFilter = {}): TaskInfo[] {
-  const tasks = open ? openTasks(book) : [...book.tasks.values()];
+export function tasksIn({ fold, openedBy }: ReadTasks, { open = false }: TaskFilter = {}): TaskInfo[] {
+  const tasks = open ? openTasks(fold) : [...fold.tasks.values()];
   return tasks.map((task): TaskInfo => {
     const { id, kind, owner, group, seq, at, end } = task;
     const { deadline = null } = task.body;
-    const join = book.groups.get(group)?.join ?? 'all';
+    const join = fold.groups.get(group)?.join ?? 'all';
     const openedAt = { event: openedBy.get(id)!, seq, at };
     return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
   });
@@ -249,7 +249,7 @@ export function taskExcerpt(task: string): string {
 }
 
 /** The events that end a task from above or at its deadline: one for its owner, and one that stops the assignee. */
-export function abortTask(
+export function cancellationOf(
   { conversation }: Pick<ConversationKey, 'conversation'>,
   task: Task,
   by: Author,
@@ -262,7 +262,7 @@ export function abortTask(
       const { thread, assignee, task: words } = task.body;
       const body = {
         delegation: task.id,
-        outcome: 'aborted' as const,
+        outcome: 'cancelled' as const,
         result: why,
         task: taskExcerpt(words),
       };
@@ -271,7 +271,7 @@ export function abortTask(
         { conversation, draft: { id, author: by, to, kind, body } },
         {
           conversation: thread,
-          draft: { id: runtimeId(task.id, 'abort'), author: by, to: [assignee], kind, body },
+          draft: { id: runtimeId(task.id, 'cancel'), author: by, to: [assignee], kind, body },
         },
       ];
     }
@@ -291,8 +291,8 @@ export function opening(opened: Pick<Task, 'kind' | 'body' | 'id'>, owner: Agent
   return { ...opened, owner, group: opened.id, seq: 0, at: 0, end: null } as Task;
 }
 
-function endedBy(by: Author): 'expired' | 'withdrawn' {
-  return by.kind === 'system' ? 'expired' : 'withdrawn';
+function endedBy(by: Author): 'expired' | 'cancelled' {
+  return by.kind === 'system' ? 'expired' : 'cancelled';
 }
 
 const ID_DIGITS = 12;

@@ -12,7 +12,7 @@ import {
   type HandoffDraft,
   HandoffSummary,
 } from '../../events/index.ts';
-import { isTaskOpen, openTasks, type TaskBook } from '../../machines/task-book.ts';
+import { isTaskOpen, openTasks, type TaskFold } from '../../machines/task-fold.ts';
 import type { RequestOf, ToolRequest, Approval, Tool } from '../../tools/tool.ts';
 import { ownDraft, type TurnRun } from '../attempt/turn-run.ts';
 import {
@@ -24,7 +24,7 @@ import {
   type CallEffects,
 } from './call-effects.ts';
 import { delegate, findTask, followUp, deadlineOf } from './open-delegation.ts';
-import { abortTask, opening, taskIdOf } from '../log/tasks.ts';
+import { cancellationOf, opening, taskIdOf } from '../log/tasks.ts';
 import type { Clock } from '../../base/clock.ts';
 import { hashText, handoffRequestSteps, latestCompaction, parseHandoff } from '../../context/index.ts';
 import { checkInTime } from '../../tools/run-tool.ts';
@@ -113,8 +113,8 @@ function cancelTask(run: TurnRun, request: RequestOf<'cancelTask'>): AppliedRequ
   if (typeof task === 'string') return refused(task);
   if (task.end) return refused(`${task.id} has ended already (${task.end.outcome})`);
   const why = request.reason.trim() || 'its delegator called it off';
-  const outgoing = abortTask(run.live.address, task, agentAuthor(run.runtime.profile), why);
-  return { outcome: 'done', text: `${task.id} is called off`, effects: effectsOf({ posts: outgoing }) };
+  const outgoing = cancellationOf(run.live.address, task, agentAuthor(run.runtime.profile), why);
+  return { outcome: 'done', text: `${task.id} is cancelled`, effects: effectsOf({ posts: outgoing }) };
 }
 
 /** Most waiting reminders of one agent in one conversation. */
@@ -216,7 +216,7 @@ export function requestApproval(
         {
           at: deadline,
           task: request,
-          posts: abortTask({ conversation }, task, SYSTEM_AUTHOR, 'nobody decided in time'),
+          posts: cancellationOf({ conversation }, task, SYSTEM_AUTHOR, 'nobody decided in time'),
         },
       ],
       ends: true,
@@ -225,7 +225,7 @@ export function requestApproval(
 }
 
 /** The approved calls, exactly as requested or as the approver changed them. Each decision is an input of one turn only. */
-export function approvedCalls(tasks: TaskBook, inputs: readonly Event[]): ToolCall[] {
+export function approvedCalls(tasks: TaskFold, inputs: readonly Event[]): ToolCall[] {
   return inputs.flatMap((event) => {
     if (event.kind !== 'approval.decided' || event.body.outcome !== 'approved') return [];
     const task = tasks.tasks.get(event.body.request);
@@ -277,7 +277,7 @@ export function askPeople(
         {
           at: deadline,
           task: question,
-          posts: abortTask({ conversation }, task, SYSTEM_AUTHOR, 'nobody answered in time'),
+          posts: cancellationOf({ conversation }, task, SYSTEM_AUTHOR, 'nobody answered in time'),
         },
       ],
       ends: wait,

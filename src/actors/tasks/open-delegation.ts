@@ -17,9 +17,9 @@ import {
   stopped,
   stoppedForGood,
 } from './call-effects.ts';
-import { abortTask, openedId, opening, taskIdOf, threadOf } from '../log/tasks.ts';
+import { cancellationOf, openedId, opening, taskIdOf, threadOf } from '../log/tasks.ts';
 import { toTroupeError } from '../../base/errors.ts';
-import { isTaskOpen, openTasks } from '../../machines/task-book.ts';
+import { isTaskOpen, openTasks } from '../../machines/task-fold.ts';
 import { isThreadCancelled, placesOf } from './task-ends.ts';
 
 /**
@@ -112,7 +112,7 @@ export async function followUp(
   });
 }
 
-const TASK_CANCELLED = 'what you do this for was called off: give nothing on';
+const TASK_CANCELLED = 'what you do this for was cancelled: give nothing on';
 
 function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): AppliedRequest {
   const { live, turn, runtime } = run;
@@ -123,7 +123,7 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
   const timer: Timer = {
     at: deadline,
     task: delegation,
-    posts: abortTask({ conversation }, task, SYSTEM_AUTHOR, 'its deadline has passed'),
+    posts: cancellationOf({ conversation }, task, SYSTEM_AUTHOR, 'its deadline has passed'),
   };
   const opened = {
     id: openedId(delegation),

@@ -17,11 +17,11 @@ import {
   type Command,
   type TaskCommand,
 } from '../../events/index.ts';
-import type { Task } from '../../machines/task-book.ts';
+import type { Task } from '../../machines/task-fold.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import { isTrusted, type Trust, type EngineDeps, requirePerson } from '../actor/engine-deps.ts';
 import { readOwn } from '../log/conversation-log.ts';
-import { type ReadTasks, readTasks, abortTask, sendOutgoing, endId } from '../log/tasks.ts';
+import { type ReadTasks, readTasks, cancellationOf, sendOutgoing, endId } from '../log/tasks.ts';
 import { hashText } from '../../context/index.ts';
 import { appendFirst } from '../conversations/messages.ts';
 import { recordCancellation, stopBelow } from './task-ends.ts';
@@ -72,7 +72,7 @@ async function taskForPerson<K extends Task['kind']>(
   if (by.kind !== 'user') throw await refusedInLog(deps, known, 'only people can');
   if (!isTrusted(deps.trust ?? null, by)) throw await refusedInLog(deps, known, 'not one of trust.people');
   if (task.imported) throw await refusedInLog(deps, known, 'a file brought it, and nobody waits for it here');
-  return { task, log, isArchived: tasks.book.directions.archived };
+  return { task, log, isArchived: tasks.fold.directions.archived };
 }
 
 /** Most threads searched for a task. Deeper tasks are addressed by their thread. */
@@ -98,8 +98,8 @@ async function findBelow(
   return null;
 }
 
-function threadsOf({ book }: ReadTasks): ConversationId[] {
-  const all = [...book.tasks.values()];
+function threadsOf({ fold }: ReadTasks): ConversationId[] {
+  const all = [...fold.tasks.values()];
   return [
     ...new Set(
       all.flatMap((each) => (each.kind === 'delegation' && !each.imported ? [each.body.thread] : [])),
@@ -107,10 +107,10 @@ function threadsOf({ book }: ReadTasks): ConversationId[] {
   ];
 }
 
-function tasksNamed({ book, openedBy }: ReadTasks, name: string): Task[] {
+function tasksNamed({ fold, openedBy }: ReadTasks, name: string): Task[] {
   const wanted = name.trim();
   if (wanted === '') return [];
-  const all = [...book.tasks.values()];
+  const all = [...fold.tasks.values()];
   const exact = all.find(({ id }) => id === wanted || openedBy.get(id) === wanted);
   if (exact) return [exact];
   return all.filter(({ id }) => id.startsWith(wanted) || openedBy.get(id)?.startsWith(wanted));
@@ -123,7 +123,7 @@ function unknown(
 ): Promise<TroupeError> {
   const noun = kinds.length === 1 && kinds[0] ? NOUN[kinds[0]] : 'task';
   const [other] = found;
-  const open = [...tasks.book.tasks.values()].filter(({ kind, end }) => !end && kinds.includes(kind));
+  const open = [...tasks.fold.tasks.values()].filter(({ kind, end }) => !end && kinds.includes(kind));
   const known = open.slice(-MOST_CANDIDATES).map(({ id }) => id);
   const nearest = nearestName(attempt.task, known);
   const why = other
@@ -233,11 +233,11 @@ function howEnded(end: Event): string {
     case 'question.answered':
       if (end.body.outcome === 'answered')
         return `${who} answered ${JSON.stringify(quoted(end.body.content))} at ${when}`;
-      return end.body.outcome === 'expired' ? `it expired at ${when}` : `${who} withdrew it at ${when}`;
+      return end.body.outcome === 'expired' ? `it expired at ${when}` : `${who} cancelled it at ${when}`;
     case 'approval.decided': {
       const { outcome, note, args } = end.body;
       if (outcome === 'expired') return `it expired at ${when}`;
-      const did = { approved: 'approved', denied: 'denied', withdrawn: 'withdrew' }[outcome];
+      const did = { approved: 'approved', denied: 'denied', cancelled: 'cancelled' }[outcome];
       const how = args === undefined ? '' : ' with changed arguments';
       return `${who} ${did} it${how} at ${when}${note === '' ? '' : ` (${quoted(note)})`}`;
     }
@@ -255,7 +255,7 @@ function quoted(text: string): string {
 }
 
 /**
- * Cancels a task for a person. The event in its thread stops the assignee, whose halted turn cancels the tasks it has
+ * Cancels a task for a person. The event in its thread stops the assignee, whose refused turn cancels the tasks it has
  * delegated itself.
  */
 export async function cancelTaskBy(
@@ -269,7 +269,7 @@ export async function cancelTaskBy(
   const attempt = { log, by, command: 'cancelTask', task: named, said: why } as const;
   const found = await taskForPerson(deps, ['delegation', 'question', 'approval'], attempt);
   const { task } = found;
-  const [first, ...rest] = abortTask(found.log, task, by, why);
+  const [first, ...rest] = cancellationOf(found.log, task, by, why);
   if (!first) throw new TroupeError('internal', `nothing ends ${task.id}`);
   const { draft } = first;
   const end = await endByPerson(deps, { ...attempt, log: found.log, task: task.id }, draft, (event) =>
@@ -301,7 +301,7 @@ async function cancelAll(deps: CancelDeps, log: ConversationKey, reason: string,
   const { store, broadcast } = deps;
   const { tenant, conversation } = log;
   requirePerson(deps.trust ?? null, by, 'cancel tasks');
-  const { book: before } = await readTasks(store, log, deps.checkpoints);
+  const { fold: before } = await readTasks(store, log, deps.checkpoints);
   if (before.thread) {
     const { delegation, home } = before.thread.opened;
     const message = `${conversation} is the thread of ${delegation}: cancel that in ${home}`;
@@ -316,15 +316,15 @@ async function cancelAll(deps: CancelDeps, log: ConversationKey, reason: string,
     kind: 'command',
     body: { command: 'cancelTask' },
   });
-  broadcast.publish({ type: 'called off', tenant, task: conversation });
+  broadcast.publish({ type: 'cancelled', tenant, task: conversation });
   await stopBelow(deps, tenant, conversation);
   await stopTurns(deps, log);
-  const { book } = await readTasks(store, log, deps.checkpoints);
-  const open = [...book.open].flatMap((task) => book.tasks.get(task) ?? []);
+  const { fold } = await readTasks(store, log, deps.checkpoints);
+  const open = [...fold.open].flatMap((task) => fold.tasks.get(task) ?? []);
   await sendOutgoing(
     deps,
     tenant,
-    open.flatMap((task) => abortTask(log, task, by, reason)),
+    open.flatMap((task) => cancellationOf(log, task, by, reason)),
   );
   return event;
 }
@@ -339,7 +339,7 @@ async function stopTurns(
   );
   for (const { tenant, conversation, agent, turn } of working) {
     const address = { tenant, conversation, agent };
-    if (!turn || !(await store.requestCancel(address, turn.id))) continue;
+    if (!turn || !(await store.requestAbort(address, turn.id))) continue;
     registry.find(address)?.lease?.abort(turn.id);
     broadcast.publish({ type: 'stop', address, turn: turn.id });
     // No process may hold the turn. The sweeper makes up for a lost wake.

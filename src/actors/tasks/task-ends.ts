@@ -1,7 +1,7 @@
 import {
   type ConversationId,
   type Event,
-  type Halt,
+  type TurnRefusal,
   isTaskEnd,
   type TaskPlace,
   type TenantId,
@@ -10,9 +10,9 @@ import {
   type EventDraft,
   type OutgoingEvent,
 } from '../../events/index.ts';
-import { isTaskOpen, type TaskBook, isResolved, openTasks, type Task } from '../../machines/task-book.ts';
+import { isTaskOpen, type TaskFold, isResolved, openTasks, type Task } from '../../machines/task-fold.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
-import { endId, abortTask, taskExcerpt } from '../log/tasks.ts';
+import { endId, cancellationOf, taskExcerpt } from '../log/tasks.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import type { LiveActor } from '../actor/registry.ts';
@@ -20,7 +20,7 @@ import { type TurnRun, ownDraft } from '../attempt/turn-run.ts';
 import { coversOf } from '../attempt/pinned-turn.ts';
 
 /** The task of a thread and the tasks it is part of, the outermost first. Empty outside threads. */
-export function placesOf({ thread }: Pick<TaskBook, 'thread'>): TaskPlace[] {
+export function placesOf({ thread }: Pick<TaskFold, 'thread'>): TaskPlace[] {
   if (!thread) return [];
   const { delegation, home, within = [] } = thread.opened;
   return [...within, { delegation, home }];
@@ -37,7 +37,7 @@ export function placesOf({ thread }: Pick<TaskBook, 'thread'>): TaskPlace[] {
 export async function isThreadCancelled(
   store: Pick<Store, 'readById' | 'head' | 'get'>,
   tenant: TenantId,
-  { thread }: Pick<TaskBook, 'thread'>,
+  { thread }: Pick<TaskFold, 'thread'>,
 ): Promise<boolean> {
   if (!thread) return false;
   const { root, tree } = thread.opened;
@@ -49,7 +49,7 @@ export async function isThreadCancelled(
     ),
   ]);
   const own = ends.pop() ?? null;
-  const isAborted = own?.kind === 'delegation.ended' && own.body.outcome === 'aborted';
+  const isAborted = own?.kind === 'delegation.ended' && own.body.outcome === 'cancelled';
   return head === 0 || isNoted || ends.some((end) => end !== null) || isAborted;
 }
 
@@ -103,10 +103,10 @@ function partsOf(tree: string): [seq: number, at: number] {
 }
 
 /** `by` of the end of a turn whose task was cancelled. The value is stored. */
-export const CANCELLED = 'called off';
+export const CANCELLED = 'cancelled';
 
 /** Whether a turn works on a cancelled task. A turn that answers a person goes on. */
-export async function isTurnCancelled({ deps, live, turn }: Pick<TurnRun, 'deps' | 'live' | 'turn'>) {
+export async function isForCancelledTask({ deps, live, turn }: Pick<TurnRun, 'deps' | 'live' | 'turn'>) {
   if (live.tasks.thread === null || turn.byPerson) return false;
   return isThreadCancelled(deps.store, live.address.tenant, live.tasks);
 }
@@ -132,17 +132,17 @@ export async function stopBelow(
 }
 
 /** The reason not to ask a model about these inputs. Null: ask it. */
-export function haltOf(
+export function turnRefusal(
   { limits }: Pick<EngineDeps, 'limits'>,
-  tasks: TaskBook,
+  tasks: TaskFold,
   inputs: readonly Event[],
   isCancelled: boolean,
-): Halt | null {
+): TurnRefusal | null {
   const isOver = tasks.thread !== null && !isTaskOpen(tasks);
   // A later message of a person resets `off`.
-  if (tasks.off) return { kind: 'task aborted' };
-  if (isCancelled && !inputs.some(isOfPeople)) return { kind: 'task aborted' };
-  if (isOver && inputs.every((event) => isOfTasks(event))) return { kind: 'task aborted' };
+  if (tasks.off) return { kind: 'task cancelled' };
+  if (isCancelled && !inputs.some(isOfPeople)) return { kind: 'task cancelled' };
+  if (isOver && inputs.every((event) => isOfTasks(event))) return { kind: 'task cancelled' };
   if (inputs.some((event) => event.author.kind === 'user')) return null;
   if (tasks.agentTurns < limits.maxAgentTurns) return null;
   return {
@@ -163,7 +163,7 @@ function isOfTasks(event: Event): boolean {
   return event.kind === 'delegation.opened' || isTaskEnd(event);
 }
 
-type TaskOutcome = 'done' | 'failed' | 'aborted';
+type TaskOutcome = 'done' | 'failed' | 'cancelled';
 
 /** Events in this log and in others that the end of a turn causes for tasks. */
 export interface TaskEnds {
@@ -180,30 +180,30 @@ export function taskEnds(run: TurnRun): TaskEnds {
   const { agent } = live.address;
   const own = (live.tasks.thread?.open ?? []).filter(({ assignee }) => assignee === agent);
   const rest = openTasks(live.tasks, agent);
-  if (turn.halt?.kind === 'task aborted')
-    return { events: [], outgoing: abortAll(run, rest, 'what it was for has ended') };
+  if (turn.refusal?.kind === 'task cancelled')
+    return { events: [], outgoing: cancelAll(run, rest, 'what it was for has ended') };
   if (own.length === 0) {
     return {
       events: [],
-      outgoing: abortAll(run, rest.filter(isSuperseded(run)), 'another result was enough'),
+      outgoing: cancelAll(run, rest.filter(isSuperseded(run)), 'another result was enough'),
     };
   }
   const superseded = rest.filter(isSuperseded(run));
   if (ending.kind === 'done') {
     const waits = rest.length - superseded.length + openedBy(run);
-    const late = abortAll(run, superseded, 'another result was enough');
+    const late = cancelAll(run, superseded, 'another result was enough');
     if (waits > 0 || run.isAddressedAgain) return { events: [], outgoing: late };
     const done = endOf(run, 'done', run.answer?.text ?? '');
     return { events: done.events, outgoing: [...done.outgoing, ...late] };
   }
   // The interrupting message is answered next: the task goes on, or ends then.
   if (ending.kind === 'aborted' && ending.by === 'interrupted')
-    return { events: [], outgoing: abortAll(run, superseded, 'another result was enough') };
+    return { events: [], outgoing: cancelAll(run, superseded, 'another result was enough') };
   const why = ending.kind === 'failed' ? `${ending.code}: ${ending.message}` : `stopped by ${ending.by}`;
-  const ended = endOf(run, ending.kind, why);
+  const ended = endOf(run, ending.kind === 'failed' ? 'failed' : 'cancelled', why);
   return {
     events: ended.events,
-    outgoing: [...ended.outgoing, ...abortAll(run, rest, 'what it was for has ended')],
+    outgoing: [...ended.outgoing, ...cancelAll(run, rest, 'what it was for has ended')],
   };
 
   function endOf({ answer }: TurnRun, outcome: TaskOutcome, result: string): TaskEnds {
@@ -237,8 +237,8 @@ export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
   return ({ group }) => given.has(group) || isResolved(live.tasks, group);
 }
 
-function abortAll({ live, runtime }: TurnRun, tasks: readonly Task[], why: string): OutgoingEvent[] {
-  return tasks.flatMap((task) => abortTask(live.address, task, agentAuthor(runtime.profile), why));
+function cancelAll({ live, runtime }: TurnRun, tasks: readonly Task[], why: string): OutgoingEvent[] {
+  return tasks.flatMap((task) => cancellationOf(live.address, task, agentAuthor(runtime.profile), why));
 }
 
 const OPENINGS: readonly EventDraft['kind'][] = ['delegation.opened', 'question', 'approval.requested'];

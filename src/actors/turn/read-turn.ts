@@ -143,7 +143,7 @@ async function causesOf(deps: Reader, log: ConversationKey, event: Event): Promi
   if (author.kind !== 'agent') return [];
   if (turn !== undefined) return inputsOf(deps, log, turn);
   // A message to the assignee of an open task has no turn in this log.
-  const { thread } = (await deps.taskFolds.of(log)).book;
+  const { thread } = (await deps.taskFolds.of(log)).fold;
   return thread && thread.opened.delegator === author.id ? openingOf(deps, log.tenant, thread.opened) : [];
 }
 
@@ -169,8 +169,8 @@ function openingOf(
 }
 
 async function ownOpening(deps: Reader, log: ConversationKey, id: string | undefined): Promise<Event[]> {
-  const { book } = await deps.taskFolds.of(log);
-  const task = id === undefined ? undefined : book.tasks.get(id);
+  const { fold } = await deps.taskFolds.of(log);
+  const task = id === undefined ? undefined : fold.tasks.get(id);
   return task ? eventsAt(deps, log, [task.seq]) : [];
 }
 

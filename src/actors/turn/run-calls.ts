@@ -22,7 +22,7 @@ import { afterStep, staleNote, staleStop } from '../attempt/repeated-calls.ts';
 import { type CallEffects, type CallPlace, effectsOf, stopDraft } from '../tasks/call-effects.ts';
 import { applyToolRequest, mustWait, requestApproval } from '../tasks/apply-tool-request.ts';
 import { changed, type Outcome, ownDraft, type TurnRun } from '../attempt/turn-run.ts';
-import type { TaskBook } from '../../machines/task-book.ts';
+import type { TaskFold } from '../../machines/task-fold.ts';
 import { eventsAt, originsOf } from './read-turn.ts';
 import { AsyncLocalStorage } from 'node:async_hooks';
 
@@ -315,7 +315,7 @@ async function readAbout({ deps, live, turn, runtime }: TurnRun): Promise<AboutT
 }
 
 /** Only the end that counts: an answer may come after a question has expired. */
-function answerIn(tasks: TaskBook, event: Event, agent: string): ToolAnswer[] {
+function answerIn(tasks: TaskFold, event: Event, agent: string): ToolAnswer[] {
   if (event.kind !== 'question.answered') return [];
   const task = tasks.tasks.get(event.body.question);
   if (task?.kind !== 'question' || task.owner !== agent || task.end?.seq !== event.seq) return [];

@@ -35,7 +35,7 @@ import type { FrozenBaseline, AgentRuntime } from '../actor/agent-runtime.ts';
 import type { Folded } from '../log/read-log.ts';
 import type { TurnDeps } from '../attempt/turn-run.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
-import { isTaskOpen, type TaskBook, heldTasks, openTasks, type Task } from '../../machines/task-book.ts';
+import { isTaskOpen, type TaskFold, heldTasks, openTasks, type Task } from '../../machines/task-fold.ts';
 
 /** Time after which the turn goes on without a fragment, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
@@ -209,7 +209,7 @@ function problemOf(outcome: symbol | { failed: unknown } | undefined): unknown {
 }
 
 /** Text of the live item `task`: the purpose of this turn. */
-function purposeOf(trigger: Event, tasks: TaskBook): string {
+function purposeOf(trigger: Event, tasks: TaskFold): string {
   if (trigger.kind === 'handoff')
     return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
   if (trigger.kind === 'delegation.opened')
@@ -232,7 +232,7 @@ const MAX_SHOWN = 50;
 /** Colleagues that cannot work here now, and tools whose calls may fail. Null: none. */
 function unavailableText(
   { profile, tools, awayServers }: AgentRuntime,
-  { unavailable, away }: Pick<TaskBook, 'unavailable' | 'away'>,
+  { unavailable, away }: Pick<TaskFold, 'unavailable' | 'away'>,
 ): string | null {
   // Without a tool, nothing that could be missing is of use.
   if (tools.size === 0 && awayServers.length === 0) return null;
@@ -362,7 +362,7 @@ const TAIL = 12;
 async function openWorkItems(
   deps: Pick<EngineDeps, 'store'>,
   { tenant, agent }: ActorAddress,
-  tasks: TaskBook,
+  tasks: TaskFold,
 ): Promise<ReadonlyMap<string, string | null>> {
   const open = openTasks(tasks, agent);
   const lines = await Promise.all(

@@ -17,7 +17,7 @@ import {
   type EventContext,
   type EventDraft,
   type EventId,
-  type Halt,
+  type TurnRefusal,
   NO_USAGE,
   type PinnedTurn,
   type PromptRecord,
@@ -34,7 +34,7 @@ import {
   saveAgent,
   type WaitsFor,
 } from '../../machines/agent-lifecycle.ts';
-import { isTaskOpen, openTasks } from '../../machines/task-book.ts';
+import { isTaskOpen, openTasks } from '../../machines/task-fold.ts';
 import type { ActorPatch } from '../../store/store.ts';
 import { preview } from '../../tools/preview.ts';
 import type { AgentRuntime } from '../actor/agent-runtime.ts';
@@ -59,10 +59,10 @@ import { approvedCalls } from '../tasks/apply-tool-request.ts';
 import { stopDraft } from '../tasks/call-effects.ts';
 import {
   CANCELLED,
-  haltOf,
+  turnRefusal,
   isOfPeople,
   isThreadCancelled,
-  isTurnCancelled,
+  isForCancelledTask,
   type TaskEnds,
   taskEnds,
 } from '../tasks/task-ends.ts';
@@ -139,11 +139,11 @@ async function nextTurn(
   });
   const baseline = await freezeBaseline(deps, address, runtime, live);
   const facts = await readFacts(deps, { address, runtime }, live, last);
-  const halt = await haltBefore(deps, live, inputs);
+  const refusal = await refusalBefore(deps, live, inputs);
   const isNamed = inputs.some(({ context }) => context?.session);
   const named = isNamed ? deps.features.sessions?.namedIn(inputs, address.agent) : null;
   const reply = await replyAskedBy(deps, inputs);
-  const approved = halt || live.tasks.tasks.size === 0 ? [] : approvedCalls(live.tasks, inputs);
+  const approved = refusal || live.tasks.tasks.size === 0 ? [] : approvedCalls(live.tasks, inputs);
   return {
     id: turnId(address, lease.record.turnNo + 1),
     upTo: head,
@@ -157,7 +157,7 @@ async function nextTurn(
     ...promptRulesOf(runtime.profile),
     context: contextOf(baseline, live.view, facts, runtime.tools),
     ...(approved.length > 0 && { approved }),
-    ...(halt && { halt }),
+    ...(refusal && { refusal }),
     ...(reply && { reply }),
     ...(named && { session: named }),
     ...(live.tasks.thread !== null && inputs.some(isOfPeople) && { byPerson: true }),
@@ -165,15 +165,15 @@ async function nextTurn(
 }
 
 /** A person who asks in a conversation of its own is always answered. */
-async function haltBefore(
+async function refusalBefore(
   deps: EngineDeps,
   { address, tasks }: LiveActor,
   inputs: readonly Event[],
-): Promise<Halt | null> {
+): Promise<TurnRefusal | null> {
   const isInThread = tasks.thread !== null;
   if (!isInThread && !tasks.off && inputs.some(({ author }) => author.kind === 'user')) return null;
   const isCancelled = isInThread && (await isThreadCancelled(deps.store, address.tenant, tasks));
-  return haltOf(deps, tasks, inputs, isCancelled);
+  return turnRefusal(deps, tasks, inputs, isCancelled);
 }
 
 /**
@@ -268,7 +268,7 @@ async function refusalOf(run: TurnRun): Promise<Outcome | null> {
   const { deps, live, turn, resumed } = run;
   if (resumed && (await isForgotten(deps, live, turn))) return refuse(run, forgotten());
   if (turn.attempt > deps.limits.maxAttempts) return refuse(run, poison(deps, turn));
-  return turn.halt ? halted(run, turn.halt) : null;
+  return turn.refusal ? withoutModel(run, turn.refusal) : null;
 }
 
 async function perform(run: TurnRun, effect: EffectName): Promise<Outcome> {
@@ -276,7 +276,7 @@ async function perform(run: TurnRun, effect: EffectName): Promise<Outcome> {
   if (effect !== 'commit' && lease.signal.aborted) return breakOff(run);
   if (effect !== 'commit' && deps.stopping.aborted) throw deps.stopping.reason;
   try {
-    if (mayAskAgain(run, effect) && (await isTurnCancelled(run)))
+    if (mayAskAgain(run, effect) && (await isForCancelledTask(run)))
       return {
         event: { type: 'ABORTED' },
         run: changed(run, { ending: { kind: 'aborted', by: CANCELLED } }),
@@ -317,9 +317,9 @@ function refuse(run: TurnRun, { code, message }: TroupeError): Outcome {
 }
 
 /** Ends a turn without a model call. The stop of a guard is logged; the turn of a cancelled task ends silently. */
-function halted(run: TurnRun, halt: Halt): Outcome {
-  if (halt.kind !== 'guard') return { event: { type: 'REFUSED' }, run: changed(run, { silent: true }) };
-  const { guard, message, goOn } = halt;
+function withoutModel(run: TurnRun, refusal: TurnRefusal): Outcome {
+  if (refusal.kind !== 'guard') return { event: { type: 'REFUSED' }, run: changed(run, { silent: true }) };
+  const { guard, message, goOn } = refusal;
   const outputs = [stopDraft(run, { guard, message, goOn })];
   return refuse(changed(run, {}, { outputs }), new TroupeError('guard_stopped', message, { guard }));
 }
@@ -672,9 +672,9 @@ async function commitTurn(before: TurnRun): Promise<Outcome> {
   const { lease } = before;
   await Promise.all(before.meanwhile.writing);
   const run = await withLastWords(before);
-  const cancelled = lease.record.cancel === run.turn.id;
-  if (run.ending.kind !== 'aborted' && !cancelled) {
-    const committed = await lease.step({ ...(await stepOf(run)), expect: { notCancelled: true } });
+  const isAborted = lease.record.abort === run.turn.id;
+  if (run.ending.kind !== 'aborted' && !isAborted) {
+    const committed = await lease.step({ ...(await stepOf(run)), expect: { notAborted: true } });
     if (committed) return ended(run);
   }
   const stopped = changed(run, { ending: { kind: 'aborted', by: await stoppedBy(run) } });
@@ -697,7 +697,7 @@ async function stoppedBy(run: TurnRun): Promise<string> {
   const { ending } = run;
   if (ending.kind === 'aborted' && (ending.by === 'interrupted' || ending.by === CANCELLED)) return ending.by;
   if (await run.deps.features.steering?.isInterrupted(run)) return 'interrupted';
-  return (await isTurnCancelled(run)) ? CANCELLED : 'command';
+  return (await isForCancelledTask(run)) ? CANCELLED : 'command';
 }
 
 function ended(run: TurnRun): Outcome {
@@ -741,7 +741,7 @@ async function stepOf(run: TurnRun): Promise<LeaseStep> {
   const posts = [...(isDone ? run.outgoing : []), ...ends.outgoing, ...(advanced ?? [])];
   const patch: ActorPatch = {
     processed: reachOf(turn),
-    cancel: null,
+    abort: null,
     state: {
       turnNo: lease.record.turnNo + 1,
       lastTurn: turn.id,

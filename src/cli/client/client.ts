@@ -7,7 +7,11 @@ import type { RemoteNote } from '../../http/api/client.ts';
 import type { Author, Command, Event } from '../../events/index.ts';
 import type { ImportReport } from '../../library/import/index.ts';
 import type { NewWebhook } from '../../library/integrations/webhook.ts';
-import type { IssuedWebhook, WebhookInfo, WebhookTest } from '../../library/integrations/webhook-book.ts';
+import type {
+  IssuedWebhook,
+  WebhookInfo,
+  WebhookTest,
+} from '../../library/integrations/webhook-repository.ts';
 import type {
   ActorStatus,
   ConversationInfo,

@@ -75,9 +75,8 @@ const STATUS_STYLE = {
   approved: 'green',
   failed: 'red',
   denied: 'red',
-  aborted: 'yellow',
   expired: 'yellow',
-  withdrawn: 'yellow',
+  cancelled: 'yellow',
 } as const;
 
 function lineOf(task: TaskInfo, indent: string): string {

@@ -6,7 +6,7 @@ import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { paint, print, printable, printHint, printJson, table, clip, count } from '../render/output.ts';
 import type { WebhookKind } from '../../library/integrations/webhook.ts';
-import type { IssuedWebhook, WebhookInfo } from '../../library/integrations/webhook-book.ts';
+import type { IssuedWebhook, WebhookInfo } from '../../library/integrations/webhook-repository.ts';
 
 interface KeysOptions extends ClientOptions {
   tenant?: string;

@@ -108,7 +108,9 @@ function quotableTask(event: TaskEvent): string {
     case 'delegation.ended': {
       const { outcome, result } = event.body;
       const which = `delegation ${taskNamed(event.body)}`;
-      return outcome === 'aborted' ? `(${which} was aborted) ${result}` : `(result of ${which}) ${result}`;
+      return outcome === 'cancelled'
+        ? `(${which} was cancelled) ${result}`
+        : `(result of ${which}) ${result}`;
     }
     case 'question':
       return `(question ${event.body.question}) ${event.body.text}`;

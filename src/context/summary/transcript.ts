@@ -165,6 +165,8 @@ function resultEntry(
   return { what: `result of ${plain(name)}: ${outcome}${whole}`, body };
 }
 
+const ENDS = { done: 'completes', failed: 'fails at', cancelled: 'cancels' } as const;
+
 type Of<A extends Aspect> = Extract<Event | EventDraft, { kind: KindAbout<A> & KindAbout<'words'> }>;
 
 function taskEntry(event: Of<'taskOpening' | 'taskEnd'>, words: Words): Entry {
@@ -175,8 +177,7 @@ function taskEntry(event: Of<'taskOpening' | 'taskEnd'>, words: Words): Entry {
     }
     case 'delegation.ended': {
       const { delegation, outcome, result } = event.body;
-      const did = outcome === 'aborted' ? 'breaks off' : 'completes';
-      return words(`${did} delegation ${plain(delegation)}`, result);
+      return words(`${ENDS[outcome]} delegation ${plain(delegation)}`, result);
     }
     case 'question':
       return words(`asks, question ${plain(event.body.question)}`, event.body.text);

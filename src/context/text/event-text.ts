@@ -79,7 +79,7 @@ function taskEndText(event: TaskEnd): string {
   }
 }
 
-const ENDED = { failed: 'failed', aborted: 'was called off' } as const;
+const ENDED = { failed: 'failed', cancelled: 'was cancelled' } as const;
 
 /** The text for an agent whose turn is requested again. Null for every other command. */
 function retryText({ command, code, inputs = [] }: CommandBody): string | null {

@@ -16,7 +16,7 @@ import {
   hostNameOf,
   isKnownHost,
 } from '../guard.ts';
-import { createProjectionBooks } from '../projection-books.ts';
+import { createProjectionCaches } from '../projection-caches.ts';
 import { createInboxKeepers } from '../inbox.ts';
 import { type ProcessMetrics, createReadiness } from '../metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
@@ -124,7 +124,7 @@ function addGuarded(
   const server: RouteServer = {
     ...parts,
     root,
-    bookOf: createProjectionBooks(root),
+    cacheOf: createProjectionCaches(root),
     keeperOf: createInboxKeepers(root, parts),
     readiness: createReadiness(root, parts),
     trustedCaller: (context) => trustedCaller(context, gate, trust),

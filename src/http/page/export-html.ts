@@ -2,7 +2,7 @@ import type { Event } from '../../events/index.ts';
 import type { Projection } from '../../library/projection/model.ts';
 import { renderHtml } from '../../library/projection/render-html.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import { createProjectionBook, type ProjectionBook } from '../projection-books.ts';
+import { createProjectionCache, type ProjectionCache } from '../projection-caches.ts';
 
 const PAGE = 500;
 
@@ -10,9 +10,9 @@ const PAGE = 500;
 export async function* exportHtml(
   troupe: Pick<Troupe, 'events'>,
   conversation: string,
-  book: ProjectionBook = createProjectionBook(troupe),
+  cache: ProjectionCache = createProjectionCache(troupe),
 ): AsyncGenerator<string, void> {
-  const projection = await book.latest(conversation);
+  const projection = await cache.latest(conversation);
   yield* renderHtml(projection, eventsOf(troupe, projection));
 }
 

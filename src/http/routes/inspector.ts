@@ -9,7 +9,7 @@ import { MAX_TASKS, type Projection, type TaskView } from '../../library/project
 import { type Tree, type TreeNode, treeOf } from '../../library/projection/tree.ts';
 import { oneLine } from '../../library/projection/words.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import type { ProjectionBook } from '../projection-books.ts';
+import type { ProjectionCache } from '../projection-caches.ts';
 
 /** States separated by commas. */
 const States = z
@@ -77,12 +77,12 @@ export const inspectorRoutes = [
       'The projection of the log: agents, turns, tasks, compactions and totals. With `at`, the state after that event, without the current actors. With `events`, also as many of the newest events',
     query: z.object({ at: Seq.optional(), events: limitOf(500).optional() }),
     answer: SnapshotAnswer,
-    async handle({ context, troupe, params, query: { at, events: limit } }, { bookOf }: RouteServer) {
+    async handle({ context, troupe, params, query: { at, events: limit } }, { cacheOf }: RouteServer) {
       if (at !== undefined) {
-        const { projection, head } = await bookOf(context).at(params.conversation, at);
+        const { projection, head } = await cacheOf(context).at(params.conversation, at);
         return { seq: projection.seq, head, projection, actors: [] };
       }
-      const projection = await bookOf(context).latest(params.conversation);
+      const projection = await cacheOf(context).latest(params.conversation);
       const { seq } = projection;
       const newest = async (most: number) => {
         const after = Math.max(0, seq - most);
@@ -125,8 +125,8 @@ export const inspectorRoutes = [
     summary:
       'The turns and tasks that the conversation has started, over the threads of all tasks; each names the one it came from. At most 100 threads; `left` counts what is not in the answer',
     answer: TreeAnswer,
-    handle: ({ context, troupe, params }, { bookOf }: RouteServer) =>
-      readTree({ book: bookOf(context), troupe }, params.conversation),
+    handle: ({ context, troupe, params }, { cacheOf }: RouteServer) =>
+      readTree({ cache: cacheOf(context), troupe }, params.conversation),
   }),
   defineRoute({
     method: 'GET',
@@ -153,7 +153,7 @@ const AT_ONCE = 8;
 
 /** The turns and tasks that a conversation has started, over all threads: the outer ones first, of each the newest. */
 export async function readTree(sources: TreeSources, conversation: string): Promise<Tree> {
-  const root = await withTasks(sources, await sources.book.latest(conversation));
+  const root = await withTasks(sources, await sources.cache.latest(conversation));
   const { seq } = root.projection;
   const tree: Tree = {
     conversation: root.projection.conversation,
@@ -179,7 +179,7 @@ export async function readTree(sources: TreeSources, conversation: string): Prom
 }
 
 interface TreeSources {
-  book: ProjectionBook;
+  cache: ProjectionCache;
   troupe: Pick<Troupe, 'tasks'>;
 }
 
@@ -234,7 +234,7 @@ function threadsIn(nodes: readonly TreeNode[], seen: Set<string>): Thread[] {
 
 /** Null for a thread that is gone, has no events yet, or is not for the caller. */
 async function readThread(sources: TreeSources, { thread, home }: Thread) {
-  const projection = await sources.book.latest(thread).catch(() => null);
+  const projection = await sources.cache.latest(thread).catch(() => null);
   return { read: projection && (await withTasks(sources, projection)), home };
 }
 

@@ -181,12 +181,12 @@ export const transferRoutes = [
     answerType: 'application/x-ndjson',
     also: { 200: { type: 'text/html' } },
     headers: ['content-disposition'],
-    async handle({ context, params, caller, query: { format, ...options } }, { bookOf }: RouteServer) {
+    async handle({ context, params, caller, query: { format, ...options } }, { cacheOf }: RouteServer) {
       const conversation = params.conversation;
       const { troupe, reading } = caller;
       const isPage = format === 'html';
       const source = isPage
-        ? exportHtml(troupe, conversation, bookOf(context))
+        ? exportHtml(troupe, conversation, cacheOf(context))
         : troupe.export(conversation, options);
       const lines = reading ? reading.paced(source) : source;
       // The first line is read before the status is sent, so that an unknown conversation is a 404.

@@ -1,5 +1,11 @@
 import * as z from 'zod';
-import { type Principal, type KeyBook, type KeyInfo, NewKey, RotateKey } from '../../library/access/index.ts';
+import {
+  type Principal,
+  type KeyRepository,
+  type KeyInfo,
+  NewKey,
+  RotateKey,
+} from '../../library/access/index.ts';
 import { PersonProfile, DEFAULT_TENANT, TenantId } from '../../events/index.ts';
 import { Refusal } from '../refusal.ts';
 import { SMALL_BODY_BYTES } from '../read-json.ts';
@@ -11,10 +17,10 @@ import { CallerAnswer, IssuedKeyAnswer, KeyAnswer, typed } from '../answers.ts';
 import { NewWebhook } from '../../library/integrations/webhook.ts';
 import type {
   IssuedWebhook,
-  WebhookBook,
+  WebhookRepository,
   WebhookInfo,
   WebhookTest,
-} from '../../library/integrations/webhook-book.ts';
+} from '../../library/integrations/webhook-repository.ts';
 
 const ProfileAnswer = z.object({ profile: PersonProfile.nullable() });
 
@@ -93,7 +99,7 @@ export const keyRoutes = [
     query: TenantQuery,
     answer: z.object({ keys: z.array(KeyAnswer) }),
     async handle({ caller: { principal }, query }, { root }: RouteServer) {
-      const keys = await keyBookFor(root, principal, query.tenant).list();
+      const keys = await keyRepositoryFor(root, principal, query.tenant).list();
       return { keys: keys.filter((key) => sees(principal, key)) };
     },
   }),
@@ -113,7 +119,7 @@ export const keyRoutes = [
       const { tenant, ...given } = await body();
       const key = { ...given, author: given.author ?? principal.author ?? undefined };
       checkReach(principal, key);
-      const issued = await keyBookFor(root, principal, tenant).create(key, principal.id);
+      const issued = await keyRepositoryFor(root, principal, tenant).create(key, principal.id);
       return context.json(issued, 201, NOT_STORED);
     },
   }),
@@ -131,10 +137,10 @@ export const keyRoutes = [
       { context, caller: { principal }, params: { key: id }, query, body },
       { root }: RouteServer,
     ) {
-      const book = keyBookFor(root, principal, query.tenant);
+      const repository = keyRepositoryFor(root, principal, query.tenant);
       const options = await body();
-      checkReach(principal, await knownKey(book, principal, id));
-      const issued = await book.rotate(id, options);
+      checkReach(principal, await knownKey(repository, principal, id));
+      const issued = await repository.rotate(id, options);
       if (!issued) throw unknownKey(id);
       return context.json(issued, 200, NOT_STORED);
     },
@@ -148,9 +154,9 @@ export const keyRoutes = [
     query: TenantQuery,
     answer: z.object({ key: KeyAnswer }),
     async handle({ caller: { principal }, params: { key: id }, query }, { root }: RouteServer) {
-      const book = keyBookFor(root, principal, query.tenant);
-      await knownKey(book, principal, id);
-      const key = await book.revoke(id);
+      const repository = keyRepositoryFor(root, principal, query.tenant);
+      await knownKey(repository, principal, id);
+      const key = await repository.revoke(id);
       if (!key) throw unknownKey(id);
       return { key };
     },
@@ -159,14 +165,14 @@ export const keyRoutes = [
 
 const NOT_STORED = { 'cache-control': 'no-store' };
 
-function keyBookFor(root: Troupe, principal: Principal, tenant: string | undefined): KeyBook {
+function keyRepositoryFor(root: Troupe, principal: Principal, tenant: string | undefined): KeyRepository {
   const asked = tenantFor(principal, tenant);
   return asked === DEFAULT_TENANT ? root.keys : root.forTenant(asked).keys;
 }
 
 /** Throws the same `Refusal` for a key that reaches beyond the caller's grant as for an unknown one. */
-async function knownKey(book: KeyBook, principal: Principal, id: string): Promise<KeyInfo> {
-  const key = (await book.list()).find((each) => each.id === id);
+async function knownKey(repository: KeyRepository, principal: Principal, id: string): Promise<KeyInfo> {
+  const key = (await repository.list()).find((each) => each.id === id);
   if (key && sees(principal, key)) return key;
   throw unknownKey(id);
 }
@@ -188,7 +194,7 @@ export const webhookRoutes = [
     query: TenantQuery,
     answer: z.object({ webhooks: z.array(typed<WebhookInfo>()) }),
     async handle({ caller: { principal }, query }, server: RouteServer) {
-      const webhooks = await webhookBookFor(server, principal, query.tenant).list();
+      const webhooks = await webhookRepositoryFor(server, principal, query.tenant).list();
       return { webhooks: webhooks.filter((each) => sees(principal, each)) };
     },
   }),
@@ -208,10 +214,10 @@ export const webhookRoutes = [
     async handle({ context, caller: { principal }, query, body }, server: RouteServer) {
       // The receiver reads events.
       checkScope(principal, 'read');
-      const book = webhookBookFor(server, principal, query.tenant);
+      const repository = webhookRepositoryFor(server, principal, query.tenant);
       const asked = await body();
       checkConversations(principal, asked.conversations);
-      return context.json(await book.create(asked, principal.id), 201, NOT_STORED);
+      return context.json(await repository.create(asked, principal.id), 201, NOT_STORED);
     },
   }),
   defineRoute({
@@ -236,8 +242,8 @@ export const webhookRoutes = [
     query: TenantQuery,
     answer: WebhookAnswer,
     async handle(request, server: RouteServer) {
-      const { book, webhook } = await knownWebhook(request, server);
-      await book.remove(webhook.id);
+      const { repository, webhook } = await knownWebhook(request, server);
+      await repository.remove(webhook.id);
       return { webhook };
     },
   }),
@@ -250,8 +256,8 @@ export const webhookRoutes = [
     query: TenantQuery,
     answer: typed<WebhookTest>(),
     async handle(request, server: RouteServer) {
-      const { book, webhook } = await knownWebhook(request, server);
-      return found(await book.test(webhook.id), webhook.id);
+      const { repository, webhook } = await knownWebhook(request, server);
+      return found(await repository.test(webhook.id), webhook.id);
     },
   }),
   defineRoute({
@@ -263,8 +269,8 @@ export const webhookRoutes = [
     query: TenantQuery,
     answer: typed<IssuedWebhook>(),
     async handle(request, server: RouteServer) {
-      const { book, webhook } = await knownWebhook(request, server);
-      const issued = found(await book.rotate(webhook.id), webhook.id);
+      const { repository, webhook } = await knownWebhook(request, server);
+      const issued = found(await repository.rotate(webhook.id), webhook.id);
       return request.context.json(issued, 200, NOT_STORED);
     },
   }),
@@ -275,11 +281,11 @@ type WebhookRequest = Pick<
   'caller' | 'params' | 'query'
 >;
 
-function webhookBookFor(
+function webhookRepositoryFor(
   { root }: RouteServer,
   principal: Principal,
   tenant: string | undefined,
-): WebhookBook {
+): WebhookRepository {
   const asked = tenantFor(principal, tenant);
   return asked === DEFAULT_TENANT ? root.webhooks : root.forTenant(asked).webhooks;
 }
@@ -288,10 +294,10 @@ function webhookBookFor(
 async function knownWebhook(
   { caller: { principal }, params: { webhook: id }, query }: WebhookRequest,
   server: RouteServer,
-): Promise<{ book: WebhookBook; webhook: WebhookInfo }> {
-  const book = webhookBookFor(server, principal, query.tenant);
-  const webhook = await book.get(id);
-  if (webhook && sees(principal, webhook)) return { book, webhook };
+): Promise<{ repository: WebhookRepository; webhook: WebhookInfo }> {
+  const repository = webhookRepositoryFor(server, principal, query.tenant);
+  const webhook = await repository.get(id);
+  if (webhook && sees(principal, webhook)) return { repository, webhook };
   throw unknownWebhook(id);
 }
 

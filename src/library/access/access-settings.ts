@@ -200,7 +200,7 @@ interface Authenticator {
 
 interface AuthenticatorParts {
   rootEntries: Pick<KeyValue, 'get'>;
-  /** The cache that the key books of this process write to. */
+  /** The cache that the key repositories of this process write to. */
   cache: KeyCache;
   clock: Pick<Clock, 'now'>;
   jwt?: JwtVerifier | null | undefined;

@@ -3,9 +3,9 @@ export { type AccessInput, AccessSettings, PublicUrl } from './access-settings.t
 export { CorsSettings } from './access-settings.ts';
 export { createAuthenticator, createJwtVerifier, type JwtVerifier } from './access-settings.ts';
 export {
-  createKeyBook,
+  createKeyRepository,
   type IssuedKey,
-  type KeyBook,
+  type KeyRepository,
   KeyCache,
   type KeyInfo,
   MAX_GRACE_MS,

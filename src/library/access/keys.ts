@@ -326,7 +326,7 @@ export interface IssuedKey {
 }
 
 /** The API keys of one tenant. Revoked keys stay in the list until their places are needed. */
-export interface KeyBook {
+export interface KeyRepository {
   /** `createdBy`: see `KeyRecord`. Throws `config_invalid`, and `command_refused` if `MAX_KEYS` are still valid. */
   create(key: NewKey, createdBy?: string): Promise<IssuedKey>;
   /** The oldest first. */
@@ -337,7 +337,7 @@ export interface KeyBook {
   revoke(id: string): Promise<KeyInfo | null>;
 }
 
-interface KeyBookParts {
+interface KeyRepositoryParts {
   /** Entries of the default tenant. They contain the keys of all tenants, so that one read finds a key by its id. */
   rootEntries: Pick<KeyValue, 'get' | 'compareAndSet'>;
   tenant: TenantId;
@@ -353,7 +353,8 @@ const Ids = z.array(z.string());
  *  1. The index has an id before its key is written: every valid key is listed.
  *  2. Every written record enters the cache, so that it takes effect in this process at once.
  */
-export function createKeyBook({ rootEntries, tenant, cache, clock, randomBytes }: KeyBookParts): KeyBook {
+export function createKeyRepository(parts: KeyRepositoryParts): KeyRepository {
+  const { rootEntries, tenant, cache, clock, randomBytes } = parts;
   const index = `keys/${tenant}`;
 
   async function read(id: string): Promise<KeyRecord | null> {
@@ -388,10 +389,7 @@ export function createKeyBook({ rootEntries, tenant, cache, clock, randomBytes }
   }
 
   /** Null if the tenant has no such key, or `apply` returns null. */
-  async function change(
-    id: string,
-    apply: (record: KeyRecord) => KeyRecord | null,
-  ): Promise<KeyRecord | null> {
+  async function change(id: string, apply: (record: KeyRecord) => KeyRecord | null) {
     if ((await read(id)) === null) return null;
     const record = await updateEntry(rootEntries, entryKeyOf(id), parseKeyRecord, (stored) =>
       stored && stored.tenant === tenant ? apply(stored) : null,
@@ -486,7 +484,7 @@ interface Entry {
 }
 
 /**
- * Recently looked-up keys. One per process, shared by its key books and its authenticator.
+ * Recently looked-up keys. One per process, shared by its key repositories and its authenticator.
  *  1. A record written by this process takes effect at once, even over an earlier lookup that is still running.
  *  2. Unknown ids are cached apart, so that guesses evict no key.
  */

@@ -16,8 +16,8 @@ import {
 } from '../../events/index.ts';
 import type { Answer, StuckLine, AgentInfo, Asked, NewMessage, Failure, Troupe } from '../troupe.ts';
 import { storedEvents, followConversation, type Frame } from './follow.ts';
-import { activeRuns } from '../../machines/run-book.ts';
-import { foldTask, isDue, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import { activeRuns } from '../../machines/run-fold.ts';
+import { foldTask, isDue, newTaskFold, type TaskFold } from '../../machines/task-fold.ts';
 import type { Clock } from '../../base/clock.ts';
 
 /** The cost of one turn of an agent, US dollars. Null: its model has no price. */
@@ -205,7 +205,7 @@ export function awaitAnswers(sent: Event): Answers {
   const failures: Failure[] = [];
   const ends: Event[] = [];
   /** Tasks opened since the message. */
-  const tasks = newTaskBook();
+  const tasks = newTaskFold();
   if (sent.kind === 'run.directive') foldTask(tasks, sent);
 
   function end(event: Event, covers: readonly number[]): boolean {
@@ -276,12 +276,12 @@ export function awaitAnswers(sent: Event): Answers {
   };
 }
 
-function delegationsIn({ tasks }: TaskBook) {
+function delegationsIn({ tasks }: TaskFold) {
   return [...tasks.values()].filter((task) => task.kind === 'delegation');
 }
 
 /** Whether a delegation has not ended, or a workflow runs. */
-function isWorkOpen(tasks: TaskBook): boolean {
+function isWorkOpen(tasks: TaskFold): boolean {
   return delegationsIn(tasks).some(({ end }) => !end) || activeRuns(tasks.runs).length > 0;
 }
 

@@ -3,7 +3,7 @@ import { agentsInRouting, type RoutingInput, RoutingSettings, routeBy } from '..
 import { Cron } from 'croner';
 import type { Schedule } from '../../actors/attempt/feature-types.ts';
 import { AgentId, ConversationId, RunStep, templateOf } from '../../events/index.ts';
-import { COMPLETE_STEP } from '../../machines/run-book.ts';
+import { COMPLETE_STEP } from '../../machines/run-fold.ts';
 import type { MessageRouter } from '../../actors/conversations/messages.ts';
 import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import { type Problem, unknownAgent, usedTwice } from './problem.ts';

@@ -3,8 +3,8 @@ import {
   type AccessSettings,
   createAuthenticator,
   createJwtVerifier,
-  createKeyBook,
-  type KeyBook,
+  createKeyRepository,
+  type KeyRepository,
   KeyCache,
   type Principal,
 } from '../access/index.ts';
@@ -14,7 +14,7 @@ import { type KeyValue, updateEntry } from '../../base/key-value.ts';
 
 /** The API keys of all tenants, and the check of credentials. */
 export interface Credentials {
-  keysOf(tenant: TenantId): KeyBook;
+  keysOf(tenant: TenantId): KeyRepository;
   authenticate(credential: string): Promise<Principal | null>;
 }
 
@@ -27,7 +27,7 @@ export function openCredentials(
   const jwt = access.jwt && createJwtVerifier(access.jwt, { clock, fetch });
   const { authenticate } = createAuthenticator({ rootEntries, cache, clock, jwt });
   return {
-    keysOf: (tenant) => createKeyBook({ rootEntries, tenant, cache, clock, randomBytes }),
+    keysOf: (tenant) => createKeyRepository({ rootEntries, tenant, cache, clock, randomBytes }),
     authenticate,
   };
 }

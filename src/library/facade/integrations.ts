@@ -10,7 +10,11 @@ import type {
   Outgoing,
 } from '../integrations/integration.ts';
 import { type AgentKeys, loadNostr, type NostrStatus } from '../integrations/nostr.ts';
-import { checkReach, createWebhookBook, type WebhookBook } from '../integrations/webhook-book.ts';
+import {
+  checkReach,
+  createWebhookRepository,
+  type WebhookRepository,
+} from '../integrations/webhook-repository.ts';
 import { post, webhookSecret } from '../integrations/post-webhook.ts';
 import { DEFAULT_DISABLE_AFTER_MS, type WebhookSettings } from '../integrations/webhook-settings.ts';
 import { createWebhooks } from '../integrations/webhooks.ts';
@@ -35,7 +39,7 @@ interface IntegrationsParts extends Pick<
 
 /** The integrations of a troupe, webhooks first. */
 export interface Integrations {
-  webhooksOf(tenant: TenantId): WebhookBook;
+  webhooksOf(tenant: TenantId): WebhookRepository;
   agentKeys: AgentKeys;
   /** Status of the integration `nostr`; null if there is none or it is not started. */
   nostr(): NostrStatus | null;
@@ -70,7 +74,7 @@ export function createIntegrations(parts: IntegrationsParts): Integrations {
 
   return {
     webhooksOf: (tenant) =>
-      createWebhookBook({
+      createWebhookRepository({
         keyValue: keyValueOf(tenant),
         tenant,
         clock,

@@ -50,7 +50,7 @@ export interface HeardTurn {
  *  K2  It is bounded, and empty when no turn runs.
  *  K3  Of turns of other processes only the last state is kept, and when they said something: those remember them.
  */
-interface LiveBook {
+interface LiveFold {
   /** A note of a turn of this process. */
   note(note: LiveNote): void;
   /** A note of another process. */
@@ -93,7 +93,7 @@ interface Call {
   told: Map<string, CalledNote | ProgressNote | ResultNote>;
 }
 
-export function createLiveBook(now: () => number = Date.now): LiveBook {
+export function createLiveFold(now: () => number = Date.now): LiveFold {
   const turns = new Map<string, Turn>();
 
   function turnOf(key: string, id: TurnId, { tenant, conversation, agent }: LiveNote): Turn {
@@ -272,7 +272,7 @@ export function createLiveFeed(
   now: () => number = Date.now,
 ): { feed: LiveFeed; tell: (note: LiveNote) => void } {
   const listeners = new Set<LiveListener>();
-  const book = createLiveBook(now);
+  const fold = createLiveFold(now);
 
   /** A listener that throws does not affect the others. */
   function notify(note: LiveNote | Again): void {
@@ -287,12 +287,12 @@ export function createLiveFeed(
 
   broadcast.subscribe((notice) => {
     if ('agent' in notice) {
-      book.hear(notice);
+      fold.hear(notice);
       notify(notice);
     } else if (notice.type === 'recalled') notify({ ...notice, type: 'again' });
     else if (notice.type === 'recall') {
       const { tenant, conversation } = notice;
-      const notes = book.of(notice);
+      const notes = fold.of(notice);
       if (notes.length > 0) broadcast.publish({ type: 'recalled', tenant, conversation, notes });
     }
   });
@@ -302,14 +302,14 @@ export function createLiveFeed(
         listeners.add(listener);
         return () => void listeners.delete(listener);
       },
-      running: () => book.running(),
+      running: () => fold.running(),
       recall(tenant, conversation) {
         broadcast.publish({ type: 'recall', tenant, conversation });
-        return book.of({ tenant, conversation });
+        return fold.of({ tenant, conversation });
       },
     },
     tell(note) {
-      book.note(note);
+      fold.note(note);
       if (listeners.size > 0) notify(note);
       broadcast.publish(note);
     },

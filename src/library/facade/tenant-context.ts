@@ -15,7 +15,7 @@ import type { ConversationKey } from '../../store/store.ts';
 import type { AgentInfo, Troupe } from '../troupe.ts';
 import type { Credentials, Tenants } from './credentials.ts';
 import { conversationId } from './parse-input.ts';
-import type { ProfileBook } from '../troupe.ts';
+import type { ProfileRepository } from '../troupe.ts';
 
 /** Dependencies of the facade. */
 export interface FacadeParts {
@@ -36,7 +36,7 @@ export interface FacadeParts {
   /** Chooses recipients for a message without any, before the fallback. */
   messageRouter?: MessageRouter | null;
   tenants: Tenants;
-  profilesOf: (tenant: TenantId) => ProfileBook;
+  profilesOf: (tenant: TenantId) => ProfileRepository;
   pending?: PendingGuard;
   credentials: Credentials;
   cardKey: SigningKey;

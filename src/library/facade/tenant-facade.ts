@@ -34,7 +34,7 @@ import { executeCommand } from './execute-command.ts';
 import { conversationId, readCommand, readMessage, mintId } from './parse-input.ts';
 import { readQueues, readStuck } from './queues.ts';
 import { readAttachment, sendMessage } from './send-message.ts';
-import { passageShelf, standingShelf } from './shelves.ts';
+import { passageRepository, standingRepository } from './inbox-repositories.ts';
 import { toolPlace } from '../../actors/turn/run-calls.ts';
 import { findConversation, type TenantContext, type FacadeParts } from './tenant-context.ts';
 import { ask, type CostOf, addressed, messageFrom, nobodyAnswers } from '../asking/ask.ts';
@@ -57,8 +57,8 @@ function tenantFacade(context: TenantContext): Troupe {
     keys: credentials.keysOf(tenant),
     authenticate: (credential) => credentials.authenticate(credential),
     people: parts.profilesOf(tenant),
-    standings: standingShelf(context),
-    passages: passageShelf(context),
+    standings: standingRepository(context),
+    passages: passageRepository(context),
     webhooks: integrations.webhooksOf(tenant),
     doors: parts.doors ?? [],
     agentKeys: integrations.agentKeys,
@@ -96,8 +96,8 @@ function readingMethods(context: TenantContext) {
     listConversations: (query) => listConversations(store, tenant, query),
     async state(conversation) {
       const log = await findConversation(context, conversation);
-      const { book } = await taskFolds.of(log);
-      return { id: log.conversation, head: log.head, ...conversationState(book) };
+      const { fold } = await taskFolds.of(log);
+      return { id: log.conversation, head: log.head, ...conversationState(fold) };
     },
     async events(conversation, options = {}) {
       checkOptionsOf('events', options);

@@ -25,7 +25,7 @@ import {
   eventOf,
   type PromptMessage,
 } from '../../events/index.ts';
-import { forkTaskBook, newTaskBook, type TaskBook } from '../../machines/task-book.ts';
+import { forkTaskFold, newTaskFold, type TaskFold } from '../../machines/task-fold.ts';
 import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import type { TurnDeps } from '../../actors/attempt/turn-run.ts';
 import { baselineFor, readBaseline, presentRuntime } from '../../actors/turn/baseline.ts';
@@ -63,7 +63,7 @@ export async function nextPrompt(
   const warm = deps.registry.find(address);
   const folded = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
   const view = folded ? forkView(folded.view) : createView(address.agent, deps.secretOf(address));
-  const tasks = folded ? forkTaskBook(folded.tasks) : newTaskBook();
+  const tasks = folded ? forkTaskFold(folded.tasks) : newTaskFold();
   const head = await catchUpInSlices(deps, address, { view, tasks });
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
@@ -72,8 +72,8 @@ export async function nextPrompt(
     mode,
   });
   if (!view.turn) {
-    const books = { view, tasks };
-    await beginNextTurn(deps, { address, runtime, books, record, head, baseline });
+    const folds = { view, tasks };
+    await beginNextTurn(deps, { address, runtime, folds, record, head, baseline });
   }
   const prompt = buildPrompt({
     view,
@@ -89,18 +89,18 @@ export async function nextPrompt(
 /** Begins the turn that the waiting events would trigger. Without any, shows the events that wait to be seen. */
 async function beginNextTurn(
   deps: TurnDeps,
-  { address, runtime, books, record, head, baseline }: NextTurn,
+  { address, runtime, folds, record, head, baseline }: NextTurn,
 ): Promise<void> {
-  const { view, tasks } = books;
-  const inputs = triggersIn(books, record?.processed ?? 0);
+  const { view, tasks } = folds;
+  const inputs = triggersIn(folds, record?.processed ?? 0);
   const last = inputs.at(-1);
   if (!last) return inSlices(deps.clock, showWaitingSteps(view));
-  const facts = await readFacts(deps, { address, runtime }, books, last);
+  const facts = await readFacts(deps, { address, runtime }, folds, last);
   const steps = beginTurnSteps(view, {
     id: turnId(address, (record?.turnNo ?? 0) + 1),
     upTo: head,
     inputs: inputs.map((event) => event.seq),
-    live: liveItems(inputs, books, { runtime, baseline }, facts),
+    live: liveItems(inputs, folds, { runtime, baseline }, facts),
     join: tasks.joined.get(address.agent) ?? runtime.profile.join,
     baseline: baseline.id,
     ...promptRulesOf(runtime.profile),
@@ -111,7 +111,7 @@ async function beginNextTurn(
 interface NextTurn {
   address: ActorAddress;
   runtime: AgentRuntime;
-  books: { view: View; tasks: TaskBook };
+  folds: { view: View; tasks: TaskFold };
   record: ActorRecord | null;
   /** The newest seq of the log. */
   head: number;
@@ -217,7 +217,7 @@ export async function readReceipts(
 /** The view at a step: the log up to the turn, then the events of the turn before the step was answered. */
 async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
   const view = createView(address.agent, deps.secretOf(address));
-  await catchUpInSlices(deps, address, { view, tasks: newTaskBook() }, receipt.upTo);
+  await catchUpInSlices(deps, address, { view, tasks: newTaskFold() }, receipt.upTo);
   for await (const events of readPages(deps.store, address, { after: receipt.upTo })) {
     for (const event of events) {
       // This turn may have adopted a compaction that another agent made meanwhile.

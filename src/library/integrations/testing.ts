@@ -1,6 +1,6 @@
 import type { AgentId, Event } from '../../events/index.ts';
 import { isUnheard } from '../../machines/membership.ts';
-import { foldTask, isDue, isResolved, newTaskBook, openTasks } from '../../machines/task-book.ts';
+import { foldTask, isDue, isResolved, newTaskFold, openTasks } from '../../machines/task-fold.ts';
 
 /**
  * What the suites and fakes of `@troupe/testing`, and tests of whole conversations, stand on beside the ports: what a log must
@@ -42,14 +42,14 @@ export interface LogTasks {
 
 /** The tasks of a conversation without events. */
 export function createLogTasks(): LogTasks {
-  const book = newTaskBook();
+  const fold = newTaskFold();
   return {
-    add: (event) => foldTask(book, event),
-    ended: book.ended,
-    isDue: (seq) => isDue(book, seq),
+    add: (event) => foldTask(fold, event),
+    ended: fold.ended,
+    isDue: (seq) => isDue(fold, seq),
     awaitedBy: (agent) =>
-      openTasks(book, agent).flatMap(({ id, group }) => (isResolved(book, group) ? [] : [id])),
-    isAway: (agent) => book.away.has(agent),
-    isUnheard: (agent, event) => isUnheard(book, agent, event),
+      openTasks(fold, agent).flatMap(({ id, group }) => (isResolved(fold, group) ? [] : [id])),
+    isAway: (agent) => fold.away.has(agent),
+    isUnheard: (agent, event) => isUnheard(fold, agent, event),
   };
 }

@@ -1,6 +1,6 @@
 import { isAbout, isTaskEnd } from '../../events/aspects.ts';
 import { messageText } from '../../events/message-text.ts';
-import { hasEnded } from '../../machines/compaction-book.ts';
+import { hasEnded } from '../../machines/compaction-fold.ts';
 import { awayChanges } from '../../machines/membership.ts';
 import {
   availabilityNoteOf,

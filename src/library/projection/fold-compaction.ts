@@ -1,6 +1,6 @@
 import { isAbout } from '../../events/aspects.ts';
 import type { Event, EventOf } from '../../events/index.ts';
-import { hasEnded } from '../../machines/compaction-book.ts';
+import { hasEnded } from '../../machines/compaction-fold.ts';
 import { type CompactionView, MAX_COMPACTIONS } from './model.ts';
 import { addTokens, agentOf, changeAgent, countsOf, type Draft, own, ownTotals } from './draft.ts';
 

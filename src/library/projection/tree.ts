@@ -16,7 +16,7 @@ export interface TreeNode {
   to: AgentId;
   /** What was asked, in a line. */
   text: string;
-  state: 'running' | 'done' | 'failed' | 'aborted';
+  state: 'running' | 'done' | 'failed' | 'aborted' | 'cancelled';
   at: number;
   endedAt: number | null;
   /** Null for a task: its turns have them. */
@@ -115,7 +115,7 @@ function taskNode(
 
 function stateOf(outcome: string | null): TreeNode['state'] {
   if (outcome === null) return 'running';
-  return outcome === 'failed' || outcome === 'aborted' ? outcome : 'done';
+  return outcome === 'failed' || outcome === 'cancelled' ? outcome : 'done';
 }
 
 /** What a turn came from: the task of its thread, the turn that gave the task whose result it has, or that has written to it. */

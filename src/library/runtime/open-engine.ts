@@ -10,7 +10,7 @@ import {
   createPendingCount,
   type PendingCount,
 } from '../../actors/actor/engine-deps.ts';
-import { createCalibrationBook } from '../../actors/actor/calibration-book.ts';
+import { createCalibrationCache } from '../../actors/actor/calibration-cache.ts';
 import { createEngine, type Engine } from '../../actors/engine/engine.ts';
 import { createRegistry } from '../../actors/actor/registry.ts';
 import { closeFeatures, openFeatures } from '../../actors/features/features.ts';
@@ -28,8 +28,8 @@ import { fenceKey } from '../../context/index.ts';
 import { type ActorAddress, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
 import { createTenants, type Tenants } from '../facade/credentials.ts';
 import { createLiveFeed, type LiveFeed } from '../facade/live.ts';
-import { createProfileBooks } from '../facade/profile-book.ts';
-import type { ProfileBook } from '../troupe.ts';
+import { createProfileRepositories } from '../facade/profile-repository.ts';
+import type { ProfileRepository } from '../troupe.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import type { Metrics } from '../../events/metrics.ts';
 import type { Embedder } from '../../providers/embedder.ts';
@@ -68,7 +68,7 @@ export interface OpenedEngine {
   pending: PendingCount;
   tenants: Tenants;
   rootKeyValue: KeyValue;
-  profilesOf: (tenant: TenantId) => ProfileBook;
+  profilesOf: (tenant: TenantId) => ProfileRepository;
   /** Random secret of the store. */
   secret: string;
   cardKey: SigningKey;
@@ -88,7 +88,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
   const secretOf: EngineDeps['secretOf'] = ({ tenant, conversation }) =>
     fenceKey(secret, `${tenant}/${conversation}`);
   const limits = limitsOf(definition, services, given.constants?.limits);
-  const models = createCalibrationBook({ store, clock, onWarning });
+  const models = createCalibrationCache({ store, clock, onWarning });
   opened.defer(() => models.flush());
   const { pendingPerTenant } = definition.limits;
   const pending = createPendingCount({ router, clock, limit: pendingPerTenant });
@@ -155,7 +155,7 @@ function profilesIn({
   clock,
   limits,
 }: Pick<EngineDeps, 'store' | 'redaction' | 'clock' | 'limits'>) {
-  return createProfileBooks({
+  return createProfileRepositories({
     entriesOf: (tenant) => keyValueOf(store, tenant),
     redact: redaction && ((text, author) => redaction.text(text, { kind: 'message', author })),
     clock,

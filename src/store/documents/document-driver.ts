@@ -60,9 +60,7 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
     inbox: createInbox(documents, begun),
 
     ...createStepMethods(documents, queue, begun),
-    requestCancel: begun(
-      async (key, turn) => (await actors.update(key, { turn }, { cancel: turn })) !== null,
-    ),
+    requestAbort: begun(async (key, turn) => (await actors.update(key, { turn }, { abort: turn })) !== null),
     park: begun((key, parked, expected) => park(actors, key, { parked, expected })),
     readActor: begun(async (key) => {
       const row = await actors.find(key);

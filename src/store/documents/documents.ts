@@ -134,8 +134,8 @@ export interface ActorCondition {
   fence?: number;
   /** The pinned turn is this. */
   turn?: string | null;
-  /** `cancel` is not `turn`. */
-  notCancelled?: true;
+  /** `abort` is not `turn`. */
+  notAborted?: true;
   /** The lease ended before this time: `until` < `freeAt`. */
   freeAt?: number;
   /** `processed` is this. */

@@ -11,7 +11,7 @@ export interface ActorDoc {
   until: number;
   processed: number;
   turn?: string;
-  cancel?: string;
+  abort?: string;
   parked?: string;
   outbox?: true;
   wakeAt?: number;
@@ -19,7 +19,7 @@ export interface ActorDoc {
   blob?: BlobRef;
 }
 
-const NULLABLE = ['turn', 'cancel', 'parked'] as const;
+const NULLABLE = ['turn', 'abort', 'parked'] as const;
 const ABSENT_IF_NULL = [...NULLABLE, 'wakeAt'] as const;
 const PLAIN = ['owner', 'until', 'processed'] as const;
 
@@ -34,10 +34,10 @@ export function keyFromId(id: unknown): ActorKey | null {
 }
 
 export function docOf(row: ActorRow, held: Held): ActorDoc {
-  const { fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt } = row;
+  const { fence, owner, until, processed, turn, abort, parked, outbox, wakeAt } = row;
   const doc: ActorDoc = { _id: idOf(row), fence, owner, until, processed, ...held };
   if (turn !== null) doc.turn = turn;
-  if (cancel !== null) doc.cancel = cancel;
+  if (abort !== null) doc.abort = abort;
   if (parked !== null) doc.parked = parked;
   if (outbox) doc.outbox = true;
   if (wakeAt !== null) doc.wakeAt = wakeAt;
@@ -100,7 +100,7 @@ export function columnsOf({ tenant, conversation, agent }: ActorKey, doc: ActorD
     until: number('until'),
     processed: number('processed'),
     turn: text('turn'),
-    cancel: text('cancel'),
+    abort: text('abort'),
     parked: text('parked'),
     outbox: fields['outbox'] === true,
     wakeAt: fields['wakeAt'] === undefined || fields['wakeAt'] === null ? null : number('wakeAt'),

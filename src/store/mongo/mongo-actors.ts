@@ -180,7 +180,7 @@ function rangeOf({ tenant, conversation }: LogKey) {
 
 function filterOf(
   key: ActorKey,
-  { fence, turn, notCancelled, freeAt, parked, outbox, processed }: ActorCondition,
+  { fence, turn, notAborted, freeAt, parked, outbox, processed }: ActorCondition,
 ): Filter<ActorDoc> {
   const filter: Filter<ActorDoc> = { _id: idOf(key) };
   if (fence !== undefined) filter.fence = fence;
@@ -190,11 +190,11 @@ function filterOf(
   if (processed !== undefined) filter.processed = processed;
   if (parked !== undefined) filter.parked = parked ?? { $exists: false };
   if (outbox === false) filter.outbox = { $exists: false };
-  if (!notCancelled || turn === null) return filter;
-  if (turn !== undefined) filter.cancel = { $ne: turn };
+  if (!notAborted || turn === null) return filter;
+  if (turn !== undefined) filter.abort = { $ne: turn };
   else
     filter['$expr'] = {
-      $or: [{ $eq: [{ $ifNull: ['$turn', null] }, null] }, { $ne: ['$cancel', '$turn'] }],
+      $or: [{ $eq: [{ $ifNull: ['$turn', null] }, null] }, { $ne: ['$abort', '$turn'] }],
     };
   return filter;
 }

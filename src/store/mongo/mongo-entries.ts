@@ -8,8 +8,7 @@ import { type BlobRef, type Blobs, insertDoc, removeDocs, type StoredText, toSto
 /** A stored entry. `_id` is tenant/namespace/key; neither of the first two has a slash. */
 export interface EntryDoc {
   _id: StoredText;
-  /** The namespace. */
-  shelf: Namespace;
+  namespace: Namespace;
   at: number;
   /** When the server may remove it. */
   expires?: Date;
@@ -52,7 +51,7 @@ export function createEntryDocuments(
       const _id = idOf(key);
       const held = await hold(_id, namespace, data);
       const expires = expiryOf(namespace);
-      const doc = { _id, shelf: namespace, at, ...held, ...(expires ? { expires } : {}) };
+      const doc = { _id, namespace, at, ...held, ...(expires ? { expires } : {}) };
       return insertDoc(collection, blobs, doc);
     },
 
@@ -72,7 +71,7 @@ export function createEntryDocuments(
 
     async removeBefore(namespace, before, limit) {
       const old = await collection
-        .find({ shelf: namespace, at: { $lt: before } }, { projection: { blob: 1 } })
+        .find({ namespace, at: { $lt: before } }, { projection: { blob: 1 } })
         .limit(limit)
         .toArray();
       if (old.length === 0) return 0;

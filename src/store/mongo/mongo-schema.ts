@@ -45,7 +45,7 @@ async function createIndexes(db: Db): Promise<void> {
   ]);
   await db
     .collection(COLLECTIONS.registers)
-    .createIndexes([{ name: 'age', key: { shelf: 1, at: 1 } }, EXPIRY]);
+    .createIndexes([{ name: 'age', key: { namespace: 1, at: 1 } }, EXPIRY]);
   await db
     .collection(COLLECTIONS.blobs)
     .createIndexes([{ name: 'pending', key: { pending: 1 }, sparse: true }, EXPIRY]);

@@ -30,7 +30,7 @@ export interface Found {
   readonly row: Readonly<ActorRow>;
 }
 
-const COLUMNS = 'fence, owner, until, processed, turn, cancel, parked, wakeAt, data';
+const COLUMNS = 'fence, owner, until, processed, turn, abort, parked, wakeAt, data';
 
 /** Bounds of the cache: rows, and characters of a row's data. */
 const MAX_CACHED = 1_024;
@@ -49,7 +49,7 @@ export function createActorRows(database: Database, logs: StoredLogs) {
     `INSERT INTO actors (log, agent, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const update = database.prepare(
-    `UPDATE actors SET fence = ?, owner = ?, until = ?, processed = ?, turn = ?, cancel = ?, parked = ?,
+    `UPDATE actors SET fence = ?, owner = ?, until = ?, processed = ?, turn = ?, abort = ?, parked = ?,
      wakeAt = ?, data = ? WHERE num = ?`,
   );
   const updateLease = database.prepare('UPDATE actors SET fence = ?, owner = ?, until = ? WHERE num = ?');
@@ -114,11 +114,11 @@ export type ActorRows = ReturnType<typeof createActorRows>;
 
 function holds(
   row: ActorRow,
-  { fence, turn, notCancelled, freeAt, processed = row.processed }: ActorExpectation,
+  { fence, turn, notAborted, freeAt, processed = row.processed }: ActorExpectation,
 ): boolean {
   if (row.fence !== fence || row.processed !== processed || (turn !== undefined && row.turn !== turn))
     return false;
-  if (notCancelled && row.turn !== null && row.cancel === row.turn) return false;
+  if (notAborted && row.turn !== null && row.abort === row.turn) return false;
   return freeAt === undefined || (row.until < freeAt && row.parked === null);
 }
 
@@ -127,8 +127,8 @@ function nameOf({ tenant, conversation, agent }: ActorKey): string {
 }
 
 function valuesOf(row: ActorRow) {
-  const { fence, owner, until, processed, turn, cancel, parked, wakeAt, data } = row;
-  const columns = [fence, owner, until, processed, turn, cancel, parked, wakeAt] as const;
+  const { fence, owner, until, processed, turn, abort, parked, wakeAt, data } = row;
+  const columns = [fence, owner, until, processed, turn, abort, parked, wakeAt] as const;
   return [...columns, toStored(data)] as const;
 }
 
@@ -138,16 +138,16 @@ function onlyLeaseDiffers(before: ActorRow, after: ActorRow): boolean {
     before.data === after.data &&
     before.processed === after.processed &&
     before.turn === after.turn &&
-    before.cancel === after.cancel &&
+    before.abort === after.abort &&
     before.parked === after.parked &&
     before.wakeAt === after.wakeAt
   );
 }
 
 function actorRow({ tenant, conversation, agent }: ActorKey, stored: StoredActor): ActorRow {
-  const { fence, owner, until, processed, turn, cancel, parked, wakeAt, data } = stored;
+  const { fence, owner, until, processed, turn, abort, parked, wakeAt, data } = stored;
   const address = { tenant, conversation, agent };
-  const columns = { fence, owner, until, processed, turn, cancel, parked, wakeAt };
+  const columns = { fence, owner, until, processed, turn, abort, parked, wakeAt };
   // A step is one transaction: nothing committed is ever missing in the log.
   return { ...address, ...columns, outbox: false, data: fromStored(data) };
 }
@@ -222,10 +222,10 @@ export function createActorTable(rows: ActorRows) {
     return actor && change(actor, to);
   }
 
-  function requestCancel(key: ActorKey, turn: string): boolean {
+  function requestAbort(key: ActorKey, turn: string): boolean {
     const actor = rows.find(key);
     if (!actor || actor.row.turn !== turn) return false;
-    rows.save(actor, { ...actor.row, cancel: turn });
+    rows.save(actor, { ...actor.row, abort: turn });
     return true;
   }
 
@@ -237,5 +237,5 @@ export function createActorTable(rows: ActorRows) {
     return true;
   }
 
-  return { acquire, expecting, change, compareAndSet, requestCancel, park };
+  return { acquire, expecting, change, compareAndSet, requestAbort, park };
 }

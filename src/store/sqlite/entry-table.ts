@@ -9,7 +9,7 @@ import {
   toStored,
 } from './database.ts';
 
-/** Numbers are stored in the column `shelf`: never change one. Those up to 2 are indexed by age. */
+/** Numbers are stored in the column `namespace`: never change one. Those up to 2 are indexed by age. */
 const NUMBERS: Record<Namespace, number> = {
   journal: 1,
   effect: 2,
@@ -23,18 +23,20 @@ const NUMBERS: Record<Namespace, number> = {
 
 export function createEntryTable(database: Database) {
   const insert = database.prepare(
-    'INSERT INTO registers (tenant, shelf, key, at, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    'INSERT INTO registers (tenant, namespace, key, at, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
   );
-  const select = database.prepare('SELECT data FROM registers WHERE tenant = ? AND shelf = ? AND key = ?');
+  const select = database.prepare(
+    'SELECT data FROM registers WHERE tenant = ? AND namespace = ? AND key = ?',
+  );
   const replace = database.prepare(
-    'UPDATE registers SET data = ? WHERE tenant = ? AND shelf = ? AND key = ? AND data = ?',
+    'UPDATE registers SET data = ? WHERE tenant = ? AND namespace = ? AND key = ? AND data = ?',
   );
   const selectKeys = database.prepare(
-    'SELECT key FROM registers WHERE tenant = ? AND shelf = ? AND key > ? AND key < ? ORDER BY key LIMIT ?',
+    'SELECT key FROM registers WHERE tenant = ? AND namespace = ? AND key > ? AND key < ? ORDER BY key LIMIT ?',
   );
-  const removeOne = database.prepare('DELETE FROM registers WHERE tenant = ? AND shelf = ? AND key = ?');
-  const removeSome = database.prepare(removalWhere('shelf = ?'));
-  const removeSomeByAge = database.prepare(removalWhere('shelf = ? AND shelf <= 2'));
+  const removeOne = database.prepare('DELETE FROM registers WHERE tenant = ? AND namespace = ? AND key = ?');
+  const removeSome = database.prepare(removalWhere('namespace = ?'));
+  const removeSomeByAge = database.prepare(removalWhere('namespace = ? AND namespace <= 2'));
 
   function readEntry({ tenant, namespace, key }: EntryKey): string | null {
     const row = getRow<{ data: StoredText }>(select, tenant, NUMBERS[namespace], toStored(key));

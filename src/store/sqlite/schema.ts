@@ -44,18 +44,18 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE actors (
     num INTEGER PRIMARY KEY, log INTEGER NOT NULL, agent TEXT NOT NULL, fence INTEGER NOT NULL, owner TEXT NOT NULL,
-    until INTEGER NOT NULL, processed INTEGER NOT NULL, turn TEXT, cancel TEXT, parked TEXT,
+    until INTEGER NOT NULL, processed INTEGER NOT NULL, turn TEXT, abort TEXT, parked TEXT,
     data ANY NOT NULL, wakeAt INTEGER,
     UNIQUE (log, agent)
   ) STRICT;
   CREATE INDEX actors_unfinished ON actors (num) WHERE turn IS NOT NULL;
   CREATE INDEX actors_timed ON actors (wakeAt) WHERE wakeAt IS NOT NULL;
   CREATE TABLE registers (
-    num INTEGER PRIMARY KEY, tenant TEXT NOT NULL, shelf INTEGER NOT NULL, key ANY NOT NULL, at INTEGER NOT NULL,
+    num INTEGER PRIMARY KEY, tenant TEXT NOT NULL, namespace INTEGER NOT NULL, key ANY NOT NULL, at INTEGER NOT NULL,
     data ANY NOT NULL,
-    UNIQUE (tenant, shelf, key)
+    UNIQUE (tenant, namespace, key)
   ) STRICT;
-  CREATE INDEX registers_by_age ON registers (shelf, at) WHERE shelf <= 2;
+  CREATE INDEX registers_by_age ON registers (namespace, at) WHERE namespace <= 2;
   CREATE TABLE passages (
     num INTEGER PRIMARY KEY, log INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, at INTEGER NOT NULL,
     UNIQUE (log, first)

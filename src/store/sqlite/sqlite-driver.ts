@@ -162,9 +162,9 @@ function openParts(
 /** A write that changes nothing. It needs new pages, so that it fails while the disk is full. */
 function createTrial(database: Database, queue: WriteQueue): () => Promise<void> {
   const insertTrial = database.prepare(
-    `INSERT INTO registers (tenant, shelf, key, at, data) VALUES ('', -1, 'trial', 0, zeroblob(${TRIAL_BYTES}))`,
+    `INSERT INTO registers (tenant, namespace, key, at, data) VALUES ('', -1, 'trial', 0, zeroblob(${TRIAL_BYTES}))`,
   );
-  const removeTrial = database.prepare(`DELETE FROM registers WHERE tenant = '' AND shelf = -1`);
+  const removeTrial = database.prepare(`DELETE FROM registers WHERE tenant = '' AND namespace = -1`);
 
   return () =>
     queue.write(() => {
@@ -206,7 +206,7 @@ function createInbox({ events, standings, passages, queue, read }: Parts): Store
 
 type ActorMethods = Pick<
   StoreDriver,
-  'acquire' | 'compareAndSet' | 'step' | 'requestCancel' | 'park' | 'readActor' | 'listActors' | 'due'
+  'acquire' | 'compareAndSet' | 'step' | 'requestAbort' | 'park' | 'readActor' | 'listActors' | 'due'
 >;
 
 function createActorMethods(parts: Parts): ActorMethods {
@@ -216,7 +216,7 @@ function createActorMethods(parts: Parts): ActorMethods {
     acquire: (key, lease) => queue.write(() => actors.acquire(key, lease), 'ordered'),
     compareAndSet: (key, expect, change) =>
       queue.write(() => actors.compareAndSet(key, expect, change), 'ordered'),
-    requestCancel: (key, turn) => queue.write(() => actors.requestCancel(key, turn), 'synced'),
+    requestAbort: (key, turn) => queue.write(() => actors.requestAbort(key, turn), 'synced'),
     park: (key, parked, expected) => queue.write(() => actors.park(key, parked, expected), 'synced'),
     readActor: (key) => read(() => rows.read(key)),
     listActors: (query) => read(() => rows.list(query)),

@@ -8,9 +8,9 @@ const WAITING = {
     .default(true)
     .describe('Whether your turn ends here; the result wakes you either way. Default true.'),
   until: Join.default('all').describe(
-    'Where you give several tasks at once: you are woken when all have ended, when the first has ended, or when any has a result. The others are then called off.',
+    'Where you give several tasks at once: you are woken when all have ended, when the first has ended, or when any has a result. The others are then cancelled.',
   ),
-  deadlineMinutes: z.number().positive().max(525_600).optional().describe('Called off after this long.'),
+  deadlineMinutes: z.number().positive().max(525_600).optional().describe('Cancelled after this long.'),
 };
 
 function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject<typeof WAITING>>) {

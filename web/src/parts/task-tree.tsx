@@ -72,7 +72,13 @@ function Branch({ parent, of, depth }: BranchProps) {
   );
 }
 
-const STATES = { running: 'under way', done: 'done', failed: 'failed', aborted: 'stopped' } as const;
+const STATES = {
+  running: 'under way',
+  done: 'done',
+  failed: 'failed',
+  aborted: 'aborted',
+  cancelled: 'cancelled',
+} as const;
 
 function Line({ node }: { node: TreeNode }) {
   const { kind, from, to, text, said, state, at, endedAt, conversation: place, turn, thread } = node;

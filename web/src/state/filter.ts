@@ -1,41 +1,52 @@
+import type { EventKind } from '../../../src/events/index.ts';
 import type { TurnView } from '../../../src/library/projection/model.ts';
 import type { RowsQuery } from './api.ts';
 import type { Route } from './route.ts';
 import { hasProblem } from './turn-problem.ts';
 
+const KINDS: Record<string, readonly EventKind[]> = {
+  talk: ['message', 'handoff', 'question', 'question.answered', 'injection'],
+  turn: ['turn.started', 'turn.steered', 'turn.done', 'turn.failed', 'turn.aborted', 'error'],
+  tool: ['step', 'tool.result', 'approval.requested', 'approval.decided'],
+  task: [
+    'handoff',
+    'delegation.opened',
+    'delegation.ended',
+    'question',
+    'question.answered',
+    'approval.requested',
+    'approval.decided',
+    'todos',
+  ],
+  context: ['compaction', 'compaction.progress', 'prune', 'baseline', 'session.changed'],
+  steer: [
+    'command',
+    'notice',
+    'guard.stopped',
+    'mode.changed',
+    'phase.changed',
+    'run.directive',
+    'membership.changed',
+  ],
+};
+
 /** Filters of the log; in the address as `kind`. Without one, minor events are folded. */
-export const PRESETS: readonly { id: string; label: string; kinds: string }[] = [
-  { id: '', label: 'All, noise folded', kinds: '' },
-  { id: '*', label: 'Every event', kinds: '' },
-  { id: 'talk', label: 'What was said', kinds: 'message,handoff,question,question.answered,injection' },
-  { id: 'turn', label: 'Turns', kinds: 'turn.started,turn.steered,turn.done,turn.failed,turn.aborted,error' },
-  { id: 'tool', label: 'Tools', kinds: 'step,tool.result,approval.requested,approval.decided' },
-  {
-    id: 'task',
-    label: 'Handoffs and tasks',
-    kinds:
-      'handoff,delegation.opened,delegation.completed,delegation.aborted,question,question.answered,approval.requested,approval.decided',
-  },
-  {
-    id: 'context',
-    label: 'Context management',
-    kinds:
-      'compaction,compaction.started,compaction.pruned,compaction.summarising,compaction.done,compaction.failed,prune,baseline,session.started,session.resumed,session.rewound,session.compacted,session.lost,session.rebuilt',
-  },
-  {
-    id: 'steer',
-    label: 'Commands and guards',
-    kinds:
-      'command,guard.stopped,mode.changed,phase.changed,run.directive,joined,left,archived,reopened,todos',
-  },
+export const PRESETS: readonly { id: string; label: string }[] = [
+  { id: '', label: 'All, noise folded' },
+  { id: '*', label: 'Every event' },
+  { id: 'talk', label: 'What was said' },
+  { id: 'turn', label: 'Turns' },
+  { id: 'tool', label: 'Tools' },
+  { id: 'task', label: 'Handoffs and tasks' },
+  { id: 'context', label: 'Context management' },
+  { id: 'steer', label: 'Commands and guards' },
 ];
 
 type FilterRoute = Pick<Route, 'kind' | 'q' | 'problems' | 'by'>;
 
 export function rowsQuery({ kind, q, problems, by }: FilterRoute): RowsQuery {
-  const preset = PRESETS.find(({ id }) => id === kind);
   return {
-    kind: (preset ? preset.kinds : kind) || undefined,
+    kind: KINDS[kind]?.join() ?? (kind || undefined),
     agent: by || undefined,
     level: problems ? 'problem' : undefined,
     q: q || undefined,

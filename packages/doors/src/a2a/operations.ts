@@ -28,7 +28,7 @@ import { cardOf } from './card.ts';
 import { followTask } from './follow-task.ts';
 import { listTasks } from './list-tasks.ts';
 import { findTask, readTask } from './read-task.ts';
-import { addPush, type Books, checkPush, listPushes, readPush, removePush } from './pushes.ts';
+import { addPush, type Repositories, checkPush, listPushes, readPush, removePush } from './pushes.ts';
 import { showTask } from './show-task.ts';
 
 /** One request of a client, in either binding. */
@@ -39,7 +39,7 @@ export interface Call {
   agent: string;
   params: unknown;
   /** Receivers of what tasks do. */
-  pushes: Books;
+  pushes: Repositories;
   server: DoorServer;
 }
 

@@ -5,18 +5,18 @@ import type { PushConfig, PushRequest } from './requests.ts';
 import { taskId } from './task-id.ts';
 import type { Caller } from '../http.ts';
 import type { Event } from '../troupe.ts';
-import type { PushedTask, TaskPushBook } from './task-push.ts';
+import type { PushedTask, TaskPushRepository } from './task-push.ts';
 import type { TaskPushes } from './task-pushes.ts';
 
 type Given = Omit<PushConfig, 'taskId'>;
 
 /** Opened where it is needed: most requests have no notifications. */
-export type Books = Pick<TaskPushes, 'bookOf'>;
+export type Repositories = Pick<TaskPushes, 'repositoryOf'>;
 
 /** Who asks an agent. What a caller has set is shown to no other. */
 interface Asker extends Pick<Caller, 'troupe' | 'principal'> {
   agent: string;
-  pushes: Books;
+  pushes: Repositories;
 }
 
 /** Throws what `addPush` would throw, before a task is begun for it. */
@@ -24,7 +24,7 @@ export async function checkPush(
   { pushes, troupe, principal }: Omit<Asker, 'agent'>,
   given: Given,
 ): Promise<void> {
-  await pushes.bookOf(troupe.tenant).check({ owner: principal.id, ...receiverOf(given) });
+  await pushes.repositoryOf(troupe.tenant).check({ owner: principal.id, ...receiverOf(given) });
 }
 
 /** Stores where the states of a task are sent. The same address without an id is one, however often it is given. */
@@ -32,13 +32,13 @@ export async function addPush(asker: Asker, sent: Event, given: Given): Promise<
   const receiver = receiverOf(given);
   const id = given.id || createHash('sha256').update(receiver.url).digest('hex').slice(0, 24);
   const { agent } = asker;
-  await bookOf(asker).add({ id, agent, ...markOf(asker, sent), ...receiver });
+  await repositoryOf(asker).add({ id, agent, ...markOf(asker, sent), ...receiver });
   return { id, taskId: taskId(sent), ...receiver };
 }
 
 export async function listPushes(asker: Asker, task: string): Promise<object[]> {
   const sent = await findTask(asker, task);
-  const pushes = await bookOf(asker).list(markOf(asker, sent));
+  const pushes = await repositoryOf(asker).list(markOf(asker, sent));
   // Their secrets are for the receiver, and are never shown again.
   return pushes.map(({ id, url, authentication }) => ({
     id,
@@ -59,11 +59,11 @@ export async function readPush(asker: Asker, { taskId: task, id }: PushRequest):
 /** The protocol has it idempotent: what is gone already may be deleted. */
 export async function removePush(asker: Asker, { taskId: task, id }: PushRequest): Promise<void> {
   const sent = await findTask(asker, task);
-  await bookOf(asker).remove(markOf(asker, sent), id);
+  await repositoryOf(asker).remove(markOf(asker, sent), id);
 }
 
-function bookOf({ pushes, troupe }: Asker): TaskPushBook {
-  return pushes.bookOf(troupe.tenant);
+function repositoryOf({ pushes, troupe }: Asker): TaskPushRepository {
+  return pushes.repositoryOf(troupe.tenant);
 }
 
 function markOf({ principal }: Asker, { conversation, seq, id, at }: Event): PushedTask {

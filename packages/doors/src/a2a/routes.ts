@@ -15,7 +15,7 @@ import { AgentId, canonicalJson, type Door, type PublicSigningKey } from '../tro
 import { agentIn, cardOf } from './card.ts';
 import { answerRpc } from './json-rpc.ts';
 import { answerRest } from './rest.ts';
-import type { Books } from './pushes.ts';
+import type { Repositories } from './pushes.ts';
 import { createTaskPushes } from './task-pushes.ts';
 
 const Card = z.looseObject({ name: z.string(), supportedInterfaces: z.array(z.looseObject({})) });
@@ -83,7 +83,7 @@ export function a2aDoor(): Door {
 }
 
 /** The requests about tasks. */
-function bindings(pushes: Books) {
+function bindings(pushes: Repositories) {
   function callAgent({ context, caller }: { context: Context; caller: Caller }, server: DoorServer) {
     const { agent = '' } = context.req.param() as Record<string, string>;
     const { id } = agentIn(caller.troupe, agentOf({ agent }));

@@ -83,7 +83,7 @@ export interface TaskPush {
 export type PushedTask = Pick<TaskPush, 'owner' | 'conversation' | 'seq' | 'event' | 'at'>;
 
 /** The receivers of the states of one tenant's tasks. */
-export interface TaskPushBook {
+export interface TaskPushRepository {
   /** Throws what `add` would throw now. */
   check(receiver: Pick<TaskPush, 'owner' | 'url' | 'token' | 'authentication'>): Promise<void>;
   /**
@@ -97,14 +97,19 @@ export interface TaskPushBook {
   remove(task: PushedTask, id: string): Promise<boolean>;
 }
 
-interface BookParts extends Pick<IntegrationBase, 'clock' | 'outgoing'> {
+interface RepositoryParts extends Pick<IntegrationBase, 'clock' | 'outgoing'> {
   keyValue: KeyValue;
   /** Called after each change. */
   onChange: () => void;
 }
 
 /** Owns the entry `a2a-push` of a tenant. `createTaskPushes` delivers. */
-export function createTaskPushBook({ keyValue, clock, outgoing, onChange }: BookParts): TaskPushBook {
+export function createTaskPushRepository({
+  keyValue,
+  clock,
+  outgoing,
+  onChange,
+}: RepositoryParts): TaskPushRepository {
   const Receiver = TaskPush.pick({ url: true, token: true, authentication: true });
   return {
     async check({ owner, ...receiver }) {

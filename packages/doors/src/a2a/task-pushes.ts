@@ -1,10 +1,10 @@
 import type { Integration, IntegrationBase, IntegrationHost } from '../troupe.ts';
-import { createTaskPushBook, readTaskPushes, type TaskPushBook } from './task-push.ts';
+import { createTaskPushRepository, readTaskPushes, type TaskPushRepository } from './task-push.ts';
 import { TenantPushes } from './tenant-pushes.ts';
 
 export interface TaskPushes extends Integration {
   /** The receivers of a tenant's tasks. Changes by other processes are noticed within 20 s. */
-  bookOf(tenant: string): TaskPushBook;
+  repositoryOf(tenant: string): TaskPushRepository;
 }
 
 const LOOK_MS = 20_000;
@@ -53,11 +53,11 @@ export function createTaskPushes(): TaskPushes {
     attach(given) {
       base = given;
     },
-    bookOf(tenant) {
+    repositoryOf(tenant) {
       if (!base) throw new Error('the door is not open in this troupe');
       const { clock, outgoing, keyValueOf } = base;
       const keyValue = keyValueOf(tenant);
-      return createTaskPushBook({ keyValue, clock, outgoing, onChange: () => changed(tenant) });
+      return createTaskPushRepository({ keyValue, clock, outgoing, onChange: () => changed(tenant) });
     },
     async start(given) {
       host = given;

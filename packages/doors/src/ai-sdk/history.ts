@@ -7,7 +7,7 @@ import {
   chatChanges,
   eventJson,
 } from '../troupe.ts';
-import { createExchangeBook, isOpening } from './exchange-book.ts';
+import { createExchangeFold, isOpening } from './exchange-fold.ts';
 import { saidIn, type UiMessage, UiMessageBuilder, type UiPart } from './ui-message.ts';
 import { UiWriter } from './ui-writer.ts';
 import { type EventFile, filesIn } from '../http.ts';
@@ -78,7 +78,7 @@ async function messagesOf(
   events: readonly Event[],
   { conversation, nameOf, filesOf }: HistoryOptions,
 ): Promise<UiMessage[]> {
-  const book = createExchangeBook();
+  const fold = createExchangeFold();
   const first = events[0]?.seq ?? 1;
   const changesOf = chatChanges();
   const withTurn = turnsOfImports();
@@ -99,7 +99,7 @@ async function messagesOf(
   }
 
   for (const event of events) {
-    const root = book.note(event).at(-1) ?? (book.latest || first);
+    const root = fold.note(event).at(-1) ?? (fold.latest || first);
     const said = saidIn(event, await filesOf(event));
     if (said) messages.push(said);
     if (isOpening(event)) continue;

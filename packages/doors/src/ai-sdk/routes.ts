@@ -120,8 +120,8 @@ async function decide(
     const [thread = here] = threads.keys();
     return { root: await exchangeOfThread(troupe, here, thread), from: head + 1, threads };
   }
-  const { book } = await lookBack(troupe, here, (log) => log.book.ofSeq(from).length > 0);
-  return { root: book.ofSeq(from).at(-1) ?? from, from, threads };
+  const { fold } = await lookBack(troupe, here, (log) => log.fold.ofSeq(from).length > 0);
+  return { root: fold.ofSeq(from).at(-1) ?? from, from, threads };
 }
 
 async function decisionOf(troupe: Troupe, conversation: string, request: string): Promise<Event | null> {
@@ -134,8 +134,8 @@ async function decisionOf(troupe: Troupe, conversation: string, request: string)
 
 /** The exchange that has opened a thread; of a thread within a thread, the newest that is not answered. */
 async function exchangeOfThread(troupe: Troupe, here: ConversationId, thread: string): Promise<number> {
-  const { book, pending } = await lookBack(troupe, here, (log) => log.book.ofThread(thread).length > 0);
-  return book.ofThread(thread).at(-1) ?? pending.at(-1)?.roots.at(-1) ?? (book.latest || 1);
+  const { fold, pending } = await lookBack(troupe, here, (log) => log.fold.ofThread(thread).length > 0);
+  return fold.ofThread(thread).at(-1) ?? pending.at(-1)?.roots.at(-1) ?? (fold.latest || 1);
 }
 
 function stream(
@@ -204,7 +204,7 @@ async function ifThere<T>(read: () => Promise<T>): Promise<T | null> {
 
 async function resume(context: Context, asking: Asking, server: DoorServer): Promise<Response> {
   const { troupe } = asking.caller;
-  const log = await ifThere(() => lookBack(troupe, asking.conversation, ({ book }) => book.latest > 0));
+  const log = await ifThere(() => lookBack(troupe, asking.conversation, ({ fold }) => fold.latest > 0));
   const root = log?.pending.findLast(({ roots }) => roots.length > 0)?.roots.at(-1);
   if (root === undefined) return context.body(null, 204);
   return stream(context, asking, { root, from: root }, server);

@@ -12,7 +12,7 @@ import {
   isAbout,
   storedEvents,
 } from '../troupe.ts';
-import { createExchangeBook, type ExchangeBook, isForAgents } from './exchange-book.ts';
+import { createExchangeFold, type ExchangeFold, isForAgents } from './exchange-fold.ts';
 
 /** Something that agents are to answer and have not answered yet. */
 interface Pending {
@@ -27,21 +27,21 @@ const MOST_PENDING = 64;
 
 /** What a log says of its exchanges. Owns what is not answered. */
 class ExchangeLog {
-  readonly book: ExchangeBook;
+  readonly fold: ExchangeFold;
   #pending: Pending[] = [];
   /** Seq of the last event. */
   last: number;
 
   constructor(after: number) {
     this.last = after;
-    this.book = createExchangeBook();
+    this.fold = createExchangeFold();
   }
 
   /** Returns the exchanges that the event belongs to; none if it was noted before. */
   note(event: Event): readonly number[] {
     if (event.seq <= this.last) return [];
     this.last = event.seq;
-    const roots = this.book.note(event);
+    const roots = this.fold.note(event);
     for (const { answers } of this.#pending) answers.note(event);
     this.#pending = this.#pending.filter(({ answers }) => !answers.areComplete);
     if (isForAgents(event)) this.#pending.push({ roots, seq: event.seq, answers: awaitAnswers(event) });
@@ -146,7 +146,7 @@ export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void
   function* tell(note: Note): Generator<Told, void> {
     if (note.type === 'state') return;
     if (note.type !== 'event') {
-      const isOther = note.conversation === conversation && !log.book.ofTurn(note.turn).includes(root);
+      const isOther = note.conversation === conversation && !log.fold.ofTurn(note.turn).includes(root);
       if (isOther) return held.add(note);
       for (const change of changesOf(note)) yield { change, isNew: true };
       return;

@@ -2,7 +2,7 @@ import type { ActorCondition, ActorDocuments, ActorKey, ActorRow, DocumentChange
 import { type Database, prepared, type Statement, type Value } from './database.ts';
 import type { Tables } from './postgres-schema.ts';
 
-export const FACTS = 'fence, owner, until, processed, turn, cancel, parked, outbox, "wakeAt"';
+export const FACTS = 'fence, owner, until, processed, turn, abort, parked, outbox, "wakeAt"';
 export const KEY = 'tenant, conversation, agent';
 const OF_ACTOR = 'tenant = $1 AND conversation = $2 AND agent = $3';
 /** Maximum keys of one query. */
@@ -33,8 +33,8 @@ export function createActorDocuments(database: Database, { actors }: Tables): Ac
   return {
     ...createReads(),
     async insert({ tenant, conversation, agent, data, ...facts }) {
-      const { fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt } = facts;
-      const columns = [fence, owner, until, processed, turn, cancel, parked, outbox, wakeAt];
+      const { fence, owner, until, processed, turn, abort, parked, outbox, wakeAt } = facts;
+      const columns = [fence, owner, until, processed, turn, abort, parked, outbox, wakeAt];
       return (await database.run(insert, [tenant, conversation, agent, ...columns, data])) === 1;
     },
     async update(key, condition, { raiseFence, ...change }) {
@@ -80,7 +80,7 @@ export function createActorDocuments(database: Database, { actors }: Tables): Ac
 /** The texts differ in few ways, so their statements can be named. */
 export function planUpdate(
   { tenant, conversation, agent }: ActorKey,
-  { fence, turn, notCancelled, freeAt, parked, outbox, processed }: ActorCondition,
+  { fence, turn, notAborted, freeAt, parked, outbox, processed }: ActorCondition,
   change: Omit<DocumentChange, 'raiseFence'>,
 ): { values: Value[]; sets: string[]; conditions: string[] } {
   const values: Value[] = [tenant, conversation, agent];
@@ -88,7 +88,7 @@ export function planUpdate(
   const conditions = [OF_ACTOR];
   if (fence !== undefined) conditions.push(`fence = ${bind(fence)}`);
   if (turn !== undefined) conditions.push(`turn IS NOT DISTINCT FROM ${bind(turn)}`);
-  if (notCancelled) conditions.push('(turn IS NULL OR cancel IS DISTINCT FROM turn)');
+  if (notAborted) conditions.push('(turn IS NULL OR abort IS DISTINCT FROM turn)');
   if (freeAt !== undefined) conditions.push(`until < ${bind(freeAt)}`);
   if (processed !== undefined) conditions.push(`processed = ${bind(processed)}`);
   if (parked !== undefined) conditions.push(`parked IS NOT DISTINCT FROM ${bind(parked)}`);

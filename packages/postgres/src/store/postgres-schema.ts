@@ -67,7 +67,7 @@ const tablesText = (t: Tables) => `
   CREATE INDEX events_addressed ON ${t.events} (at) WHERE addressed;
   CREATE TABLE ${t.actors} (
     ${LOG}, agent ${NAME}, fence bigint NOT NULL, owner ${NAME}, until bigint NOT NULL, processed bigint NOT NULL,
-    turn text COLLATE "C", cancel text COLLATE "C", parked text COLLATE "C", outbox boolean NOT NULL,
+    turn text COLLATE "C", abort text COLLATE "C", parked text COLLATE "C", outbox boolean NOT NULL,
     "wakeAt" bigint, data ${NAME},
     PRIMARY KEY (tenant, conversation, agent)
   ) WITH (fillfactor = 80);

@@ -1,7 +1,7 @@
 import type { Feature, TurnRun } from '../../attempt/turn-run.ts';
 import {
-  createBudgetLedger,
-  type BudgetLedger,
+  createBudgetAccounts,
+  type BudgetAccounts,
   type BudgetPlace,
   type BudgetRefusal,
   type BudgetTicket,
@@ -12,7 +12,7 @@ import {
   type CappedScope,
   ceilingOf,
   periodEnd,
-} from './ledger.ts';
+} from './accounts.ts';
 import { type Amount, askedAmount, type CallEnd, spent } from '../../attempt/call-cost.ts';
 import type { Paid, PaidCall, BudgetAmount, BudgetLine } from '../../attempt/feature-types.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -21,12 +21,12 @@ import type { AgentId, ConversationId, TenantId } from '../../../events/index.ts
 export const budget: Feature = {
   open(parts) {
     const { caps = {} } = parts;
-    const ledger = createBudgetLedger({ ...parts, caps });
+    const accounts = createBudgetAccounts({ ...parts, caps });
     return {
       budget: {
         hasCaps: Boolean(caps.tenant ?? caps.conversation ?? caps.agents),
-        pay: (run, call, make) => paidCall(budgetPartsOf(ledger, run), call, placeOf(run), make),
-        report: (tenant, of) => budgetReport(ledger, tenant, of),
+        pay: (run, call, make) => paidCall(budgetPartsOf(accounts, run), call, placeOf(run), make),
+        report: (tenant, of) => budgetReport(accounts, tenant, of),
       },
     };
   },
@@ -43,7 +43,7 @@ async function paidCall<T>(
   if (taken.kind === 'refused') return { kind: 'refused', message: taken.refusal.message };
   if (taken.kind === 'aborted') return taken;
   const made = spent(await make(), asked, price);
-  await parts.ledger.settle(taken.ticket, made.spent);
+  await parts.accounts.settle(taken.ticket, made.spent);
   return made;
 }
 
@@ -59,17 +59,17 @@ type Taken =
 /** Reserves one model call. A spent budget refuses at once; one that is merely held is asked again for a while. */
 export async function takeBudget(
   {
-    ledger,
+    accounts,
     clock,
     random,
     signal,
-  }: { ledger: BudgetLedger; clock: Clock; random: () => number; signal: AbortSignal },
+  }: { accounts: BudgetAccounts; clock: Clock; random: () => number; signal: AbortSignal },
   place: BudgetPlace,
   hold: Amount & { id: string },
 ): Promise<Taken> {
   const deadline = clock.monotonic() + MAX_WAIT_MS;
   for (;;) {
-    const reserved = await ledger.reserve(place, hold);
+    const reserved = await accounts.reserve(place, hold);
     if (reserved.ok) return { kind: 'held', ticket: reserved.ticket };
     const { refusal } = reserved;
     if (!refusal.isHeld || clock.monotonic() >= deadline) return { kind: 'refused', refusal };
@@ -79,9 +79,9 @@ export async function takeBudget(
 }
 
 /** Parts to reserve with for the calls of a turn. A lost lease or a shutdown ends the waiting. */
-function budgetPartsOf(ledger: BudgetLedger, { deps, lease }: TurnRun): Parameters<typeof takeBudget>[0] {
+function budgetPartsOf(accounts: BudgetAccounts, { deps, lease }: TurnRun): Parameters<typeof takeBudget>[0] {
   const { clock, random, stopping } = deps;
-  return { ledger, clock, random, signal: AbortSignal.any([lease.signal, stopping]) };
+  return { accounts, clock, random, signal: AbortSignal.any([lease.signal, stopping]) };
 }
 
 /** The budgets of a turn. A thread is paid by its root conversation. */
@@ -94,18 +94,18 @@ export function placeOf({ live }: TurnRun): BudgetPlace {
 
 /** The budgets of the tenant, of the named conversation, and of the named agent or all capped agents. */
 export async function budgetReport(
-  ledger: BudgetLedger,
+  accounts: BudgetAccounts,
   tenant: TenantId,
   { root, agent, now }: { root?: ConversationId | undefined; agent?: AgentId | undefined; now: number },
 ): Promise<BudgetLine[]> {
-  const agents = agent === undefined ? (Object.keys(ledger.caps.agents ?? {}) as AgentId[]) : [agent];
+  const agents = agent === undefined ? (Object.keys(accounts.caps.agents ?? {}) as AgentId[]) : [agent];
   const scopes = [
-    ...cappedScopes(ledger.caps, { root }).toReversed(),
+    ...cappedScopes(accounts.caps, { root }).toReversed(),
     ...agents.flatMap((id) =>
-      cappedScopes(ledger.caps, { agent: id }).filter(({ kind }) => kind === 'agent'),
+      cappedScopes(accounts.caps, { agent: id }).filter(({ kind }) => kind === 'agent'),
     ),
   ];
-  return Promise.all(scopes.map(async (scope) => budgetLine(scope, await ledger.look(tenant, scope), now)));
+  return Promise.all(scopes.map(async (scope) => budgetLine(scope, await accounts.look(tenant, scope), now)));
 }
 
 function budgetLine(scope: CappedScope, stored: Account, now: number): BudgetLine {

@@ -3,7 +3,7 @@ import type { Checkpoints, Folded, Place, Stored } from '../../log/read-log.ts';
 import { createCheckpoints } from './checkpoints.ts';
 import { forkView, hashText, type Slot, type View } from '../../../context/index.ts';
 import type { ActorAddress, EventId } from '../../../events/index.ts';
-import { forkTaskBook } from '../../../machines/task-book.ts';
+import { forkTaskFold } from '../../../machines/task-fold.ts';
 
 export const checkpoints: Feature = {
   open({ foldEvery, ...parts }) {
@@ -55,7 +55,7 @@ export function isAtRest({ turn, note, group }: View): boolean {
 
 /** The folds as they are now; cheap, because messages are shared. */
 export function copyFolds({ view, tasks }: Folded): Folded {
-  return { view: forkView(view), tasks: forkTaskBook(tasks) };
+  return { view: forkView(view), tasks: forkTaskFold(tasks) };
 }
 
 /** Stores copied folds behind the present work. Returns what is stored then. */

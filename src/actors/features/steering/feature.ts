@@ -173,7 +173,7 @@ function busyPolicyOf(event: Event | EventDraft, runtime: Pick<AgentRuntime, 'wh
 
 /** Whether an event notifies an assignee, in the thread of its task, that the task is cancelled. */
 function isCancellation({ kind, id }: Event | EventDraft): boolean {
-  return kind === 'delegation.ended' && id.endsWith(':abort');
+  return kind === 'delegation.ended' && id.endsWith(':cancel');
 }
 
 /**

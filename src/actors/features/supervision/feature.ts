@@ -2,7 +2,7 @@ import type { Feature, TurnRun } from '../../attempt/turn-run.ts';
 import type { AgentId, EventDraft, GuardStoppedBody, TodoItem, TodosBody } from '../../../events/index.ts';
 import { isFaultNote } from '../../turn/judge-answer.ts';
 import type { Gate } from '../../attempt/feature-types.ts';
-import { openTasks, type TaskBook } from '../../../machines/task-book.ts';
+import { openTasks, type TaskFold } from '../../../machines/task-fold.ts';
 import { isSuperseded, openedBy } from '../../tasks/task-ends.ts';
 
 export const supervision: Feature = { open: () => ({ supervision: { gate } }) };
@@ -127,9 +127,9 @@ function clipped(text: string): string {
 }
 
 /** An agent's list with the changes of the running turn; null if it never made one. */
-function listOf(book: TaskBook, agent: AgentId, outputs: readonly EventDraft[]): TodosBody | null {
+function listOf(fold: TaskFold, agent: AgentId, outputs: readonly EventDraft[]): TodosBody | null {
   const latest = outputs.findLast(({ kind }) => kind === 'todos');
-  return latest?.kind === 'todos' ? latest.body : (book.todos.get(agent) ?? null);
+  return latest?.kind === 'todos' ? latest.body : (fold.todos.get(agent) ?? null);
 }
 
 /** The items of a list that are to be done now. */

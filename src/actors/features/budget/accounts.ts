@@ -17,7 +17,7 @@ import { createEntries } from '../../actor/shared-entries.ts';
  *  L4  Without a cap the store is not asked, and nothing is counted.
  *  L5  A call belongs to the period in which it begins.
  */
-export interface BudgetLedger {
+export interface BudgetAccounts {
   readonly caps: BudgetCaps;
   /** Throws `store_unavailable`, and `store_corrupt` for an unreadable account: what was spent is unknown. */
   reserve(place: BudgetPlace, hold: Amount & { id: string }): Promise<Reserved>;
@@ -46,7 +46,7 @@ export interface BudgetTicket {
 
 export type Reserved = { ok: true; ticket: BudgetTicket } | { ok: false; refusal: BudgetRefusal };
 
-interface BudgetLedgerOptions {
+interface BudgetAccountsOptions {
   store: Pick<Store, 'get' | 'compareAndSet'>;
   clock: Clock;
   random: () => number;
@@ -58,7 +58,7 @@ interface BudgetLedgerOptions {
 /** Longer than any call, so holds are never renewed. An overdue hold counts as spent, without its id. */
 export const HOLD_MS = 3_600_000;
 
-export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
+export function createBudgetAccounts(options: BudgetAccountsOptions): BudgetAccounts {
   const { store, clock, random, metrics, onWarning, caps } = options;
   const onLost = () => metrics.count('budget_retries', {});
   const entries = createEntries({ store, clock, random, parse, onLost });

@@ -10,7 +10,7 @@ import type {
 } from '../events/index.ts';
 
 /** The compactions of a conversation, as its state shows them. A fold of its log. Immutable. */
-export interface CompactionBook {
+export interface CompactionFold {
   /** Prompts that were compacted or pruned. */
   count: number;
   /** Agents whose prompts are being compacted. */
@@ -43,35 +43,35 @@ export interface LastCompaction {
   tokens: { before: number; after: number | null };
 }
 
-export const NO_COMPACTIONS: CompactionBook = { count: 0, running: [], requested: {}, last: null };
+export const NO_COMPACTIONS: CompactionFold = { count: 0, running: [], requested: {}, last: null };
 
-export function foldCompactions(book: CompactionBook, event: Event): CompactionBook {
-  if (event.kind === 'command') return request(book, event);
-  if (event.kind === 'turn.started') return takeUp(book, event);
-  if (isAbout(event, 'turnEnd')) return ended(book, event.author.id as AgentId);
-  return isAbout(event, 'compaction') ? foldNote(book, event) : book;
+export function foldCompactions(fold: CompactionFold, event: Event): CompactionFold {
+  if (event.kind === 'command') return request(fold, event);
+  if (event.kind === 'turn.started') return takeUp(fold, event);
+  if (isAbout(event, 'turnEnd')) return ended(fold, event.author.id as AgentId);
+  return isAbout(event, 'compaction') ? foldNote(fold, event) : fold;
 }
 
-function request(book: CompactionBook, event: EventOf<'command'>): CompactionBook {
+function request(fold: CompactionFold, event: EventOf<'command'>): CompactionFold {
   const { seq, body } = event;
   const { agent } = body;
-  if (!asksToCompact(event) || agent === undefined) return book;
-  return { ...book, requested: { ...book.requested, [agent]: seq } };
+  if (!asksToCompact(event) || agent === undefined) return fold;
+  return { ...fold, requested: { ...fold.requested, [agent]: seq } };
 }
 
-function takeUp(book: CompactionBook, { author, body }: EventOf<'turn.started'>): CompactionBook {
+function takeUp(fold: CompactionFold, { author, body }: EventOf<'turn.started'>): CompactionFold {
   const agent = author.id as AgentId;
-  const { [agent]: seq, ...others } = book.requested;
-  return seq === undefined || seq > body.upTo ? book : { ...book, requested: others };
+  const { [agent]: seq, ...others } = fold.requested;
+  return seq === undefined || seq > body.upTo ? fold : { ...fold, requested: others };
 }
 
-function foldNote(book: CompactionBook, event: CompactionEvent): CompactionBook {
+function foldNote(fold: CompactionFold, event: CompactionEvent): CompactionFold {
   switch (event.kind) {
     case 'compaction.progress':
-      return foldProgress(book, event);
+      return foldProgress(fold, event);
     case 'compaction':
     case 'baseline':
-      return book;
+      return fold;
   }
 }
 
@@ -87,23 +87,23 @@ type Over = { phase: 'done' | 'pruned' | 'failed' };
 type CompactionEvent = EventOf<KindAbout<'compaction'>>;
 
 function foldProgress(
-  book: CompactionBook,
+  fold: CompactionFold,
   { seq, at, body }: EventOf<'compaction.progress'>,
-): CompactionBook {
+): CompactionFold {
   const { agent } = body;
-  if (body.phase === 'started') return { ...book, running: [...ended(book, agent).running, agent] };
-  if (!hasEnded(body)) return book;
+  if (body.phase === 'started') return { ...fold, running: [...ended(fold, agent).running, agent] };
+  if (!hasEnded(body)) return fold;
   const { phase, reason, strategy = null, tokens } = body;
   const outcome = phase === 'done' ? 'compacted' : phase;
   return {
-    ...ended(book, agent),
-    count: book.count + (outcome === 'failed' ? 0 : 1),
+    ...ended(fold, agent),
+    count: fold.count + (outcome === 'failed' ? 0 : 1),
     last: { agent, seq, at, reason, outcome, strategy, tokens },
   };
 }
 
 /** A turn that ends takes its unfinished compaction with it. */
-function ended(book: CompactionBook, agent: AgentId): CompactionBook {
-  if (!book.running.includes(agent)) return book;
-  return { ...book, running: book.running.filter((each) => each !== agent) };
+function ended(fold: CompactionFold, agent: AgentId): CompactionFold {
+  if (!fold.running.includes(agent)) return fold;
+  return { ...fold, running: fold.running.filter((each) => each !== agent) };
 }

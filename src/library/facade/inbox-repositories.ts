@@ -1,11 +1,11 @@
 import { isGranted, rangesOf } from '../access/index.ts';
 import type { FoundPassage } from '../../store/passages.ts';
-import type { PassageShelf, StandingShelf } from '../troupe.ts';
+import type { PassageRepository, StandingRepository } from '../troupe.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { STANDING_ORDERS, type StandingOrder, type StandingPlace } from '../../store/standings.ts';
 
-export function passageShelf(context: TenantContext): PassageShelf {
+export function passageRepository(context: TenantContext): PassageRepository {
   const { parts, tenant } = context;
   const { store } = parts.deps;
 
@@ -40,7 +40,7 @@ const exactly = (id: string) => ({ from: id, to: `${id}\0` });
 /** How long one process stores the standings of a tenant before another may. */
 const HOLD_MS = 1_000;
 
-export function standingShelf(context: TenantContext): StandingShelf {
+export function standingRepository(context: TenantContext): StandingRepository {
   const { parts, tenant } = context;
   const { store, clock, process: owner } = parts.deps;
   let heldUntil = 0;

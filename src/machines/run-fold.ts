@@ -1,8 +1,8 @@
 import { type AgentId, type Event, type EventOf, isAbout, runFactOf } from '../events/index.ts';
 import { newWorkflow, nextState, type WorkflowEvent, type WorkflowState } from './workflow.ts';
 
-/** Runs of workflows by id, in the order of their beginning. A fold, like `TaskBook`. */
-export type RunBook = Map<string, Run>;
+/** Runs of workflows by id, in the order of their beginning. A fold, like `TaskFold`. */
+export type RunFold = Map<string, Run>;
 
 export interface Run {
   run: string;
@@ -14,14 +14,14 @@ export interface Run {
 /** Name of the tool that completes a step. */
 export const COMPLETE_STEP = 'complete_step';
 
-export function foldRuns(book: RunBook, event: Event): void {
+export function foldRuns(fold: RunFold, event: Event): void {
   if (!isAbout(event, 'run')) return;
   switch (event.kind) {
     case 'run.directive':
-      return direct(book, event);
+      return direct(fold, event);
     case 'message': {
       const fact = runFactOf(event.id);
-      const run = fact && book.get(fact.run);
+      const run = fact && fold.get(fact.run);
       if (!run || fact.part !== 'step' || event.author.kind !== 'system') return;
       const { number, attempt } = run.state.context;
       if (fact.number === number && fact.attempt === attempt) send(run, { type: 'ASK', seq: event.seq });
@@ -29,11 +29,11 @@ export function foldRuns(book: RunBook, event: Event): void {
     }
     case 'handoff': {
       const [to] = event.to;
-      if (to) sendTo(book, event.author.id, { type: 'HAND_OVER', to, seq: event.seq });
+      if (to) sendTo(fold, event.author.id, { type: 'HAND_OVER', to, seq: event.seq });
       return;
     }
     case 'tool.result':
-      if (isStepNote(event)) sendTo(book, event.author.id, { type: 'NOTE' });
+      if (isStepNote(event)) sendTo(fold, event.author.id, { type: 'NOTE' });
       return;
   }
 }
@@ -43,9 +43,9 @@ export function isStepNote({ kind, body }: Pick<EventOf<'tool.result'>, 'kind' |
   return kind === 'tool.result' && body.name === COMPLETE_STEP && body.outcome === 'done';
 }
 
-function direct(book: RunBook, { body }: EventOf<'run.directive'>): void {
+function direct(fold: RunFold, { body }: EventOf<'run.directive'>): void {
   const { run: id, directive, status, step, steps } = body;
-  const known = book.get(id);
+  const known = fold.get(id);
   if (!step) {
     // A person ends the run.
     if (known && status === 'completed') send(known, { type: 'END' });
@@ -58,8 +58,8 @@ function direct(book: RunBook, { body }: EventOf<'run.directive'>): void {
     const { workflow, number, attempt } = step;
     const run: Run = { run: id, workflow, directive, state: known?.state ?? newWorkflow() };
     send(run, { type: 'BEGIN', steps, number, attempt });
-    book.delete(id);
-    book.set(id, run);
+    fold.delete(id);
+    fold.set(id, run);
   }
 }
 
@@ -75,8 +75,8 @@ function send(run: Run, event: WorkflowEvent): void {
   run.state = nextState(run.state, event);
 }
 
-function sendTo(book: RunBook, agent: string, event: WorkflowEvent): void {
-  for (const run of book.values()) if (isWith(run, agent)) send(run, event);
+function sendTo(fold: RunFold, agent: string, event: WorkflowEvent): void {
+  for (const run of fold.values()) if (isWith(run, agent)) send(run, event);
 }
 
 /** Whether an agent has the current step of a run. */
@@ -85,6 +85,6 @@ export function isWith({ state }: Run, agent: string): boolean {
 }
 
 /** Runs that have neither failed nor completed. */
-export function activeRuns(book: RunBook): Run[] {
-  return [...book.values()].filter(({ state }) => state.value === 'directed' || state.value === 'asked');
+export function activeRuns(fold: RunFold): Run[] {
+  return [...fold.values()].filter(({ state }) => state.value === 'directed' || state.value === 'asked');
 }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import {
   createAuthenticator,
-  createKeyBook,
+  createKeyRepository,
   KeyCache,
   MAX_GRACE_MS,
   MAX_KEYS,
@@ -31,17 +31,21 @@ function stage() {
   /** One of several processes that share the entries. */
   function process() {
     const cache = new KeyCache(clock);
-    const bookOf = (tenant: string) =>
-      createKeyBook({ rootEntries: notes, tenant: tenant as TenantId, cache, clock, randomBytes });
-    return { bookOf, book: bookOf('acme'), ...createAuthenticator({ rootEntries: notes, cache, clock }) };
+    const cacheOf = (tenant: string) =>
+      createKeyRepository({ rootEntries: notes, tenant: tenant as TenantId, cache, clock, randomBytes });
+    return {
+      cacheOf,
+      repository: cacheOf('acme'),
+      ...createAuthenticator({ rootEntries: notes, cache, clock }),
+    };
   }
   return { clock, notes, reads, writes, process, ...process() };
 }
 
 test('a key grants its scopes in its tenant, and its secret is not stored', async () => {
-  const { book, authenticate, writes } = stage();
+  const { repository, authenticate, writes } = stage();
   const ana = { kind: 'user', id: 'ana', name: 'Ana' } as const;
-  const { key, secret } = await book.create({
+  const { key, secret } = await repository.create({
     name: 'bridge',
     scopes: ['read', 'write', 'read'],
     author: ana,
@@ -55,24 +59,24 @@ test('a key grants its scopes in its tenant, and its secret is not stored', asyn
     author: ana,
     conversations: ['team-*', 'hall'],
   });
-  const told = JSON.stringify([writes, key, await book.list()]);
+  const told = JSON.stringify([writes, key, await repository.list()]);
   expect(told).not.toContain(secret.split('_').slice(2).join('_'));
-  expect(JSON.stringify(await book.list())).not.toMatch(/[0-9a-f]{64}/);
+  expect(JSON.stringify(await repository.list())).not.toMatch(/[0-9a-f]{64}/);
 });
 
 test('a key that has already expired is not created', async () => {
-  const { book, clock } = stage();
+  const { repository, clock } = stage();
   for (const expiresAt of [0, clock.now() - 1, clock.now()])
-    await expect(book.create({ name: 'x', scopes: ['read'], expiresAt })).rejects.toMatchObject({
+    await expect(repository.create({ name: 'x', scopes: ['read'], expiresAt })).rejects.toMatchObject({
       code: 'config_invalid',
       data: { problems: [{ path: 'expiresAt', message: expect.stringMatching(/never be valid/) }] },
     });
-  expect(await book.list()).toEqual([]);
+  expect(await repository.list()).toEqual([]);
 });
 
 test('a changed key is invalid', async () => {
-  const { book, authenticate } = stage();
-  const { secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const { repository, authenticate } = stage();
+  const { secret } = await repository.create({ name: 'x', scopes: ['read'] });
   await fc.assert(
     fc.asyncProperty(
       fc.nat({ max: secret.length - 1 }),
@@ -89,18 +93,18 @@ test('a changed key is invalid', async () => {
 });
 
 test('a revoked key is invalid at once here, and within 2 seconds in other processes', async () => {
-  const { book, authenticate, clock, process } = stage();
+  const { repository, authenticate, clock, process } = stage();
   const other = process();
-  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const { key, secret } = await repository.create({ name: 'x', scopes: ['read'] });
   expect(await other.authenticate(secret)).not.toBe(null);
-  await book.revoke(key.id);
+  await repository.revoke(key.id);
   expect(await authenticate(secret)).toBe(null);
   await clock.advance(1_999);
   expect(await other.authenticate(secret)).not.toBe(null);
   await clock.advance(1);
   expect(await other.authenticate(secret)).toBe(null);
-  expect(await book.rotate(key.id)).toBe(null);
-  expect((await book.list())[0]).toMatchObject({ id: key.id, revokedAt: expect.any(Number) });
+  expect(await repository.rotate(key.id)).toBe(null);
+  expect((await repository.list())[0]).toMatchObject({ id: key.id, revokedAt: expect.any(Number) });
 });
 
 test('a lookup that began before a revocation does not undo it', async () => {
@@ -116,37 +120,43 @@ test('a lookup that began before a revocation does not undo it', async () => {
     },
   };
   const cache = new KeyCache(clock);
-  const book = createKeyBook({ rootEntries: stored, tenant: 'a' as TenantId, cache, clock, randomBytes });
+  const repository = createKeyRepository({
+    rootEntries: stored,
+    tenant: 'a' as TenantId,
+    cache,
+    clock,
+    randomBytes,
+  });
   const { authenticate } = createAuthenticator({ rootEntries: slow, cache, clock });
-  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const { key, secret } = await repository.create({ name: 'x', scopes: ['read'] });
   await clock.advance(3_000);
   let release = () => {};
   hold = new Promise((resolve) => (release = resolve));
   const looking = authenticate(secret);
-  await book.revoke(key.id);
+  await repository.revoke(key.id);
   release();
   expect(await looking).toBe(null);
   expect(await authenticate(secret)).toBe(null);
 });
 
 test('after a rotation the old secret is valid for exactly its grace time', async () => {
-  const { book, authenticate, clock } = stage();
-  const first = await book.create({ name: 'x', scopes: ['read'] });
-  const second = await book.rotate(first.key.id, { graceMs: 60_000 });
+  const { repository, authenticate, clock } = stage();
+  const first = await repository.create({ name: 'x', scopes: ['read'] });
+  const second = await repository.rotate(first.key.id, { graceMs: 60_000 });
   expect(second?.key.previousUntil).toBe(clock.now() + 60_000);
   await clock.advance(59_999);
   expect(await authenticate(first.secret)).not.toBe(null);
   await clock.advance(1);
   expect(await authenticate(first.secret)).toBe(null);
   expect(await authenticate(second?.secret ?? '')).not.toBe(null);
-  const third = await book.rotate(first.key.id);
+  const third = await repository.rotate(first.key.id);
   expect(await authenticate(second?.secret ?? '')).toBe(null);
   expect(await authenticate(third?.secret ?? '')).not.toBe(null);
 });
 
 test('a key expires at its time', async () => {
-  const { book, authenticate, clock } = stage();
-  const { secret } = await book.create({ name: 'x', scopes: ['read'], expiresAt: clock.now() + 1_000 });
+  const { repository, authenticate, clock } = stage();
+  const { secret } = await repository.create({ name: 'x', scopes: ['read'], expiresAt: clock.now() + 1_000 });
   await clock.advance(999);
   expect(await authenticate(secret)).not.toBe(null);
   await clock.advance(1);
@@ -154,20 +164,20 @@ test('a key expires at its time', async () => {
 });
 
 test('a tenant sees and changes its own keys only', async () => {
-  const { book, bookOf, authenticate } = stage();
-  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
-  const other = bookOf('other');
+  const { repository, cacheOf, authenticate } = stage();
+  const { key, secret } = await repository.create({ name: 'x', scopes: ['read'] });
+  const other = cacheOf('other');
   expect(await other.list()).toEqual([]);
   expect(await other.revoke(key.id)).toBe(null);
   expect(await other.rotate(key.id)).toBe(null);
   for (const id of ['', 'x', '__proto__', 'a'.repeat(1_000_000), '$gt', '../keys/acme'])
-    expect([await book.revoke(id), await book.rotate(id)]).toEqual([null, null]);
+    expect([await repository.revoke(id), await repository.rotate(id)]).toEqual([null, null]);
   expect(await authenticate(secret)).not.toBe(null);
 });
 
 test('an unknown id is looked up once in 2 seconds, and guesses evict no key', async () => {
-  const { book, authenticate, reads } = stage();
-  const { secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const { repository, authenticate, reads } = stage();
+  const { secret } = await repository.create({ name: 'x', scopes: ['read'] });
   const guess = `trp_aaaaaaaaaaaa_${'x'.repeat(43)}`;
   expect([await authenticate(guess), await authenticate(guess)]).toEqual([null, null]);
   expect(reads.filter((key) => key === 'key/aaaaaaaaaaaa')).toHaveLength(1);
@@ -198,8 +208,8 @@ test.each([
   [{ conversations: [{ $gt: '' }] }, 'conversations.0'],
   [{ tenant: 'other' }, 'tenant'],
 ])('%o is refused, and nothing is stored', async (wrong, path) => {
-  const { book, writes } = stage();
-  await expect(book.create({ name: 'x', scopes: ['read'], ...wrong } as never)).rejects.toMatchObject({
+  const { repository, writes } = stage();
+  await expect(repository.create({ name: 'x', scopes: ['read'], ...wrong } as never)).rejects.toMatchObject({
     code: 'config_invalid',
     data: { problems: [expect.objectContaining({ path })] },
   });
@@ -207,18 +217,18 @@ test.each([
 });
 
 test('the number of keys is bounded, and invalid ones make room', async () => {
-  const { book, bookOf } = stage();
-  const first = await book.create({ name: '0', scopes: ['read'] });
-  for (let n = 1; n < MAX_KEYS - 1; n++) await book.create({ name: `${n}`, scopes: ['read'] });
-  const last = await book.create({ name: 'last', scopes: ['read'] });
-  await expect(book.create({ name: 'x', scopes: ['read'] })).rejects.toMatchObject({
+  const { repository, cacheOf } = stage();
+  const first = await repository.create({ name: '0', scopes: ['read'] });
+  for (let n = 1; n < MAX_KEYS - 1; n++) await repository.create({ name: `${n}`, scopes: ['read'] });
+  const last = await repository.create({ name: 'last', scopes: ['read'] });
+  await expect(repository.create({ name: 'x', scopes: ['read'] })).rejects.toMatchObject({
     code: 'command_refused',
     data: { limit: MAX_KEYS },
   });
-  await bookOf('other').create({ name: 'x', scopes: ['read'] });
-  await book.revoke(last.key.id);
-  await book.create({ name: 'x', scopes: ['read'] });
-  const keys = await book.list();
+  await cacheOf('other').create({ name: 'x', scopes: ['read'] });
+  await repository.revoke(last.key.id);
+  await repository.create({ name: 'x', scopes: ['read'] });
+  const keys = await repository.list();
   expect(keys).toHaveLength(MAX_KEYS);
   expect(keys.some(({ id }) => id === last.key.id)).toBe(false);
   expect(keys[0]).toEqual(first.key);
@@ -238,11 +248,11 @@ test('a key is looked up again 2 seconds after the start of a slow lookup', asyn
     },
   };
   const parts = { tenant: 'a' as TenantId, clock, randomBytes };
-  const book = createKeyBook({ ...parts, rootEntries: stored, cache: new KeyCache(clock) });
-  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const repository = createKeyRepository({ ...parts, rootEntries: stored, cache: new KeyCache(clock) });
+  const { key, secret } = await repository.create({ name: 'x', scopes: ['read'] });
   const { authenticate } = createAuthenticator({ rootEntries: slow, cache: new KeyCache(clock), clock });
   expect(await authenticate(secret)).not.toBe(null);
-  await book.revoke(key.id);
+  await repository.revoke(key.id);
   await clock.advance(499);
   expect([await authenticate(secret), reads]).toEqual([expect.anything(), 1]);
   await clock.advance(1);
@@ -250,23 +260,23 @@ test('a key is looked up again 2 seconds after the start of a slow lookup', asyn
 });
 
 test('a record under the id of another key is invalid', async () => {
-  const { book, authenticate, notes, clock } = stage();
-  const ours = await book.create({ name: 'ours', scopes: ['read'] });
+  const { repository, authenticate, notes, clock } = stage();
+  const ours = await repository.create({ name: 'ours', scopes: ['read'] });
   const text = await notes.get(`key/${ours.key.id}`);
   const astray = 'a'.repeat(12);
   await notes.compareAndSet(`key/${astray}`, null, text ?? '');
   await clock.advance(2_000);
   expect(await authenticate(ours.secret.replace(ours.key.id, astray))).toBe(null);
-  expect([await book.rotate(astray), await book.revoke(astray)]).toEqual([null, null]);
+  expect([await repository.rotate(astray), await repository.revoke(astray)]).toEqual([null, null]);
   expect(await authenticate(ours.secret)).not.toBe(null);
 });
 
 test('the grace time of an old secret is at most 30 days', async () => {
-  const { book, authenticate } = stage();
-  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const { repository, authenticate } = stage();
+  const { key, secret } = await repository.create({ name: 'x', scopes: ['read'] });
   for (const graceMs of [MAX_GRACE_MS + 1, -1, 0.5, Number.POSITIVE_INFINITY])
-    await expect(book.rotate(key.id, { graceMs })).rejects.toMatchObject({ code: 'config_invalid' });
-  expect(await book.rotate(key.id, { graceMs: MAX_GRACE_MS })).not.toBe(null);
+    await expect(repository.rotate(key.id, { graceMs })).rejects.toMatchObject({ code: 'config_invalid' });
+  expect(await repository.rotate(key.id, { graceMs: MAX_GRACE_MS })).not.toBe(null);
   expect(await authenticate(secret)).not.toBe(null);
 });
 
@@ -292,21 +302,21 @@ test('a repeating random source never returns the key of another caller', async 
   const { notes, clock } = stage();
   const cache = new KeyCache(clock);
   const parts = { rootEntries: notes, cache, clock, randomBytes: (size: number) => new Uint8Array(size) };
-  const { secret } = await createKeyBook({ ...parts, tenant: 'a' as TenantId }).create({
+  const { secret } = await createKeyRepository({ ...parts, tenant: 'a' as TenantId }).create({
     name: 'x',
     scopes: ['read'],
   });
-  const book = createKeyBook({ ...parts, tenant: 'b' as TenantId });
-  const another = book.create({ name: 'y', scopes: ['admin'] });
+  const repository = createKeyRepository({ ...parts, tenant: 'b' as TenantId });
+  const another = repository.create({ name: 'y', scopes: ['admin'] });
   await expect(another).rejects.toMatchObject({ code: 'internal' });
   const { authenticate } = createAuthenticator({ rootEntries: notes, cache, clock });
   expect(await authenticate(secret)).toMatchObject({ tenant: 'a', scopes: ['read'] });
-  expect(await book.list()).toEqual([]);
+  expect(await repository.list()).toEqual([]);
 });
 
 test('an invalid record is no key', async () => {
-  const { book, authenticate, notes, clock } = stage();
-  const { key, secret } = await book.create({ name: 'x', scopes: ['read'] });
+  const { repository, authenticate, notes, clock } = stage();
+  const { key, secret } = await repository.create({ name: 'x', scopes: ['read'] });
   const name = `key/${key.id}`;
   const stored = await notes.get(name);
   for (const edited of [

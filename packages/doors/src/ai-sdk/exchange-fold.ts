@@ -10,7 +10,7 @@ import { type Event, eventOf, isAbout } from '../troupe.ts';
  *  X3  What is of a turn that was not seen to begin belongs to none. Anything else without a known cause belongs to the
  *      exchange that has begun last.
  */
-export function createExchangeBook() {
+export function createExchangeFold() {
   /** The exchange that has begun last. */
   let latest = 0;
   const bySeq = new Map<number, readonly number[]>();
@@ -64,7 +64,7 @@ export function createExchangeBook() {
     },
   };
 }
-export type ExchangeBook = ReturnType<typeof createExchangeBook>;
+export type ExchangeFold = ReturnType<typeof createExchangeFold>;
 
 /** Whether an event begins an exchange. */
 export function isOpening({ author, kind }: Event): boolean {

@@ -44,7 +44,7 @@ export interface WebhookTest {
 }
 
 /** The webhooks of one tenant. Methods return null if there is no such webhook. */
-export interface WebhookBook {
+export interface WebhookRepository {
   /** Throws `config_invalid`, `address_refused`, and `command_refused` if the tenant has its maximum of webhooks. */
   create(webhook: NewWebhook, createdBy?: string): Promise<IssuedWebhook>;
   /** Oldest first. */
@@ -59,7 +59,7 @@ export interface WebhookBook {
   test(id: string): Promise<WebhookTest | null>;
 }
 
-export interface WebhookBookParts extends Omit<PostParts, 'timeoutMs'> {
+export interface WebhookRepositoryParts extends Omit<PostParts, 'timeoutMs'> {
   /** Entries of the tenant. */
   keyValue: KeyValue;
   tenant: string;
@@ -70,7 +70,7 @@ export interface WebhookBookParts extends Omit<PostParts, 'timeoutMs'> {
 }
 
 /** Owns the entry `webhooks` of a tenant. `createWebhooks` delivers. */
-export function createWebhookBook(parts: WebhookBookParts): WebhookBook {
+export function createWebhookRepository(parts: WebhookRepositoryParts): WebhookRepository {
   const { keyValue, tenant, clock, secretOf, settings = {} } = parts;
   const { onChange = () => {}, newId = newWebhookId } = parts;
   const { maxPerTenant = DEFAULT_MAX_WEBHOOKS, timeoutMs, allow } = settings;

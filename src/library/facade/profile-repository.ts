@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { type Author, PersonId, PersonProfile, parseGiven, type TenantId } from '../../events/index.ts';
 import { type KeyValue, updateEntry } from '../../base/key-value.ts';
-import type { ProfileBook } from '../troupe.ts';
+import type { ProfileRepository } from '../troupe.ts';
 
 /** The profiles of all tenants. */
-interface ProfileBooks {
-  of: (tenant: TenantId) => ProfileBook;
-  /** For turns: as it was at most `keepMs` ago, or after the last change by this process. Throws as `get` of a book. */
+interface ProfileRepositories {
+  of: (tenant: TenantId) => ProfileRepository;
+  /** For turns: as it was at most `keepMs` ago, or after the last change by this process. Throws as `get` of a repository. */
   known: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
 }
 
-interface ProfileBooksOptions {
+interface ProfileRepositoriesOptions {
   entriesOf: (tenant: TenantId) => KeyValue;
   /** Changes texts before they are stored. */
   redact?: ((text: string, author: Author) => string) | undefined;
@@ -23,7 +23,12 @@ interface ProfileBooksOptions {
 /** Bounds the profiles that this process knows. */
 const MOST_KNOWN = 10_000;
 
-export function createProfileBooks({ entriesOf, redact, clock, keepMs }: ProfileBooksOptions): ProfileBooks {
+export function createProfileRepositories({
+  entriesOf,
+  redact,
+  clock,
+  keepMs,
+}: ProfileRepositoriesOptions): ProfileRepositories {
   const known = new Map<string, { profile: PersonProfile | null; until: number }>();
   /** A profile that was read while another one was written may be the former one. */
   let changes = 0;
@@ -35,13 +40,13 @@ export function createProfileBooks({ entriesOf, redact, clock, keepMs }: Profile
       const now = clock.monotonic();
       if (found && now < found.until) return found.profile;
       const before = changes;
-      const profile = await createProfileBook(entriesOf(tenant)).get(person);
+      const profile = await createProfileRepository(entriesOf(tenant)).get(person);
       if (known.size >= MOST_KNOWN) known.clear();
       if (before === changes) known.set(name, { profile, until: now + keepMs });
       return profile;
     },
     of(tenant) {
-      const book = createProfileBook(entriesOf(tenant), redact);
+      const repository = createProfileRepository(entriesOf(tenant), redact);
       async function changing<T>(person: string, change: Promise<T>): Promise<T> {
         try {
           return await change;
@@ -51,18 +56,18 @@ export function createProfileBooks({ entriesOf, redact, clock, keepMs }: Profile
         }
       }
       return {
-        get: (person) => book.get(person),
-        set: (person, profile) => changing(person, book.set(person, profile)),
-        remove: (person) => changing(person, book.remove(person)),
+        get: (person) => repository.get(person),
+        set: (person, profile) => changing(person, repository.set(person, profile)),
+        remove: (person) => changing(person, repository.remove(person)),
       };
     },
   };
 }
 
-export function createProfileBook(
+export function createProfileRepository(
   entries: KeyValue,
   redact: (text: string, author: Author) => string = (text) => text,
-): ProfileBook {
+): ProfileRepository {
   const write = (key: string, profile: PersonProfile) =>
     updateEntry<PersonProfile | null>(entries, key, parseEntry, () => profile);
   return {

@@ -3,15 +3,15 @@ import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
 import {
   foldTask,
-  forkTaskBook,
+  forkTaskFold,
   heldTasks,
   isDue,
   isResolved,
   isTaskOpen,
-  newTaskBook,
+  newTaskFold,
   openTasks,
-  type TaskBook,
-} from '../../src/machines/task-book.ts';
+  type TaskFold,
+} from '../../src/machines/task-fold.ts';
 
 const OWNERS = ['ada', 'bo'];
 const TASKS = Array.from({ length: 8 }, (_, index) => `q-${index}`);
@@ -43,17 +43,17 @@ const moves = fc.array(
 );
 
 /** Plays moves; a group belongs to one agent, as calls of one turn do. */
-function play(all: readonly Move[], each?: (book: TaskBook, event: Event) => void): TaskBook {
-  const book = newTaskBook();
+function play(all: readonly Move[], each?: (fold: TaskFold, event: Event) => void): TaskFold {
+  const fold = newTaskFold();
   for (const [index, move] of all.entries()) {
-    const event = eventOf(book, move, index + 1);
-    foldTask(book, event);
-    each?.(book, event);
+    const event = eventOf(fold, move, index + 1);
+    foldTask(fold, event);
+    each?.(fold, event);
   }
-  return book;
+  return fold;
 }
 
-function eventOf(book: TaskBook, move: Move, seq: number): Event {
+function eventOf(fold: TaskFold, move: Move, seq: number): Event {
   const of = (kind: string, author: string, body: object) =>
     ({ seq, at: seq, kind, author: { kind: 'agent', id: author }, to: [], body }) as unknown as Event;
   switch (move.type) {
@@ -64,7 +64,7 @@ function eventOf(book: TaskBook, move: Move, seq: number): Event {
     case 'end':
       return of('question.answered', 'eve', { question: move.task, outcome: move.outcome });
     case 'give': {
-      const covers = [...book.ended].filter(([end, each]) => each.owner === move.owner && isDue(book, end));
+      const covers = [...fold.ended].filter(([end, each]) => each.owner === move.owner && isDue(fold, end));
       return of('turn.done', move.owner, { covers: covers.map(([end]) => end), steps: 1, usage: {} });
     }
   }
@@ -74,7 +74,7 @@ test('a task is opened once and ended once, whatever else comes', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const first = new Map<string, { seq: number; end: unknown }>();
-      const book = play(all, (now) => {
+      const fold = play(all, (now) => {
         for (const [id, { seq, end }] of now.tasks) {
           const known = first.get(id);
           if (known) expect(seq).toBe(known.seq);
@@ -82,7 +82,7 @@ test('a task is opened once and ended once, whatever else comes', () => {
           first.set(id, { seq, end });
         }
       });
-      expect(book.ended.size).toBe([...book.tasks.values()].filter(({ end }) => end).length);
+      expect(fold.ended.size).toBe([...fold.tasks.values()].filter(({ end }) => end).length);
     }),
   );
 });
@@ -90,14 +90,14 @@ test('a task is opened once and ended once, whatever else comes', () => {
 test('the open tasks are those that a search of all tasks finds', () => {
   fc.assert(
     fc.property(moves, (all) => {
-      play(all, (book) => {
+      play(all, (fold) => {
         for (const agent of OWNERS) {
-          const own = [...book.tasks.values()].filter((each) => each.owner === agent);
-          expect(openTasks(book, agent as never)).toEqual(own.filter(({ end }) => end === null));
+          const own = [...fold.tasks.values()].filter((each) => each.owner === agent);
+          expect(openTasks(fold, agent as never)).toEqual(own.filter(({ end }) => end === null));
           const held = own.filter(
-            ({ end, group }) => end && !isResolved(book, group) && !isDue(book, end.seq),
+            ({ end, group }) => end && !isResolved(fold, group) && !isDue(fold, end.seq),
           );
-          expect(new Set(heldTasks(book, agent as never))).toEqual(new Set(held));
+          expect(new Set(heldTasks(fold, agent as never))).toEqual(new Set(held));
         }
       });
     }),
@@ -108,10 +108,10 @@ test('a group that its owner has received is never due again', () => {
   fc.assert(
     fc.property(moves, (all) => {
       const given = new Set<string>();
-      play(all, (book, event) => {
+      play(all, (fold, event) => {
         if (event.kind === 'turn.done')
-          for (const seq of event.body.covers) given.add(book.ended.get(seq)?.group ?? '');
-        for (const [seq, { group }] of book.ended) if (given.has(group)) expect(isDue(book, seq)).toBe(false);
+          for (const seq of event.body.covers) given.add(fold.ended.get(seq)?.group ?? '');
+        for (const [seq, { group }] of fold.ended) if (given.has(group)) expect(isDue(fold, seq)).toBe(false);
       });
     }),
   );
@@ -120,12 +120,12 @@ test('a group that its owner has received is never due again', () => {
 test('looking ahead in a copy leaves the original as it was', () => {
   fc.assert(
     fc.property(moves, moves, (all, ahead) => {
-      const book = play(all);
-      const before = structuredClone(book);
-      const copy = forkTaskBook(book);
+      const fold = play(all);
+      const before = structuredClone(fold);
+      const copy = forkTaskFold(fold);
       for (const [index, move] of ahead.entries())
         foldTask(copy, eventOf(copy, move, all.length + index + 1));
-      expect(structuredClone(book)).toEqual(before);
+      expect(structuredClone(fold)).toEqual(before);
     }),
   );
 });
@@ -134,19 +134,19 @@ test('a thread lists its open tasks in order, and names the last one', () => {
   const move = fc.record({ task: fc.constantFrom(...TASKS), isEnd: fc.boolean() });
   fc.assert(
     fc.property(fc.uniqueArray(move, { selector: ({ task: id, isEnd }) => `${id} ${isEnd}` }), (all) => {
-      const book = newTaskBook();
+      const fold = newTaskFold();
       let open: string[] = [];
       let last: string | null = null;
       for (const [index, { task: delegation, isEnd }] of all.entries()) {
         const kind = isEnd ? 'delegation.ended' : 'delegation.opened';
         const body = { delegation, assignee: 'bo', thread: 'c', outcome: 'done' };
         const author = { kind: 'agent', id: 'ada' };
-        foldTask(book, { seq: index + 1, conversation: 'c', kind, author, to: [], body } as unknown as Event);
+        foldTask(fold, { seq: index + 1, conversation: 'c', kind, author, to: [], body } as unknown as Event);
         open = isEnd ? open.filter((id) => id !== delegation) : [...open, delegation];
         last = isEnd ? last : delegation;
-        expect(book.thread?.open.map((each) => each.delegation) ?? []).toEqual(open);
-        expect(book.thread?.opened.delegation ?? null).toBe(last);
-        expect(isTaskOpen(book)).toBe(open.length > 0);
+        expect(fold.thread?.open.map((each) => each.delegation) ?? []).toEqual(open);
+        expect(fold.thread?.opened.delegation ?? null).toBe(last);
+        expect(isTaskOpen(fold)).toBe(open.length > 0);
       }
     }),
   );

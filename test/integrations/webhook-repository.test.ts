@@ -17,9 +17,9 @@ test('a secret is returned by create and rotate, and is stored and shown nowhere
     return compareAndSet(key, from, to);
   };
   const webhooks = stage.open();
-  const book = stage.book();
-  const first = await book.create({ url: `${receiver.url}?token=t0p`, on: ['message'] });
-  const second = await book.rotate(first.webhook.id);
+  const repository = stage.repository();
+  const first = await repository.create({ url: `${receiver.url}?token=t0p`, on: ['message'] });
+  const second = await repository.rotate(first.webhook.id);
   await webhooks.idle();
   stage.log().append('plan');
   await expect.poll(() => stage.warnings.length).toBe(1);
@@ -27,18 +27,23 @@ test('a secret is returned by create and rotate, and is stored and shown nowhere
   for (const secret of secrets) expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   expect(new Set(secrets).size).toBe(2);
   await webhooks.close();
-  const shown = JSON.stringify([await book.list(), await book.get(first.webhook.id), stage.warnings, stored]);
+  const shown = JSON.stringify([
+    await repository.list(),
+    await repository.get(first.webhook.id),
+    stage.warnings,
+    stored,
+  ]);
   for (const secret of secrets) expect(shown).not.toContain(secret.slice('whsec_'.length));
   expect(stage.warnings.join()).not.toContain('t0p');
-  expect((await book.list())[0]?.status.lastError).not.toContain('t0p');
+  expect((await repository.list())[0]?.status.lastError).not.toContain('t0p');
 });
 
 test('after a rotation the old secret also signs for 24 hours, and not longer', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
-  const book = stage.book();
-  const { webhook, secret: old } = await book.create({ url: receiver.url, on: ['message'] });
-  const rotated = await book.rotate(webhook.id);
+  const repository = stage.repository();
+  const { webhook, secret: old } = await repository.create({ url: receiver.url, on: ['message'] });
+  const rotated = await repository.rotate(webhook.id);
   if (!rotated) throw new Error('it is there');
   const verifies = (secret: string, at: number): boolean => {
     const { text = '', headers = {} }: Partial<Received> = receiver.received[at] ?? {};
@@ -51,11 +56,11 @@ test('after a rotation the old secret also signs for 24 hours, and not longer', 
       return false;
     }
   };
-  expect(await book.test(webhook.id)).toMatchObject({ ok: true, status: 204 });
+  expect(await repository.test(webhook.id)).toMatchObject({ ok: true, status: 204 });
   expect(receiver.received[0]?.body).toEqual({ type: 'ping', tenant: 'default', webhook: webhook.id });
   expect([verifies(old, 0), verifies(rotated.secret, 0)]).toEqual([true, true]);
   await stage.pass(DAY_MS);
-  await book.test(webhook.id);
+  await repository.test(webhook.id);
   expect([verifies(old, 1), verifies(rotated.secret, 1)]).toEqual([false, true]);
 });
 
@@ -79,14 +84,14 @@ test('each of several secrets signs until a day after its replacement, at most f
 test('a rotation by another process is noticed after the first refusal', async () => {
   await using receiver = await startReceiver();
   await using stage = openStage({ allow: [receiver.host] });
-  const other = stage.book();
+  const other = stage.repository();
   const webhooks = stage.open();
   const { webhook } = await other.create({ url: receiver.url, on: ['message'] });
   await webhooks.idle();
   // The delivering process gets no notice: only the stored webhook has changed.
-  const { createWebhookBook } = await import('../../src/library/integrations/webhook-book.ts');
+  const { createWebhookRepository } = await import('../../src/library/integrations/webhook-repository.ts');
   const { webhookSecret } = await import('../../src/library/integrations/post-webhook.ts');
-  const quiet = createWebhookBook({
+  const quiet = createWebhookRepository({
     keyValue: stage.keyValue(),
     tenant: 'default',
     clock: stage.clock,
@@ -123,10 +128,10 @@ test.each([
   ['https://foo.localhost/', 'address_refused'],
 ])('%s is refused as %s, and nothing is stored', async (url, code) => {
   await using stage = openStage();
-  const refused = stage.book().create({ url, on: ['message'] });
+  const refused = stage.repository().create({ url, on: ['message'] });
   await expect(refused).rejects.toMatchObject({ code });
   await expect(refused).rejects.not.toThrow(/secret/);
-  expect(await stage.book().list()).toEqual([]);
+  expect(await stage.repository().list()).toEqual([]);
 });
 
 test('localhost is allowed by name and port, or by its address in a range', async () => {
@@ -136,10 +141,10 @@ test('localhost is allowed by name and port, or by its address in a range', asyn
     ['::1', 'https://a.localhost/'],
   ] as const) {
     await using stage = openStage({ allow: [allow] });
-    expect(await stage.book().create({ url, on: ['*'] })).toMatchObject({ webhook: { url } });
+    expect(await stage.repository().create({ url, on: ['*'] })).toMatchObject({ webhook: { url } });
   }
   await using stage = openStage({ allow: ['localhost', '10.0.0.0/8'] });
-  const refused = stage.book().create({ url: 'http://localhost/', on: ['*'] });
+  const refused = stage.repository().create({ url: 'http://localhost/', on: ['*'] });
   await expect(refused).rejects.toMatchObject({ code: 'address_refused' });
 });
 
@@ -152,18 +157,18 @@ test.each([
 ])('%j is not a webhook', async (given) => {
   await using stage = openStage();
   const asked = { url: 'https://example.org/', ...given } as never;
-  await expect(stage.book().create(asked)).rejects.toMatchObject({ code: 'config_invalid' });
+  await expect(stage.repository().create(asked)).rejects.toMatchObject({ code: 'config_invalid' });
 });
 
 test('a tenant has at most its maximum of webhooks, also when they are created at once', async () => {
   await using stage = openStage({ maxPerTenant: 5 });
-  const book = stage.book();
+  const repository = stage.repository();
   const made = await Promise.allSettled(
-    Array.from({ length: 12 }, () => book.create({ url: 'https://example.org/', on: ['*'] })),
+    Array.from({ length: 12 }, () => repository.create({ url: 'https://example.org/', on: ['*'] })),
   );
   expect(made.filter(({ status }) => status === 'fulfilled').length).toBe(5);
   expect(made.find(({ status }) => status === 'rejected')).toMatchObject({
     reason: { code: 'command_refused' },
   });
-  expect((await book.list()).length).toBe(5);
+  expect((await repository.list()).length).toBe(5);
 });

@@ -11,35 +11,35 @@ import { foldEvents, newProjection } from '../library/projection/projection.ts';
 const MAX_TENANTS = 32;
 
 /** Returns the projections that the caller of a request may see. */
-export type BookOf = (context: Context) => ProjectionBook;
+export type ProjectionCacheOf = (context: Context) => ProjectionCache;
 
-export function createProjectionBooks(root: Troupe): BookOf {
-  const books = new LRUCache<TenantId, ProjectionBook>({
+export function createProjectionCaches(root: Troupe): ProjectionCacheOf {
+  const caches = new LRUCache<TenantId, ProjectionCache>({
     max: MAX_TENANTS,
-    memoMethod: (tenant) => createProjectionBook(tenant === DEFAULT_TENANT ? root : root.forTenant(tenant)),
+    memoMethod: (tenant) => createProjectionCache(tenant === DEFAULT_TENANT ? root : root.forTenant(tenant)),
   });
 
-  return function bookOf(context) {
+  return function cacheOf(context) {
     const { principal, troupe } = callerOf(context);
-    const book = books.memo(principal.tenant);
-    if (principal.conversations === null) return book;
+    const cache = caches.memo(principal.tenant);
+    if (principal.conversations === null) return cache;
     // All callers share the projection; the caller's own troupe checks access.
     const check = (conversation: string) => troupe.events(conversation, { after: 0, limit: 1 });
     return {
       async latest(conversation) {
         await check(conversation);
-        return book.latest(conversation);
+        return cache.latest(conversation);
       },
       async at(conversation, seq) {
         await check(conversation);
-        return book.at(conversation, seq);
+        return cache.at(conversation, seq);
       },
     };
   };
 }
 
 /** Projections of conversations for the inspector. Each event is folded once. */
-export interface ProjectionBook {
+export interface ProjectionCache {
   /** The projection at the head of the log. Concurrent calls share the work. Throws `conversation_unknown`. */
   latest(conversation: string): Promise<Projection>;
   /** The projection after this seq, and the present head of the log. */
@@ -80,7 +80,7 @@ interface Entry {
 /** Without checkpoints, each process folds a conversation from its first event. */
 type Source = Pick<Troupe, 'events'> & Partial<Pick<Troupe, 'checkpoint' | 'saveCheckpoint'>>;
 
-export function createProjectionBook(troupe: Source): ProjectionBook {
+export function createProjectionCache(troupe: Source): ProjectionCache {
   const entries: Entries = new LRUCache({ max: MAX_CONVERSATIONS, memoMethod: newEntry });
 
   const catchUp = createCatchUp(troupe, entries);

@@ -17,8 +17,8 @@ import {
   foldDirective,
   NO_DIRECTIONS,
 } from './directions.ts';
-import { type CompactionBook, foldCompactions, NO_COMPACTIONS } from './compaction-book.ts';
-import { foldRuns, type RunBook } from './run-book.ts';
+import { type CompactionFold, foldCompactions, NO_COMPACTIONS } from './compaction-fold.ts';
+import { foldRuns, type RunFold } from './run-fold.ts';
 
 /**
  * The tasks between agents and people in one conversation. A fold of its log, the same in every process.
@@ -31,7 +31,7 @@ import { foldRuns, type RunBook } from './run-book.ts';
  *  K4  A thread may get its next task before the last one has ended. Each task is open until its own end.
  *  K5  An imported task is only shown: no agent waits for it, and its conversation is no thread.
  */
-export interface TaskBook extends Membership {
+export interface TaskFold extends Membership {
   upTo: number;
   tasks: Map<string, Task>;
   groups: Map<string, Group>;
@@ -51,8 +51,8 @@ export interface TaskBook extends Membership {
   todos: Map<AgentId, TodosBody>;
   directions: Directions;
   directives: Directives;
-  runs: RunBook;
-  compactions: CompactionBook;
+  runs: RunFold;
+  compactions: CompactionFold;
 }
 
 /** Immutable: an end replaces it. */
@@ -82,7 +82,7 @@ export interface Thread {
   open: readonly DelegationOpenedBody[];
 }
 
-export function newTaskBook(): TaskBook {
+export function newTaskFold(): TaskFold {
   return {
     ...newMembership(),
     upTo: 0,
@@ -103,24 +103,24 @@ export function newTaskBook(): TaskBook {
   };
 }
 
-export function foldTask(book: TaskBook, event: Event): void {
-  if (event.seq <= book.upTo) return;
-  book.upTo = event.seq;
-  if (event.author.kind === 'user' && event.kind !== 'notice') book.agentTurns = 0;
-  if (event.context?.imported && !hasAuthority(event)) return foldHistory(book, event);
-  if (book.runs.size > 0 || event.kind === 'run.directive') foldRuns(book.runs, event);
+export function foldTask(fold: TaskFold, event: Event): void {
+  if (event.seq <= fold.upTo) return;
+  fold.upTo = event.seq;
+  if (event.author.kind === 'user' && event.kind !== 'notice') fold.agentTurns = 0;
+  if (event.context?.imported && !hasAuthority(event)) return foldHistory(fold, event);
+  if (fold.runs.size > 0 || event.kind === 'run.directive') foldRuns(fold.runs, event);
   if (Object.hasOwn(FOLDS, event.kind))
-    (FOLDS[event.kind as Folded] as (book: TaskBook, event: Event) => void)(book, event);
+    (FOLDS[event.kind as Folded] as (fold: TaskFold, event: Event) => void)(fold, event);
 }
 
-/** The kinds that change the book. */
+/** The kinds that change the fold. */
 type Folded =
-  | KindAbout<'book' | 'members' | 'conversation' | 'compaction' | 'turnEnd'>
+  | KindAbout<'tasks' | 'members' | 'conversation' | 'compaction' | 'turnEnd'>
   | 'run.directive'
   | 'error';
 
 /** What each of them changes. */
-const FOLDS: { readonly [K in Folded]: (book: TaskBook, event: EventOf<K>) => void } = {
+const FOLDS: { readonly [K in Folded]: (fold: TaskFold, event: EventOf<K>) => void } = {
   message: foldMessage,
   'run.directive': directRun,
   command: foldCommand,
@@ -141,55 +141,55 @@ const FOLDS: { readonly [K in Folded]: (book: TaskBook, event: EventOf<K>) => vo
   compaction: noteCompaction,
   'compaction.progress': noteCompaction,
   baseline: noteCompaction,
-  todos: (book, { author, body }) => void book.todos.set(author.id as AgentId, body),
+  todos: (fold, { author, body }) => void fold.todos.set(author.id as AgentId, body),
 };
 
 /** A message of a person or a schedule starts new work. Answers, cancellations and an agent's own reminders do not. */
-function foldMessage(book: TaskBook, event: EventOf<'message'>): void {
+function foldMessage(fold: TaskFold, event: EventOf<'message'>): void {
   const { author, id } = event;
-  if (author.kind === 'user' || (author.kind === 'system' && id.startsWith('schedule:'))) begin(book, event);
-  if (book.away.size > 0) foldMembership(book, event);
+  if (author.kind === 'user' || (author.kind === 'system' && id.startsWith('schedule:'))) begin(fold, event);
+  if (fold.away.size > 0) foldMembership(fold, event);
 }
 
-function begin(book: TaskBook, { seq, at }: Event): void {
-  book.begun = `${seq}-${at.toString(36)}`;
-  book.off = false;
+function begin(fold: TaskFold, { seq, at }: Event): void {
+  fold.begun = `${seq}-${at.toString(36)}`;
+  fold.off = false;
 }
 
-function directRun(book: TaskBook, event: EventOf<'run.directive'>): void {
-  if (event.author.kind === 'user') begin(book, event);
-  foldDirective(book.directives, event);
+function directRun(fold: TaskFold, event: EventOf<'run.directive'>): void {
+  if (event.author.kind === 'user') begin(fold, event);
+  foldDirective(fold.directives, event);
 }
 
-function direct(book: TaskBook, event: Event): void {
-  book.directions = foldDirections(book.directions, event);
+function direct(fold: TaskFold, event: Event): void {
+  fold.directions = foldDirections(fold.directions, event);
 }
 
-function noteCompaction(book: TaskBook, event: Event): void {
-  book.compactions = foldCompactions(book.compactions, event);
+function noteCompaction(fold: TaskFold, event: Event): void {
+  fold.compactions = foldCompactions(fold.compactions, event);
 }
 
-function startTurn(book: TaskBook, event: EventOf<'turn.started'>): void {
-  book.agentTurns += 1;
-  if (event.author.id in book.compactions.requested) noteCompaction(book, event);
+function startTurn(fold: TaskFold, event: EventOf<'turn.started'>): void {
+  fold.agentTurns += 1;
+  if (event.author.id in fold.compactions.requested) noteCompaction(fold, event);
 }
 
-function endTurn(book: TaskBook, event: EventOf<'turn.done' | 'turn.failed' | 'turn.aborted'>): void {
-  if (book.compactions.running.length > 0) noteCompaction(book, event);
-  if (book.waiting.size === 0) return;
+function endTurn(fold: TaskFold, event: EventOf<'turn.done' | 'turn.failed' | 'turn.aborted'>): void {
+  if (fold.compactions.running.length > 0) noteCompaction(fold, event);
+  if (fold.waiting.size === 0) return;
   for (const seq of event.body.covers) {
-    const task = book.ended.get(seq);
-    if (task) book.waiting.delete(task.group);
+    const task = fold.ended.get(seq);
+    if (task) fold.waiting.delete(task.group);
   }
 }
 
 /** Folds imported tasks. A task without an end in the file counts as ended. */
-function foldHistory({ tasks }: TaskBook, event: Event): void {
+function foldHistory({ tasks }: TaskFold, event: Event): void {
   const opened = openingOf(event);
   if (opened) {
     const { seq, at, author } = event;
     if (tasks.has(opened.id)) return;
-    const unended = { seq, outcome: opened.kind === 'delegation' ? 'aborted' : 'withdrawn' } as const;
+    const unended = { seq, outcome: 'cancelled' } as const;
     const more = {
       owner: author.id as AgentId,
       group: opened.id,
@@ -206,92 +206,92 @@ function foldHistory({ tasks }: TaskBook, event: Event): void {
     tasks.set(task.id, { ...task, end: { seq: event.seq, outcome: ended.outcome } });
 }
 
-function foldCommand(book: TaskBook, event: EventOf<'command'>): void {
+function foldCommand(fold: TaskFold, event: EventOf<'command'>): void {
   const { body } = event;
-  if (body.command === 'retry') begin(book, event);
-  foldMembership(book, event);
-  noteCompaction(book, event);
-  direct(book, event);
-  if (body.from) forgetWaits(book);
-  if (body.command === 'cancelTask') book.off = true;
+  if (body.command === 'retry') begin(fold, event);
+  foldMembership(fold, event);
+  noteCompaction(fold, event);
+  direct(fold, event);
+  if (body.from) forgetWaits(fold);
+  if (body.command === 'cancelTask') fold.off = true;
 }
 
 /** A fork is no thread, and nothing is under way in it: that stays with the original conversation. */
-function forgetWaits(book: TaskBook): void {
-  book.thread = null;
-  book.waiting.clear();
-  keepRetired(book);
-  book.compactions = { ...book.compactions, running: [], requested: {} };
+function forgetWaits(fold: TaskFold): void {
+  fold.thread = null;
+  fold.waiting.clear();
+  keepRetired(fold);
+  fold.compactions = { ...fold.compactions, running: [], requested: {} };
 }
 
 /** The same event opens a thread in the conversation of the assignee and a task in that of the delegator. */
-function openDelegation(book: TaskBook, event: EventOf<'delegation.opened'>): void {
+function openDelegation(fold: TaskFold, event: EventOf<'delegation.opened'>): void {
   const { body, conversation } = event;
-  if (body.thread === conversation) return openThread(book, body);
-  open(book, event, { ...body, id: body.delegation }, { kind: 'delegation', body });
+  if (body.thread === conversation) return openThread(fold, body);
+  open(fold, event, { ...body, id: body.delegation }, { kind: 'delegation', body });
 }
 
-function openThread(book: TaskBook, opened: DelegationOpenedBody): void {
-  book.thread = { opened, open: [...(book.thread?.open ?? []), opened] };
-  book.agentTurns = 0;
+function openThread(fold: TaskFold, opened: DelegationOpenedBody): void {
+  fold.thread = { opened, open: [...(fold.thread?.open ?? []), opened] };
+  fold.agentTurns = 0;
 }
 
-function endThread(book: TaskBook, id: string): void {
-  const { thread } = book;
-  if (thread) book.thread = { ...thread, open: thread.open.filter(({ delegation }) => delegation !== id) };
+function endThread(fold: TaskFold, id: string): void {
+  const { thread } = fold;
+  if (thread) fold.thread = { ...thread, open: thread.open.filter(({ delegation }) => delegation !== id) };
 }
 
-function openQuestion(book: TaskBook, event: EventOf<'question'>): void {
+function openQuestion(fold: TaskFold, event: EventOf<'question'>): void {
   const { body } = event;
-  open(book, event, { ...body, id: body.question }, { kind: 'question', body });
+  open(fold, event, { ...body, id: body.question }, { kind: 'question', body });
 }
 
-function endDelegation(book: TaskBook, event: EventOf<'delegation.ended'>): void {
-  endThread(book, event.body.delegation);
-  end(book, event);
+function endDelegation(fold: TaskFold, event: EventOf<'delegation.ended'>): void {
+  endThread(fold, event.body.delegation);
+  end(fold, event);
 }
 
 /** An approval forms its own group. */
-function openApproval(book: TaskBook, event: EventOf<'approval.requested'>): void {
+function openApproval(fold: TaskFold, event: EventOf<'approval.requested'>): void {
   const { request } = event.body;
-  open(book, event, { id: request, group: request, join: 'all' }, { kind: 'approval', body: event.body });
+  open(fold, event, { id: request, group: request, join: 'all' }, { kind: 'approval', body: event.body });
 }
 
 function open(
-  book: TaskBook,
+  fold: TaskFold,
   { author, seq, at }: Event,
   { id, group, join }: { id: string; group: string; join: Join },
   opening: TaskOpening,
 ): void {
-  if (book.tasks.has(id)) return;
-  book.tasks.set(id, { ...opening, id, owner: author.id as AgentId, group, seq, at, end: null });
-  const known = book.groups.get(group);
-  book.groups.set(group, { join: known?.join ?? join, tasks: [...(known?.tasks ?? []), id] });
-  book.open.add(id);
-  if (!known) book.waiting.add(group);
+  if (fold.tasks.has(id)) return;
+  fold.tasks.set(id, { ...opening, id, owner: author.id as AgentId, group, seq, at, end: null });
+  const known = fold.groups.get(group);
+  fold.groups.set(group, { join: known?.join ?? join, tasks: [...(known?.tasks ?? []), id] });
+  fold.open.add(id);
+  if (!known) fold.waiting.add(group);
 }
 
-function end(book: TaskBook, event: Event): void {
+function end(fold: TaskFold, event: Event): void {
   const ended = endOf(event);
-  const task = ended && book.tasks.get(ended.id);
-  if (!task || !book.open.delete(task.id)) return;
+  const task = ended && fold.tasks.get(ended.id);
+  if (!task || !fold.open.delete(task.id)) return;
   const done = { ...task, end: { seq: event.seq, outcome: ended.outcome } };
-  book.tasks.set(task.id, done);
-  book.ended.set(event.seq, done);
+  fold.tasks.set(task.id, done);
+  fold.ended.set(event.seq, done);
 }
 
 /** Whether the owner of a group has been given what it waited for. */
-export function isResolved({ groups, waiting }: TaskBook, group: string): boolean {
+export function isResolved({ groups, waiting }: TaskFold, group: string): boolean {
   return groups.has(group) && !waiting.has(group);
 }
 
 /** Whether the end of a task may wake its owner, because its group is due. */
-export function isDue(book: TaskBook, seq: number): boolean {
-  const task = book.ended.get(seq);
-  const group = task && book.waiting.has(task.group) ? book.groups.get(task.group) : undefined;
+export function isDue(fold: TaskFold, seq: number): boolean {
+  const task = fold.ended.get(seq);
+  const group = task && fold.waiting.has(task.group) ? fold.groups.get(task.group) : undefined;
   if (!group) return false;
   if (group.join === 'first') return true;
-  const ends = group.tasks.map((id) => book.tasks.get(id)?.end ?? null);
+  const ends = group.tasks.map((id) => fold.tasks.get(id)?.end ?? null);
   if (!ends.includes(null)) return true;
   return (
     group.join === 'any' && ends.some((each) => each?.outcome === 'done' || each?.outcome === 'answered')
@@ -299,40 +299,40 @@ export function isDue(book: TaskBook, seq: number): boolean {
 }
 
 /** Whether this conversation is the thread of an open task. */
-export function isTaskOpen({ thread }: TaskBook): boolean {
+export function isTaskOpen({ thread }: TaskFold): boolean {
   return thread !== null && thread.open.length > 0;
 }
 
 /** The open tasks of an agent, or of all, oldest first. */
-export function openTasks(book: TaskBook, owner?: AgentId): Task[] {
-  const tasks = tasksIn(book, book.open);
+export function openTasks(fold: TaskFold, owner?: AgentId): Task[] {
+  const tasks = tasksIn(fold, fold.open);
   return owner === undefined ? tasks : tasks.filter((task) => task.owner === owner);
 }
 
 /** Ended tasks that are held back from their owner because the group is not due. */
-export function heldTasks(book: TaskBook, owner: AgentId): Task[] {
-  const ids = [...book.waiting].flatMap((group) => book.groups.get(group)?.tasks ?? []);
-  return tasksIn(book, ids).filter(
-    (task) => task.owner === owner && task.end !== null && !isDue(book, task.end.seq),
+export function heldTasks(fold: TaskFold, owner: AgentId): Task[] {
+  const ids = [...fold.waiting].flatMap((group) => fold.groups.get(group)?.tasks ?? []);
+  return tasksIn(fold, ids).filter(
+    (task) => task.owner === owner && task.end !== null && !isDue(fold, task.end.seq),
   );
 }
 
-function tasksIn({ tasks }: TaskBook, ids: Iterable<string>): Task[] {
+function tasksIn({ tasks }: TaskFold, ids: Iterable<string>): Task[] {
   return [...ids].flatMap((id) => tasks.get(id) ?? []);
 }
 
 /** A copy to look ahead with; the original does not change. */
-export function forkTaskBook(book: TaskBook): TaskBook {
+export function forkTaskFold(fold: TaskFold): TaskFold {
   return {
-    ...book,
-    ...forkMembership(book),
-    tasks: new Map(book.tasks),
-    groups: new Map(book.groups),
-    open: new Set(book.open),
-    waiting: new Set(book.waiting),
-    ended: new Map(book.ended),
-    todos: new Map(book.todos),
-    directives: new Map(book.directives),
-    runs: structuredClone(book.runs),
+    ...fold,
+    ...forkMembership(fold),
+    tasks: new Map(fold.tasks),
+    groups: new Map(fold.groups),
+    open: new Set(fold.open),
+    waiting: new Set(fold.waiting),
+    ended: new Map(fold.ended),
+    todos: new Map(fold.todos),
+    directives: new Map(fold.directives),
+    runs: structuredClone(fold.runs),
   };
 }

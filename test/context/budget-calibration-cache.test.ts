@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createCalibrationBook } from '../../src/actors/actor/calibration-book.ts';
+import { createCalibrationCache } from '../../src/actors/actor/calibration-cache.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { estimate, NO_TOKENS, type UsageAnchor } from '../../src/context/budget/tokens.ts';
 import { type ModelFacts, NOTHING_KNOWN } from '../../src/context/index.ts';
@@ -45,8 +45,8 @@ async function stage(open = STORES['sqlite']!) {
     compareAndSet: (...args) => asked('compareAndSet', () => real.compareAndSet(...args)),
   };
   const open_ = () =>
-    createCalibrationBook({ store, clock, onWarning: (_, where) => void warnings.push(where) });
-  return { real, counts, faults, warnings, clock, openBook: open_ };
+    createCalibrationCache({ store, clock, onWarning: (_, where) => void warnings.push(where) });
+  return { real, counts, faults, warnings, clock, openCache: open_ };
 }
 
 function tokensOf({ calibration }: ModelFacts): number {
@@ -55,19 +55,19 @@ function tokensOf({ calibration }: ModelFacts): number {
 
 for (const [name, open] of Object.entries(STORES)) {
   test(`what one process learnt, the next one knows (${name})`, async () => {
-    const { openBook } = await stage(open);
-    const first = openBook();
+    const { openCache } = await stage(open);
+    const first = openCache();
     expect(await first.get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
     for (let n = 0; n < 5; n += 1) first.observe(ACME, SONNET, REPORT);
     const known = first.learnWindow(ACME, SONNET, 180_000);
     await first.flush();
     expect(known.calibration.reports).toBe(5);
-    expect(await openBook().get(ACME, SONNET)).toEqual(known);
+    expect(await openCache().get(ACME, SONNET)).toEqual(known);
   });
 
   test(`of two processes that learn at once neither is lost (${name})`, async () => {
-    const { openBook } = await stage(open);
-    const [one, two] = [openBook(), openBook()];
+    const { openCache } = await stage(open);
+    const [one, two] = [openCache(), openCache()];
     await Promise.all([one.get(ACME, SONNET), two.get(ACME, SONNET)]);
     for (let n = 0; n < 4; n += 1) {
       one.observe(ACME, SONNET, REPORT);
@@ -75,7 +75,7 @@ for (const [name, open] of Object.entries(STORES)) {
     }
     two.learnWindow(ACME, SONNET, 190_000);
     await Promise.all([one.flush(), two.flush()]);
-    const facts = await openBook().get(ACME, SONNET);
+    const facts = await openCache().get(ACME, SONNET);
     expect(facts.calibration.reports).toBe(8);
     expect(facts.window).toBe(190_000);
     expect(tokensOf(facts)).toBeGreaterThan(14_700);
@@ -84,11 +84,11 @@ for (const [name, open] of Object.entries(STORES)) {
 }
 
 test('tenants, providers and models are separate', async () => {
-  const { openBook } = await stage();
-  const book = openBook();
-  book.learnWindow(ACME, SONNET, 100_000);
-  await book.flush();
-  const fresh = openBook();
+  const { openCache } = await stage();
+  const cache = openCache();
+  cache.learnWindow(ACME, SONNET, 100_000);
+  await cache.flush();
+  const fresh = openCache();
   expect((await fresh.get(ACME, SONNET)).window).toBe(100_000);
   for (const [tenant, name] of [
     ['globex' as TenantId, SONNET],
@@ -99,30 +99,30 @@ test('tenants, providers and models are separate', async () => {
 });
 
 test('the store is read once a minute, however many turns there are', async () => {
-  const { openBook, counts, clock } = await stage();
-  const [book, other] = [openBook(), openBook()];
-  await Promise.all(Array.from({ length: 20 }, () => book.get(ACME, SONNET)));
+  const { openCache, counts, clock } = await stage();
+  const [cache, other] = [openCache(), openCache()];
+  await Promise.all(Array.from({ length: 20 }, () => cache.get(ACME, SONNET)));
   expect(counts.get).toBe(1);
   other.learnWindow(ACME, SONNET, 90_000);
   await other.flush();
   await clock.advance(59_999);
-  expect((await book.get(ACME, SONNET)).window).toBeNull();
+  expect((await cache.get(ACME, SONNET)).window).toBeNull();
   expect(counts.get).toBe(1);
   await clock.advance(1);
-  expect((await book.get(ACME, SONNET)).window).toBe(90_000);
+  expect((await cache.get(ACME, SONNET)).window).toBe(90_000);
   expect(counts.get).toBe(2);
 });
 
 test('an entry is written at most every 20 seconds, and at once when a window was learnt', async () => {
-  const { openBook, counts, clock, real } = await stage();
-  const book = openBook();
-  await book.get(ACME, SONNET);
+  const { openCache, counts, clock, real } = await stage();
+  const cache = openCache();
+  await cache.get(ACME, SONNET);
   for (let n = 0; n < 30; n += 1) {
-    book.observe(ACME, SONNET, REPORT);
+    cache.observe(ACME, SONNET, REPORT);
     await clock.advance(1_000);
   }
   expect(counts.compareAndSet).toBe(2);
-  book.learnWindow(ACME, SONNET, 64_000);
+  cache.learnWindow(ACME, SONNET, 64_000);
   const noted = async () =>
     JSON.parse((await real.get(ACME, 'model ["anthropic","claude-sonnet-4-5"]')) ?? 'null') as unknown;
   await expect.poll(noted).toMatchObject({ window: 64_000, calibration: { reports: 30 } });
@@ -130,39 +130,39 @@ test('an entry is written at most every 20 seconds, and at once when a window wa
 });
 
 test('an unavailable store causes one warning, and what was learnt meanwhile is kept', async () => {
-  const { openBook, faults, warnings, clock, counts } = await stage();
-  const book = openBook();
+  const { openCache, faults, warnings, clock, counts } = await stage();
+  const cache = openCache();
   faults.away = true;
-  expect(await book.get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
+  expect(await cache.get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
   for (let n = 0; n < 3; n += 1) {
-    book.observe(ACME, SONNET, REPORT);
+    cache.observe(ACME, SONNET, REPORT);
     await clock.advance(20_000);
   }
   expect(counts.compareAndSet).toBe(3);
   expect(warnings).toHaveLength(1);
   faults.away = false;
-  expect((await book.get(ACME, SONNET)).calibration.reports).toBe(3);
-  await book.flush();
-  expect((await openBook().get(ACME, SONNET)).calibration.reports).toBe(3);
+  expect((await cache.get(ACME, SONNET)).calibration.reports).toBe(3);
+  await cache.flush();
+  expect((await openCache().get(ACME, SONNET)).calibration.reports).toBe(3);
   faults.away = true;
-  book.observe(ACME, SONNET, REPORT);
-  await book.flush();
+  cache.observe(ACME, SONNET, REPORT);
+  await cache.flush();
   expect(warnings).toHaveLength(2);
 });
 
 test('an invalid entry counts as none and is overwritten', async () => {
-  const { openBook, real, warnings } = await stage();
+  const { openCache, real, warnings } = await stage();
   const key = 'model ["anthropic","claude-sonnet-4-5"]';
   for (const [from, damaged] of [
     [null, '{'],
     ['{', '{"calibration":{"reports":1,"mean":[9e9],"spread":[]},"window":1}'],
   ] as const) {
     expect(await real.compareAndSet(ACME, key, from, damaged)).toBe(damaged);
-    expect(await openBook().get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
+    expect(await openCache().get(ACME, SONNET)).toEqual(NOTHING_KNOWN);
   }
-  const book = openBook();
-  book.observe(ACME, SONNET, REPORT);
-  await book.flush();
-  expect((await openBook().get(ACME, SONNET)).calibration.reports).toBe(1);
+  const cache = openCache();
+  cache.observe(ACME, SONNET, REPORT);
+  await cache.flush();
+  expect((await openCache().get(ACME, SONNET)).calibration.reports).toBe(1);
   expect(warnings).toEqual([]);
 });

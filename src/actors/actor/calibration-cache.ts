@@ -13,7 +13,7 @@ import type { Store } from '../../store/store.ts';
  *  B2  No turn waits for a write. A model's entry is written at most every 20 s, and whenever a refusal teaches something.
  *  B3  Two processes that learn at once lose nothing: the second adds its own reports to the entry of the first.
  */
-export interface CalibrationBook {
+export interface CalibrationCache {
   /** Waits for the store on the first call, and once a minute to learn from other processes. */
   get(tenant: TenantId, name: ModelName): Promise<ModelFacts>;
   observe(tenant: TenantId, name: ModelName, report: UsageAnchor): ModelFacts;
@@ -81,7 +81,7 @@ interface BookDeps {
   onWarning: (error: unknown, where: string) => void;
 }
 
-export function createCalibrationBook(deps: BookDeps): CalibrationBook {
+export function createCalibrationCache(deps: BookDeps): CalibrationCache {
   const { clock, onWarning } = deps;
   const pages = createPages();
   const { read, write } = createPageStorage(deps);
