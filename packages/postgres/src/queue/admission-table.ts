@@ -42,9 +42,9 @@ export function createAdmissionTable(database: QueueDatabase) {
     const scopes = new Set(asks.flatMap(scopesOf));
     const rows = await queries.rows<Row & { now: number }>(statements.read, [[...scopes]]);
     const now = rows[0]?.now ?? 0;
-    const book = createBook(rows);
-    const answers = asks.map((each) => answer(book, each, now));
-    const { removed, written } = book.changes();
+    const accounts = createAccounts(rows);
+    const answers = asks.map((each) => answer(accounts, each, now));
+    const { removed, written } = accounts.changes();
     if (written.length > 0) await queries.rows(statements.write, columnsOf(written));
     if (removed.length > 0) await queries.rows(statements.remove, placesOf(removed));
     const refusals = asks.flatMap(({ wish, kind }, at) => {
@@ -93,27 +93,27 @@ function scopesOf(each: AdmissionAsk): string[] {
   return [tenantScope(each.ask.tenant), providerScope(each.provider), askingScope(each.provider)];
 }
 
-function answer(book: Book, each: AdmissionAsk, now: number): number {
+function answer(accounts: Accounts, each: AdmissionAsk, now: number): number {
   const { provider } = each;
   if (each.kind === 'call') {
-    const { waitMs, bucket } = takeToken(book.bucket(callsScope(provider)), each.rate, now);
-    book.setBucket(callsScope(provider), bucket);
+    const { waitMs, bucket } = takeToken(accounts.bucket(callsScope(provider)), each.rate, now);
+    accounts.setBucket(callsScope(provider), bucket);
     return waitMs;
   }
   const { ask } = each;
   const [tenant, held, asking] = [tenantScope(ask.tenant), providerScope(provider), askingScope(provider)];
-  const before = { tenant: book.set(tenant), provider: book.set(held), asking: book.set(asking) };
+  const before = { tenant: accounts.set(tenant), provider: accounts.set(held), asking: accounts.set(asking) };
   const { admitted, state } = enterSlot(before, ask, now);
-  book.setSet(tenant, state.tenant);
-  book.setSet(held, state.provider);
-  book.setSet(asking, state.asking);
+  accounts.setSet(tenant, state.tenant);
+  accounts.setSet(held, state.provider);
+  accounts.setSet(asking, state.asking);
   return admitted ? 0 : RETRY_TO_MS;
 }
 
-type Book = ReturnType<typeof createBook>;
+type Accounts = ReturnType<typeof createAccounts>;
 
 /** What was read, what it became, and the difference. */
-function createBook(rows: readonly Row[]) {
+function createAccounts(rows: readonly Row[]) {
   const before = new Map<string, Map<string, Row>>();
   for (const row of rows) {
     if (row.scope === '') continue;
