@@ -83,6 +83,7 @@ const TASK = {
     args: STRING,
     argsHash: STRING,
     by: { type: 'array', items: STRING },
+    decidable: { type: 'boolean' },
     choices: { type: 'array', items: STRING },
     deadline: { type: ['integer', 'null'] },
     openedAt: { type: 'object' },

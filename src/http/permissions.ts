@@ -1,12 +1,13 @@
 import type { Context } from 'hono';
 import { baseRoutePath, matchedRoutes } from 'hono/route';
 import { type Principal, type Scope, isGranted, covers } from '../library/access/index.ts';
-import { DEFAULT_TENANT, type Author } from '../events/index.ts';
+import { DEFAULT_TENANT, SYSTEM_AUTHOR, type Author } from '../events/index.ts';
 import { Refusal, rateLimited } from './refusal.ts';
 import { describedPath } from './route.ts';
 import { TroupeError } from '../base/errors.ts';
 import type { NewMessage } from '../library/troupe.ts';
 import { checkWords } from './read-json.ts';
+import { OPERATOR } from './schemas.ts';
 import type { Caller } from './caller.ts';
 
 /** What the guard asks of the callers of a route. */
@@ -76,6 +77,19 @@ export function checkAllAuthors({ author, scopes }: Principal): void {
   const message =
     'a transcript has messages of agents: importing it needs the scope "operate" and a caller without an author';
   throw new Refusal(403, 'author_refused', message);
+}
+
+/**
+ * Who would decide for the caller: its own author, else the person named, else the operator. Throws `Refusal` for another than
+ * its own.
+ */
+export function deciderFor(principal: Principal, person: string | undefined): Author {
+  // Only people decide, so for the system nothing is decidable.
+  if (!principal.scopes.includes('write')) return SYSTEM_AUTHOR;
+  const own = principal.author ?? OPERATOR;
+  const author = person === undefined ? own : { ...own, id: person };
+  checkAuthor(principal, author);
+  return author;
 }
 
 function refused(message: string, { kind, id }: Author): Refusal {

@@ -65,7 +65,7 @@ export const NewEventBody = z.strictObject({
 });
 
 /** Author of commands that name none. */
-const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };
+export const OPERATOR: Author = { kind: 'user', id: 'operator', name: 'Operator' };
 /** Fields of all commands. The rest of the body is checked as the named `Command`. */
 export const CommandRequest = z.looseObject({
   command: z.enum(COMMANDS),

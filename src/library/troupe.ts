@@ -257,9 +257,13 @@ export interface Troupe {
   actors(conversation: string): Promise<ActorStatus[]>;
   /**
    * The tasks of a conversation (delegations, questions, approvals), and the task that it is the thread of, from its log.
-   * `open`: only tasks that have not ended. Throws `conversation_unknown`.
+   * `open`: only tasks that have not ended. `as`: a person, for whom `decidable` says what they may answer or decide now.
+   * Throws `conversation_unknown`.
    */
-  tasks(conversation: string, options?: { open?: boolean | undefined }): Promise<TaskList>;
+  tasks(
+    conversation: string,
+    options?: { open?: boolean | undefined; as?: Author | undefined },
+  ): Promise<TaskList>;
   /** The prompt that an agent would get now. Nothing is sent or changed. */
   prompt(conversation: string, agent: string): Promise<InspectedPrompt>;
   /** A past prompt as it was sent. `step` counts from 1; default: the last. Throws `turn_unknown`. */

@@ -1,5 +1,55 @@
-import { backOff, isTransient } from './retry.ts';
-import type { ApiClient, StreamFrame } from './troupe.ts';
+import { type ApiClient, type Event, type StreamFrame, TroupeError } from './troupe.ts';
+
+const FIRST_WAIT_MS = 100;
+const LONGEST_WAIT_MS = 5_000;
+
+/** Repeats transient failures until `signal` aborts, then throws `aborted`. Only for requests that may be repeated. */
+export async function untilDone<T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+  for (let failures = 1; ; failures += 1) {
+    if (signal.aborted) throw aborted(signal);
+    try {
+      return await attempt();
+    } catch (error) {
+      if (signal.aborted) throw aborted(signal);
+      if (!isTransient(error)) throw error;
+      await backOff(failures, error, signal);
+    }
+  }
+}
+
+export function aborted({ reason }: AbortSignal): TroupeError {
+  const message = 'the wait was ended; the agents go on';
+  return new TroupeError('aborted', message, {}, { cause: reason });
+}
+
+/** Whether the same request may succeed later. */
+function isTransient(error: unknown): boolean {
+  if (!(error instanceof TroupeError)) return false;
+  return (
+    error.policy === 'retry' ||
+    error.code === 'shutting_down' ||
+    error.data['status'] === 429 ||
+    // A proxy answers for a server that is being restarted.
+    [502, 503, 504].includes(Number(error.data['status']))
+  );
+}
+
+/** Waits before repetition number `failures`, from 1: longer each time, up to 5 s, and never the same for two clients. */
+async function backOff(failures: number, error: unknown, signal: AbortSignal): Promise<void> {
+  const grown = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS);
+  const asked = error instanceof TroupeError ? Number(error.data['retryAfterMs']) || 0 : 0;
+  const ms = Math.max(grown * (0.5 + Math.random() / 2), Math.min(asked, LONGEST_WAIT_MS));
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}
 
 /** Options of `follow`. */
 export interface FollowOptions {
@@ -55,4 +105,61 @@ export async function* follow(
   } finally {
     left.abort();
   }
+}
+
+/** A change of the words that agents are writing. Joined since the last `void` of the turn, they are what it has said. */
+export type Words =
+  /** Next words of this agent. */
+  | { type: 'text'; agent: string; turn: string; text: string }
+  /** What was told of this answer of the model does not count: it begins anew. */
+  | { type: 'void'; agent: string; turn: string };
+
+interface Spoken {
+  place: string;
+  said: string;
+}
+
+/**
+ * Tells new words from those that came before, over reconnects and repeated attempts. When the log has an answer, what was
+ * missed of it comes first, so that words come once and whole.
+ */
+export function words(): (frame: StreamFrame) => Words[] {
+  const turns = new Map<string, Spoken>();
+
+  function ofEvent({ kind, turn, author, body }: Event): Words[] {
+    if (turn === undefined || author.kind !== 'agent') return [];
+    const agent = author.id;
+    const spoken = turns.get(turn);
+    if (kind === 'message' || kind === 'step') {
+      turns.delete(turn);
+      const { content } = body;
+      const said = spoken?.said ?? '';
+      if (content.startsWith(said)) return told(agent, turn, content.slice(said.length));
+      return [{ type: 'void', agent, turn }, ...told(agent, turn, content)];
+    }
+    if (kind !== 'turn.failed' && kind !== 'turn.aborted') return [];
+    turns.delete(turn);
+    return spoken?.said ? [{ type: 'void', agent, turn }] : [];
+  }
+
+  return (frame) => {
+    if (frame.type === 'event') return ofEvent(frame.event);
+    if (frame.type !== 'text') return [];
+    const { agent, turn, attempt, step, round, index, text } = frame;
+    const place = `${attempt} ${step} ${round}`;
+    const known = turns.get(turn);
+    const isNew = known?.place !== place;
+    const spoken = isNew ? { place, said: '' } : known;
+    turns.set(turn, spoken);
+    const start: Words[] = isNew && known?.said ? [{ type: 'void', agent, turn }] : [];
+    // A piece further on waits for the log: words between were missed.
+    if (index > spoken.said.length) return start;
+    const more = text.slice(spoken.said.length - index);
+    spoken.said += more;
+    return [...start, ...told(agent, turn, more)];
+  };
+}
+
+function told(agent: string, turn: string, text: string): Words[] {
+  return text === '' ? [] : [{ type: 'text', agent, turn, text }];
 }

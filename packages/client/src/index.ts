@@ -8,8 +8,7 @@ export type {
   ToldAnswer,
   TroupeClient,
 } from './troupe-client.ts';
-export type { FollowOptions } from './follow.ts';
-export { words } from './words.ts';
-export type { Words } from './words.ts';
+export { words } from './follow.ts';
+export type { FollowOptions, Words } from './follow.ts';
 export { TroupeError } from './troupe.ts';
-export type { ApiClient, Author, ErrorCode, ErrorPolicy, Event, StreamFrame } from './troupe.ts';
+export type { ApiClient, Attachment, Author, ErrorCode, ErrorPolicy, Event, StreamFrame } from './troupe.ts';

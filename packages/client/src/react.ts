@@ -1,4 +1,224 @@
-export { useApprovals } from './use-approvals.ts';
-export type { Approvals } from './use-approvals.ts';
-export { useConversation } from './use-conversation.ts';
-export type { ConversationOptions, ShownConversation, ShownMessage } from './use-conversation.ts';
+import { useCallback, useEffect, useMemo, useState } from 'react';
+import { type Words, words } from './follow.ts';
+import type { Attachment, Author, Event, TroupeError } from './troupe.ts';
+import type { ActOptions, Task, TroupeClient } from './troupe-client.ts';
+
+/** A method of the client without its first parameter: a hook knows the conversation. */
+type Bound<Method> = Method extends (conversation: string, ...rest: infer Rest) => infer Result
+  ? (...rest: Rest) => Result
+  : never;
+
+/** A message of the log, or words that an agent is writing. */
+export interface ShownMessage {
+  /** Id of the event; of words that are being written, the id of the turn. */
+  id: string;
+  /** Seq of the event, which names its attachments. Null: it is still being written. */
+  seq: number | null;
+  /** When it was stored, ms since the epoch. Null: it is still being written. */
+  at: number | null;
+  /** A `user`, an `agent` or the `system`. Of words that are being written, the name is the agent's id until the log has it. */
+  author: Author;
+  /** The words. */
+  text: string;
+  /** The answer of an agent that replies in JSON. Undefined: it has none. */
+  data: unknown;
+  /** Images, files and texts, without the bytes: see `attachment` of the client. */
+  attachments: readonly Attachment[];
+  /** Whether it is still being written. */
+  isStreaming: boolean;
+}
+
+/** A conversation as a component shows it. */
+export interface ShownConversation {
+  /** In the order of the log; words that are being written are last. */
+  messages: readonly ShownMessage[];
+  /** `reconnecting`: the connection is lost and is opened again. `failed`: see `error`. */
+  status: 'connecting' | 'open' | 'reconnecting' | 'failed';
+  /** Why it failed. Null: it did not. */
+  error: TroupeError | null;
+  /** Stores a message, once, as `send` of the client. Throws `TroupeError`. */
+  send: Bound<TroupeClient['send']>;
+}
+
+interface Shown {
+  /** What the state is of. */
+  of: TroupeClient;
+  conversation: string;
+  messages: readonly ShownMessage[];
+  writing: readonly ShownMessage[];
+  status: ShownConversation['status'];
+  error: TroupeError | null;
+}
+
+/** Options of `useConversation`. */
+export interface ConversationOptions {
+  /** Begins with the messages among so many of the newest events, so that a long conversation is shown at once. Default: 1,000. */
+  newest?: number | undefined;
+}
+
+/** Follows a conversation while the component is mounted. */
+export function useConversation(
+  client: TroupeClient,
+  conversation: string,
+  { newest = 1_000 }: ConversationOptions = {},
+): ShownConversation {
+  const begin = (): Shown => ({
+    of: client,
+    conversation,
+    messages: [],
+    writing: [],
+    status: 'connecting',
+    error: null,
+  });
+  const [shown, setShown] = useState(begin);
+
+  useEffect(() => {
+    const unmounted = new AbortController();
+    const { signal } = unmounted;
+    const change = (next: (now: Shown) => Shown) => {
+      if (!signal.aborted) setShown(next);
+    };
+    const onConnection = (isOpen: boolean) =>
+      change((now) => ({ ...now, status: isOpen ? 'open' : 'reconnecting' }));
+    async function read() {
+      change(begin);
+      const wordsOf = words();
+      for await (const frame of client.follow(conversation, { newest, signal, onConnection })) {
+        // The conversation was deleted and begun anew.
+        if (frame.type === 'reset') change((now) => ({ ...now, messages: [], writing: [] }));
+        const changes = wordsOf(frame);
+        const event = frame.type === 'event' ? frame.event : null;
+        if (changes.length > 0 || event) change((now) => showEvent(changes.reduce(showWords, now), event));
+      }
+    }
+    read().catch((error: TroupeError) => change((now) => ({ ...now, status: 'failed', error })));
+    return () => unmounted.abort();
+  }, [client, conversation, newest]);
+
+  const send: ShownConversation['send'] = useCallback(
+    (message, options) => client.send(conversation, message, options),
+    [client, conversation],
+  );
+  const isOf = shown.of === client && shown.conversation === conversation;
+  const { messages, writing, status, error } = isOf ? shown : begin();
+  return { messages: [...messages, ...writing], status, error, send };
+}
+
+function showWords(now: Shown, change: Words): Shown {
+  const { turn: id, agent } = change;
+  const others = now.writing.filter((each) => each.id !== id);
+  if (change.type === 'void') return { ...now, writing: others };
+  const known = now.writing.find((each) => each.id === id);
+  if (known) {
+    const next = { ...known, text: known.text + change.text };
+    return { ...now, writing: now.writing.map((each) => (each === known ? next : each)) };
+  }
+  const author: Author = { kind: 'agent', id: agent, name: agent };
+  const unstored = { seq: null, at: null, data: undefined, attachments: [], isStreaming: true };
+  return { ...now, writing: [...others, { id, author, text: change.text, ...unstored }] };
+}
+
+/** What the log has takes the place of what was being written. */
+function showEvent(now: Shown, event: Event | null): Shown {
+  if (!event) return now;
+  const { id, seq, at, author, turn, kind, body } = event;
+  const writing = now.writing.filter((each) => each.id !== turn);
+  if (kind !== 'message' && kind !== 'step')
+    return kind === 'turn.failed' || kind === 'turn.aborted' ? { ...now, writing } : now;
+  const { data, attachments = [] }: { data?: unknown; attachments?: Attachment[] | undefined } =
+    kind === 'message' ? body : {};
+  // A step of calls alone says nothing.
+  if (body.content === '' && attachments.length === 0) return { ...now, writing };
+  const message = { id, seq, at, author, text: body.content, data, attachments, isStreaming: false };
+  return { ...now, writing, messages: [...now.messages, message] };
+}
+
+/** What agents ask people for. */
+export interface Approvals {
+  /** Open approvals: the call is in `tool` and `args`. Show buttons where `decidable` is true: the server says so for this key and author. */
+  approvals: readonly Task[];
+  /** Open questions: the words are in `text`. Where `decidable` is true, the author may answer. */
+  questions: readonly Task[];
+  /** Why the list cannot be read. Null: it can. */
+  error: TroupeError | null;
+  /** Decides an approval, as `decide` of the client. Throws `TroupeError`, also if somebody has decided before. */
+  decide: Bound<TroupeClient['decide']>;
+  /** Answers a question, as `answer` of the client. Throws `TroupeError`. */
+  answer: Bound<TroupeClient['answer']>;
+}
+
+const NONE: readonly Task[] = [];
+/** Kinds of events that may open or end a task. */
+const TASK_KINDS = /^(?:approval|question|command)/;
+
+/**
+ * The open approvals and questions of a conversation, while the component is mounted. Whoever decides one, it is gone for all.
+ * `author`: the person who looks and decides. Default: the author of the key.
+ */
+export function useApprovals(
+  client: TroupeClient,
+  conversation: string,
+  { author }: Pick<ActOptions, 'author'> = {},
+): Approvals {
+  const [open, setOpen] = useState<readonly Task[]>(NONE);
+  const [error, setError] = useState<TroupeError | null>(null);
+  const { kind, id, name } = author ?? {};
+  // Another object for the same person is no change.
+  const as = useMemo(
+    () => ({ author: kind && id && name ? { kind, id, name } : undefined }),
+    [kind, id, name],
+  );
+
+  useEffect(() => {
+    const unmounted = new AbortController();
+    const { signal } = unmounted;
+    setOpen(NONE);
+    setError(null);
+    let isStale = false;
+    let isReading = false;
+    const fail = (failure: TroupeError) => {
+      if (!signal.aborted) setError(failure);
+    };
+    async function readAgain() {
+      isReading = true;
+      try {
+        while (isStale && !signal.aborted) {
+          isStale = false;
+          const tasks = await client.tasks(conversation, { ...as, open: true, signal });
+          if (signal.aborted) return;
+          setOpen(tasks);
+          setError(null);
+        }
+      } finally {
+        isReading = false;
+      }
+    }
+    /** One request at a time, and one more if something has changed meanwhile. */
+    const refresh = () => {
+      isStale = true;
+      if (!isReading) readAgain().catch(fail);
+    };
+    async function read() {
+      let isFirst = true;
+      // The newest event says that there is a conversation, whose list has what was asked before.
+      for await (const frame of client.follow(conversation, { newest: 1, signal })) {
+        if (frame.type !== 'event') continue;
+        if (isFirst || TASK_KINDS.test(frame.event.kind)) refresh();
+        isFirst = false;
+      }
+    }
+    read().catch(fail);
+    return () => unmounted.abort();
+  }, [client, conversation, as]);
+
+  const decide: Approvals['decide'] = useCallback(
+    (task, decision, options) => client.decide(conversation, task, decision, { ...as, ...options }),
+    [client, conversation, as],
+  );
+  const answer: Approvals['answer'] = useCallback(
+    (task, content, options) => client.answer(conversation, task, content, { ...as, ...options }),
+    [client, conversation, as],
+  );
+  const approvals = open.filter((task) => task.kind === 'approval');
+  return { approvals, questions: open.filter((task) => task.kind === 'question'), error, decide, answer };
+}

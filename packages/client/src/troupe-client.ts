@@ -1,5 +1,4 @@
-import { follow, type FollowOptions } from './follow.ts';
-import { aborted, untilDone } from './retry.ts';
+import { aborted, follow, type FollowOptions, untilDone, type Words, words } from './follow.ts';
 import {
   type Answer,
   type ApiClient,
@@ -10,7 +9,6 @@ import {
   type Input,
   type StreamFrame,
 } from './troupe.ts';
-import { type Words, words } from './words.ts';
 
 /** Options of `createTroupeClient`. */
 export type ClientOptions = Pick<ApiClientOptions, 'url' | 'token'>;
@@ -57,8 +55,13 @@ export interface TroupeClient {
   ): AsyncGenerator<Words | { type: 'event'; event: Event }, ToldAnswer>;
   /** Events and live notes of a conversation, without end, over reconnects. Each event comes once, in order. */
   follow(conversation: string, options?: FollowOptions): AsyncGenerator<StreamFrame, void>;
-  /** Delegations, questions and approvals. `open`: only those that have not ended. */
-  tasks(conversation: string, options?: AskOptions & { open?: boolean | undefined }): Promise<Task[]>;
+  /**
+   * Delegations, questions and approvals. `open`: only those that have not ended. `decidable` of an approval or a question says
+   * whether this key and `author` may decide or answer it now.
+   */
+  tasks(conversation: string, options?: ActOptions & { open?: boolean | undefined }): Promise<Task[]>;
+  /** The bytes of an attachment: the one at `index`, from 0, of the message at `seq`. */
+  attachment(conversation: string, seq: number, index: number, options?: AskOptions): Promise<Blob>;
   /** Decides an approval. The arguments of `task` are those that a person saw: others are refused. */
   decide(
     conversation: string,
@@ -103,12 +106,19 @@ export function createTroupeClient({ url, token }: ClientOptions): TroupeClient 
       return yield* partsOf(api, c, seq, signal);
     },
     follow: (c, options = {}) => follow(api, c, options),
-    async tasks(c, { open, signal = never() } = {}) {
-      const input = { params: { conversation: c }, query: { open }, signal };
+    async tasks(c, { open, author, signal = never() } = {}) {
+      const input = { params: { conversation: c }, query: { open, as: author?.id }, signal };
       const { tasks } = await untilDone(signal, () =>
         api.whole('GET /api/conversations/{conversation}/tasks', 'tasks', input),
       );
       return tasks;
+    },
+    async attachment(c, seq, index, { signal = never() } = {}) {
+      const input = { params: { conversation: c }, query: { seq, index }, signal };
+      const response = await untilDone(signal, () =>
+        api.open('GET /api/conversations/{conversation}/attachment', input),
+      );
+      return response.blob();
     },
     ...commandsOf(api),
   };

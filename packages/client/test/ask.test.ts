@@ -1,38 +1,8 @@
 import { expect, test } from 'vitest';
-import * as z from 'zod';
-import { defineTool } from '../../../src/tools/tool.ts';
-import { openStage } from '../../doors/test/stage.ts';
+import { DESK, openStage } from '../../doors/test/stage.ts';
 import { createTroupeClient, type Event, type StreamFrame } from '../src/index.ts';
 
-const refund = defineTool({
-  name: 'refund',
-  description: 'Refunds an order.',
-  schema: z.object({ order: z.number() }),
-  needsApproval: true,
-  run: ({ order }) => `order ${order} is refunded`,
-});
-
-async function desk() {
-  return openStage(['desk', 'billing'], {
-    tools: [refund],
-    agents: {
-      desk: { name: 'Desk', tools: ['handoff'] },
-      billing: { name: 'Billing', tools: ['refund'] },
-    },
-    answers: {
-      desk: [
-        {
-          text: 'One moment.',
-          calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund order 4"}' }],
-        },
-      ],
-      billing: [
-        { text: 'I refund it.', calls: [{ name: 'refund', args: '{"order":4}' }] },
-        'Your money is back.',
-      ],
-    },
-  });
-}
+const desk = () => openStage(['desk', 'billing'], DESK);
 
 test('an answer has the words, its authors and what it waits for; a repeated message is the same one', async () => {
   await using stage = await desk();

@@ -1,41 +1,19 @@
 import path from 'node:path';
 import { expect } from 'vitest';
-import * as z from 'zod';
-import { defineTool } from '../../../src/tools/tool.ts';
-import { company } from '../../../test/support/company.ts';
+import { company, ROOM, UMA } from '../../../test/support/company.ts';
 import { openBuiltWindow } from '../../../test/page/built-window.ts';
+import { DESK } from '../../doors/test/stage.ts';
 import { eventually, pageTest, useBrowser } from '../../../test/page/browser.ts';
 
 const browsing = useBrowser();
-const refund = defineTool({
-  name: 'refund',
-  description: 'Refunds an order.',
-  schema: z.object({ order: z.number() }),
-  needsApproval: true,
-  run: ({ order }) => `order ${order} is refunded`,
-});
-
+const COLOUR = { type: 'object', properties: { colour: { type: 'string' } }, required: ['colour'] };
 pageTest(
-  'two pages show who says what as it is written, and a refused key; an approval that one gives is gone in the other',
+  'two pages show who says what as it is written, when, with data and files, and a refused key; who may decides, and an approval that one gives is gone in the other',
   async () => {
-    await using stage = await company(['desk', 'billing'], {
-      tools: [refund],
-      agents: {
-        desk: { name: 'Desk', tools: ['handoff'] },
-        billing: { name: 'Billing', tools: ['refund'] },
-      },
-      answers: {
-        desk: [
-          {
-            text: 'One moment.',
-            calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund order 4"}' }],
-          },
-        ],
-        billing: [
-          { text: 'I refund it.', calls: [{ name: 'refund', args: '{"order":4}' }] },
-          'Your money is back.',
-        ],
-      },
+    await using stage = await company(['desk', 'billing', 'clerk'], {
+      ...DESK,
+      agents: { ...DESK.agents, clerk: { name: 'Clerk', reply: COLOUR } },
+      answers: { ...DESK.answers, clerk: ['{"colour":"red"}'] },
     });
     await using room = await openBuiltWindow(path.join(import.meta.dirname, 'page'), stage.troupe, {
       authenticate: (key) => stage.troupe.authenticate(key),
@@ -57,8 +35,11 @@ pageTest(
     await eventually(() => other.locator('output').innerText()).toBe(refusal);
     expect(await shown(other)()).toEqual([]);
     expect(await other.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+    const { secret } = await stage.troupe.keys.create({ name: 'reader', scopes: ['read'] });
+    await other.getByLabel('Key').fill(secret);
+    await other.getByRole('button', { name: 'Approve', disabled: true }).waitFor();
     await other.getByLabel('Key').fill('');
-    await other.getByRole('button', { name: 'Approve' }).waitFor();
+    await other.getByRole('button', { name: 'Approve', disabled: false }).waitFor();
     await eventually(() => other.locator('output').innerText()).toBe('open');
     expect(await other.getByRole('alert').count()).toBe(0);
 
@@ -66,6 +47,27 @@ pageTest(
     await other.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' });
     for (const page of [one, other])
       await eventually(shown(page)).toEqual([...before, 'Billing: Your money is back.']);
+
+    const files = [
+      { name: 'note.txt', mediaType: 'text/plain', data: Buffer.from('A note.').toString('base64') },
+    ];
+    await stage.troupe.send(ROOM, { author: UMA, to: ['clerk'], content: '', attachments: files });
+    await eventually(() => one.locator('li').count()).toBe(6);
+    const details = await one
+      .locator('li')
+      .evaluateAll((items) => items.map((item) => JSON.parse(item.dataset['shown'] ?? '') as object));
+    const { events } = await stage.troupe.events(ROOM);
+    const [said, replied] = events
+      .filter(({ kind }) => kind === 'message')
+      .slice(-2)
+      .map(({ seq, at, author }) => ({ seq, at, author }));
+    expect(details.slice(-2)).toEqual([
+      {
+        ...said,
+        attachments: [{ type: 'text', name: 'note.txt', mediaType: 'text/plain', text: 'A note.' }],
+      },
+      { ...replied, attachments: [], data: { colour: 'red' } },
+    ]);
     // Their streams end before the server does.
     await one.close();
     await other.close();

@@ -6,22 +6,12 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import * as z from 'zod';
 import { openRoom } from '../../../examples/chat-platform/room.ts';
 import { createTroupeClient } from '../../client/src/index.ts';
-import { defineTool } from '../../../src/tools/tool.ts';
-import { openStage, type Stage } from './stage.ts';
+import { DESK, openStage, type Stage } from './stage.ts';
 
 const SECRET = 'signing-secret';
 const THREAD = '1700000000.000100';
-const refund = defineTool({
-  name: 'refund',
-  description: 'Refunds an order.',
-  schema: z.object({ order: z.number() }),
-  needsApproval: true,
-  run: ({ order }) => `order ${order} is refunded`,
-});
-const handoff = { name: 'handoff', args: '{"to":"billing","goal":"refund order 4"}' };
 
 type Call = { method: string; given: Record<string, string> };
 
@@ -117,21 +107,10 @@ async function startRoom({ url, troupe }: Stage, slackUrl: string, state = creat
 
 test('a room of Slack: agents speak under their names, a button approves, and a new process goes on', async () => {
   await using stage = await openStage(['desk', 'billing'], {
+    ...DESK,
     isKeyed: true,
-    tools: [refund],
     fallback: 'desk',
-    agents: {
-      desk: { name: 'Desk', tools: ['handoff'] },
-      billing: { name: 'Billing', tools: ['refund'] },
-    },
-    answers: {
-      desk: [{ text: 'One moment.', calls: [handoff] }],
-      billing: [
-        { text: 'I refund it.', calls: [{ name: 'refund', args: '{"order":4}' }] },
-        'Your money is back.',
-        'On Friday.',
-      ],
-    },
+    answers: { ...DESK.answers, billing: [...DESK.answers.billing, 'On Friday.'] },
   });
   const slack = await startSlack();
   const state = createMemoryState();

@@ -1,21 +1,9 @@
 import OpenAI from 'openai';
 import { expect, test } from 'vitest';
-import * as z from 'zod';
-import { defineTool } from '../../../src/tools/tool.ts';
 import { clientOf, lines as aguiLines } from './ag-ui-client.ts';
 import { overHttp, textOf } from './mcp-client.ts';
-import { openStage, type Stage } from './stage.ts';
+import { DESK, openStage, REFUNDS, type Stage } from './stage.ts';
 import { atRest, historyOf, lines as chatLines, openChat, resume } from './ui-chat.ts';
-
-const refund = defineTool({
-  name: 'refund',
-  description: 'Refunds an order.',
-  schema: z.object({ order: z.number() }),
-  needsApproval: true,
-  run: ({ order }) => `order ${order} is refunded`,
-});
-const HANDOFF = { calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund order 4"}' }] };
-const REFUND = { calls: [{ name: 'refund', args: '{"order":4}' }] };
 
 /** A support desk whose last answer waits until it is released. */
 async function desk() {
@@ -23,17 +11,13 @@ async function desk() {
   const asked = Promise.withResolvers<void>();
   let count = 0;
   const stage = await openStage(['desk', 'billing', 'store'], {
-    tools: [refund],
-    agents: {
-      desk: { name: 'Desk', tools: ['handoff'] },
-      billing: { name: 'Billing', tools: ['refund'] },
-      store: { name: 'Store' },
-    },
+    ...DESK,
+    agents: { ...DESK.agents, store: { name: 'Store' } },
     answers: {
-      desk: [{ text: 'One moment.', ...HANDOFF }],
+      ...DESK.answers,
       async billing() {
         count += 1;
-        if (count === 1) return { text: 'I refund it.', ...REFUND };
+        if (count === 1) return REFUNDS;
         asked.resolve();
         await open.promise;
         return { text: 'Your money is back.' };

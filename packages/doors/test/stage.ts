@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import * as z from 'zod';
 import { type AppOptions, createApp, nodeListener } from '../../../src/http/api/index.ts';
 import { DOORS } from '../../../src/library/integrations/door.ts';
+import { defineTool } from '../../../src/tools/tool.ts';
 import { checkAnswers } from '../../../test/support/check-answers.ts';
 import { company, type Company, type CompanyOptions } from '../../../test/support/company.ts';
 
@@ -10,6 +12,29 @@ import { company, type Company, type CompanyOptions } from '../../../test/suppor
 export interface Stage extends Company {
   url: string;
 }
+
+/** Waits for a person. */
+export const REFUND = defineTool({
+  name: 'refund',
+  description: 'Refunds an order.',
+  schema: z.object({ order: z.number() }),
+  needsApproval: true,
+  run: ({ order }) => `order ${order} is refunded`,
+});
+export const REFUNDS = { text: 'I refund it.', calls: [{ name: 'refund', args: '{"order":4}' }] };
+export const HANDS_OVER = {
+  text: 'One moment.',
+  calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund order 4"}' }],
+};
+/** A support desk that hands over to billing, which refunds order 4 if a person approves. */
+export const DESK = {
+  tools: [REFUND],
+  agents: {
+    desk: { name: 'Desk', tools: ['handoff'] },
+    billing: { name: 'Billing', tools: ['refund'] },
+  },
+  answers: { desk: [HANDS_OVER], billing: [REFUNDS, 'Your money is back.'] },
+} satisfies CompanyOptions;
 
 /** `isKeyed`: only callers with a key of the troupe are admitted. */
 export async function openStage(

@@ -132,6 +132,8 @@ export interface TaskInfo {
   argsHash?: string;
   /** Ids of the people who may answer. Empty: everybody. */
   by?: string[];
+  /** Questions and approvals, if the list is for somebody (`as`): whether they may answer or decide it now. */
+  decidable?: boolean;
   /** Questions only: answers to choose from. */
   choices?: string[];
   /** Ms since the epoch. */
@@ -198,17 +200,26 @@ export async function listTasks(
 interface TaskFilter {
   /** Leaves out the tasks that have ended. Default: all tasks. */
   open?: boolean | undefined;
+  /** What `decidable` says. Default: it is absent. */
+  decidable?: ((task: Exclude<Task, { kind: 'delegation' }>, isArchived: boolean) => boolean) | undefined;
 }
 
 /** Oldest first. */
-export function tasksIn({ fold, openedBy }: ReadTasks, { open = false }: TaskFilter = {}): TaskInfo[] {
+export function tasksIn(
+  { fold, openedBy }: ReadTasks,
+  { open = false, decidable }: TaskFilter = {},
+): TaskInfo[] {
   const tasks = open ? openTasks(fold) : [...fold.tasks.values()];
   return tasks.map((task): TaskInfo => {
     const { id, kind, owner, group, seq, at, end } = task;
     const { deadline = null } = task.body;
     const join = fold.groups.get(group)?.join ?? 'all';
     const openedAt = { event: openedBy.get(id)!, seq, at };
-    return { id, kind, owner, ...detailsOf(task), deadline, openedAt, end, group, join };
+    const may =
+      decidable && task.kind !== 'delegation'
+        ? { decidable: decidable(task, fold.directions.archived) }
+        : undefined;
+    return { id, kind, owner, ...detailsOf(task), ...may, deadline, openedAt, end, group, join };
   });
 }
 

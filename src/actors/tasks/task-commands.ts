@@ -67,12 +67,34 @@ async function taskForPerson<K extends Task['kind']>(
     throw new TroupeError('command_refused', message, { candidates });
   }
   if (!task) throw await unknown(deps, { tasks, found, kinds }, attempt);
-  const known = { ...attempt, task: task.id };
-  const { by } = attempt;
-  if (by.kind !== 'user') throw await refusedInLog(deps, known, 'only people can');
-  if (!isTrusted(deps.trust ?? null, by)) throw await refusedInLog(deps, known, 'not one of trust.people');
-  if (task.imported) throw await refusedInLog(deps, known, 'a file brought it, and nobody waits for it here');
+  const why = whyNot(task, attempt.by, deps.trust ?? null);
+  if (why !== null) throw await refusedInLog(deps, { ...attempt, task: task.id }, why);
   return { task, log, isArchived: tasks.fold.directions.archived };
+}
+
+/** Why this author may end no such task. Null: it may, if it is among those who are asked. */
+function whyNot({ imported }: Task, by: Author, trust: Trust): string | null {
+  if (by.kind !== 'user') return 'only people can';
+  if (!isTrusted(trust, by)) return 'not one of trust.people';
+  return imported ? 'a file brought it, and nobody waits for it here' : null;
+}
+
+/** Why this author may not answer or decide it. Null: it may, while it is open. An empty list admits everybody. */
+function whyNotAsked(
+  { body: { by: asked } }: TaskOf<'question' | 'approval'>,
+  { id }: Author,
+): string | null {
+  return asked.length === 0 || asked.includes(id) ? null : `only ${asked.join(', ')} may`;
+}
+
+/** Whether this author may answer the question or decide the approval at this moment, ms since the epoch. */
+export function isDecidable(
+  task: TaskOf<'question' | 'approval'>,
+  by: Author,
+  { trust, isArchived, now }: { trust: Trust; isArchived: boolean; now: number },
+): boolean {
+  const isOpen = !task.end && !isArchived && (task.body.deadline ?? Infinity) > now;
+  return isOpen && whyNot(task, by, trust) === null && whyNotAsked(task, by) === null;
 }
 
 /** Most threads searched for a task. Deeper tasks are addressed by their thread. */
@@ -138,10 +160,9 @@ async function requireOpenTo(
   attempt: Attempt,
   { task, isArchived }: { task: TaskOf<'question' | 'approval'>; isArchived: boolean },
 ): Promise<void> {
-  const { by, deadline } = task.body;
-  // An empty list admits everybody.
-  if (by.length > 0 && !by.includes(attempt.by.id))
-    throw await refusedInLog(deps, attempt, `only ${by.join(', ')} may`);
+  const { deadline } = task.body;
+  const why = whyNotAsked(task, attempt.by);
+  if (why !== null) throw await refusedInLog(deps, attempt, why);
   if (task.end) return;
   if (isArchived) {
     const { conversation } = attempt.log;

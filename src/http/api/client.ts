@@ -8,7 +8,7 @@ import type { Routes } from '../routes/index.ts';
 
 export { TroupeError } from '../../base/errors.ts';
 export type { ErrorCode, ErrorPolicy } from '../../base/errors.ts';
-export type { Author, Event } from '../../events/index.ts';
+export type { Attachment, Author, Event } from '../../events/index.ts';
 
 /** Options of `createClient`. */
 export interface ApiClientOptions {

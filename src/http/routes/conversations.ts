@@ -14,7 +14,7 @@ import type {
   TurnTrace,
   Answer,
 } from '../../library/troupe.ts';
-import { admitMessage, withAuthor, checkScope } from '../permissions.ts';
+import { admitMessage, withAuthor, checkScope, deciderFor } from '../permissions.ts';
 import {
   EventAnswer,
   NextPromptAnswer,
@@ -189,11 +189,11 @@ export const conversationRoutes = [
     path: '/api/conversations/{conversation}/tasks',
     scopes: ['read'],
     id: 'listTasks',
-    summary: `What agents wait for: delegated tasks, questions and approvals, and their outcomes. ${IN_PARTS}`,
-    query: PageQuery.extend({ open: Flag.optional() }),
+    summary: `What agents wait for: delegated tasks, questions and approvals, and their outcomes. \`decidable\`: this key and the person \`as\` may answer or decide it now; default: the author of the key, else the operator. ${IN_PARTS}`,
+    query: PageQuery.extend({ open: Flag.optional(), as: Author.shape.id.optional() }),
     answer: TasksAnswer,
-    async handle({ context, troupe, params, query: { open, skip } }) {
-      const list = await troupe.tasks(params.conversation, { open });
+    async handle({ context, caller: { principal }, troupe, params, query: { open, skip, as } }) {
+      const list = await troupe.tasks(params.conversation, { open, as: deciderFor(principal, as) });
       return answerPage(context, { ...list }, 'tasks', skip);
     },
   }),

@@ -10,6 +10,7 @@ import { deleteConversation, readTree } from '../../actors/conversations/delete-
 import type { AgentRuntime, AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import { readPages } from '../../actors/log/read-log.ts';
 import { listTasks } from '../../actors/log/tasks.ts';
+import { isDecidable } from '../../actors/tasks/task-commands.ts';
 import type { Workflow } from '../../actors/attempt/feature-types.ts';
 import { TroupeError } from '../../base/errors.ts';
 import {
@@ -122,7 +123,14 @@ function readingMethods(context: TenantContext) {
     actors: async (conversation) => actorStatuses(deps, await findConversation(context, conversation)),
     async tasks(conversation, options) {
       checkOptionsOf('tasks', options);
-      return listTasks(taskFolds, await findConversation(context, conversation), options);
+      const log = await findConversation(context, conversation);
+      const { open, as } = options ?? {};
+      if (!as) return listTasks(taskFolds, log, { open });
+      const [trust, now] = [parts.trust ?? null, deps.clock.now()];
+      return listTasks(taskFolds, log, {
+        open,
+        decidable: (task, isArchived) => isDecidable(task, as, { trust, isArchived, now }),
+      });
     },
     async checkpoint(conversation, reader) {
       const log = await findConversation(context, conversation);
@@ -411,7 +419,7 @@ const OPTIONS = {
     limit: z.int().positive().optional(),
     maxBytes: z.number().positive().optional(),
   }),
-  tasks: z.strictObject({ open: z.boolean().optional() }),
+  tasks: z.strictObject({ open: z.boolean().optional(), as: Author.optional() }),
   delete: z.strictObject({
     exported: z.union([z.int().nonnegative(), z.literal('none')], {
       error: 'say how many events you have exported, or "none"',

@@ -17,14 +17,19 @@ function Room() {
       <output>{error ? error.message : status}</output>
       {unread && <p role="alert">{unread.message}</p>}
       <ul>
-        {messages.map(({ id, author, text: said, isStreaming }) => (
-          <li key={id} aria-busy={isStreaming}>
-            {author.name}: {said}
+        {messages.map(({ id, text: said, isStreaming, ...shown }) => (
+          <li key={id} aria-busy={isStreaming} data-shown={JSON.stringify(shown)}>
+            {shown.author.name}: {said}
           </li>
         ))}
       </ul>
       {approvals.map((task) => (
-        <button key={task.id} type="button" onClick={() => void decide(task, true)}>
+        <button
+          key={task.id}
+          type="button"
+          disabled={!task.decidable}
+          onClick={() => void decide(task, { approved: true })}
+        >
           Approve {task.tool} {task.args}
         </button>
       ))}
