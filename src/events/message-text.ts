@@ -1,10 +1,25 @@
+import type { EventDraft, EventOf } from './event.ts';
 import type { Attachment, HandoffSummary, MessageBody } from './message.ts';
 
 /** All words of a message: its text, then its attachments, a line each. A short text attachment is shown whole. */
-export function messageText({ content, attachments }: MessageBody): string {
+export function messageText({ content, attachments }: Omit<MessageBody, 'data'>): string {
   if (!attachments) return content;
   const lines = attachments.map(attachmentText);
   return content.trim() === '' ? lines.join('\n') : [content, ...lines].join('\n');
+}
+
+/** What a task says: to its assignee with all that is attached to it, to everybody else without. */
+export function taskText(
+  event: EventOf<'delegation.opened'> | Extract<EventDraft, { kind: 'delegation.opened' }>,
+): string {
+  const { task, attachments, thread } = event.body;
+  const isAtHome = 'conversation' in event && event.conversation !== thread;
+  return attachments && !isAtHome ? messageText({ content: task, attachments }) : task;
+}
+
+/** The name by which a prompt shows an attachment: its own, else its media type. */
+export function attachmentName({ name, mediaType }: Pick<Attachment, 'name' | 'mediaType'>): string {
+  return oneName(name ?? mediaType);
 }
 
 function attachmentText(attachment: Attachment): string {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { AgentId, ConversationId } from './ids.ts';
-import { JsonData } from './message.ts';
+import { Attachment, JsonData, MAX_MESSAGE_ATTACHMENTS } from './message.ts';
 
 /**
  * A task is work that an agent has asked of another agent (a delegation) or of people (a question or an approval) and
@@ -40,6 +40,8 @@ export const DelegationOpenedBody = z.strictObject({
   within: z.array(TaskPlace).optional(),
   /** Id of the tree of tasks that one message in `root` has started. They are counted together. */
   tree: z.string().max(64).optional(),
+  /** What the assignee is given with the words: the attachments as the conversation has them, with the hashes of their bytes. */
+  attachments: z.array(Attachment).min(1).max(MAX_MESSAGE_ATTACHMENTS).optional(),
   /** When the task is cancelled, ms since the epoch. */
   deadline: z.int().nonnegative().optional(),
 });

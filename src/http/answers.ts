@@ -79,6 +79,7 @@ const TASK = {
     assignee: STRING,
     thread: STRING,
     text: STRING,
+    attachments: { type: 'array', items: STRING },
     tool: STRING,
     args: STRING,
     argsHash: STRING,

@@ -226,6 +226,8 @@ export const ToolRequest = z.discriminatedUnion('kind', [
     how: z.enum(['delegate', 'ask']),
     to: z.string(),
     task: z.string(),
+    /** Names of attachments of the conversation. Default: those of the message that began the work. */
+    attachments: z.array(z.string()).optional(),
     /** Allows an assignee that is itself waiting for this agent. */
     force: z.boolean(),
     ...waiting,

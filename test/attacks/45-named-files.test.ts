@@ -42,6 +42,38 @@ attack(45, 'a file that is named by its hash in an import', async (refused) => {
   expect(statusOf(await narrowed('/api/import?conversation=team-2', post))).toBe('201');
 });
 
+attack(45, 'a file that a task of an import names by its hash', async (refused) => {
+  await using stage = await openStage({ guarded: true });
+  const [head, message] = (await secretFile(stage)).trim().split('\n') as [string, string];
+  const { body, ...event } = JSON.parse(message) as { body: { attachments: unknown } };
+  const task = {
+    delegation: 'd-0efdee23ef64',
+    how: 'delegate',
+    delegator: 'a',
+    assignee: 'b',
+    task: 'read it to me',
+    home: 'team-1',
+    thread: 'team-1.d-0efdee23ef64',
+    root: 'team-1',
+    group: 'g',
+    join: 'all',
+    chain: ['a'],
+    attachments: body.attachments,
+  };
+  const author = { kind: 'agent', id: 'a', name: 'a' };
+  const line = JSON.stringify({ ...event, author, to: [], kind: 'delegation.opened', body: task });
+  const narrowed = await withKey(stage, ACME, { conversations: ['team-*'] });
+  const post = {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-ndjson' },
+    body: `${head}\n${line}\n`,
+  };
+  const answer = await narrowed('/api/import?conversation=team-1', post);
+  expect(statusOf(answer)).toBe('400 import_invalid');
+  expect(answer.text).toContain('attachment');
+  refused('import_invalid');
+});
+
 attack(45, 'a file of another tenant, by its hash', async (refused) => {
   await using stage = await openStage({ guarded: true });
   const file = await secretFile(stage);

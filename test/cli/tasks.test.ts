@@ -57,6 +57,14 @@ interface Listed {
   }[];
 }
 
+test('tasks names the attachments that a task took along', async () => {
+  using made = place();
+  made.write('notes.md', '# Notes');
+  await made.call(['send', 'c', 'please count', '--to', 'bo', '--attach', 'notes.md', '--wait']);
+  const { out } = await made.call(['tasks', 'c']);
+  expect(out).toContain('@bo → @di with notes.md: count');
+});
+
 test("send ends with an agent's question and the command to answer it; answer continues", async () => {
   using at = place();
   const sent = await at.call(['send', 'c', 'paint it', '--as', 'Ana']);

@@ -136,11 +136,18 @@ pageTest(
   'a task is shown with its thread folded in, which goes on while it is open, and in the tree',
   async () => {
     await using company = await openStage(DELEGATING);
-    await company.say('task', ['lead'], 'Have the plot looked up.');
+    const attachments = [{ name: 'plot.png', ...PICTURES.png }];
+    await company.troupe.send('task', {
+      author: ANA,
+      to: ['lead'],
+      content: 'Have the plot looked up.',
+      attachments,
+    });
     await company.until('task', ({ kind }) => kind === 'delegation.opened');
     const page = await browsing.open(`${company.url}c/task`);
     const task = happened(page).getByRole('article', { name: 'lead gives surveyor a task' });
     await eventually(() => task.innerText()).toMatch(/under way[^]*look up plot 7/);
+    await task.getByRole('img', { name: 'plot.png' }).waitFor();
     const { tasks } = await company.troupe.tasks('task', { open: true });
     const { thread = '' } = tasks.find(({ kind }) => kind === 'delegation') ?? {};
     // The tree has the turns of the thread as they come, though the conversation shown has no event.

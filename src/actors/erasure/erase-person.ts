@@ -258,9 +258,12 @@ function withoutCuts(event: EventOf<'baseline'>, erasure: EventId): Event | null
 function noteFiles({ gone, kept, outputs }: Work, event: Event, isWhole: boolean): void {
   if (event.kind === 'tool.result' && event.body.artifact !== undefined && isWhole)
     outputs.add(event.body.artifact);
-  if (event.kind !== 'message' && event.kind !== 'notice') return;
+  const isTask = event.kind === 'delegation.opened';
+  if (!isTask && event.kind !== 'message' && event.kind !== 'notice') return;
   for (const each of event.body.attachments ?? [])
-    if (each.type !== 'text') (isWhole ? gone : kept).add(each.hash);
+    if (each.type !== 'text' && isWhole) gone.add(each.hash);
+    // A task refers to what somebody has attached to a message: it keeps nothing.
+    else if (each.type !== 'text' && !isTask) kept.add(each.hash);
 }
 
 function erasureId({ id }: Work, name: string, part: number): EventId {

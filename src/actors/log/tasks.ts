@@ -1,5 +1,6 @@
 import {
   type AgentId,
+  attachmentName,
   ConversationId,
   type Event,
   type EventId,
@@ -124,6 +125,8 @@ export interface TaskInfo {
   thread?: ConversationId;
   /** Text of a delegation or a question. */
   text?: string;
+  /** Delegations only: names of the attachments that the assignee was given, or their media types. Absent: none. */
+  attachments?: string[];
   /** Approvals only: the call as the model wrote it. */
   tool?: string;
   /** Approvals only: the arguments as the model wrote them. */
@@ -226,8 +229,8 @@ export function tasksIn(
 function detailsOf(task: Task): Partial<TaskInfo> {
   switch (task.kind) {
     case 'delegation': {
-      const { assignee, thread, task: text } = task.body;
-      return { assignee, thread, text };
+      const { assignee, thread, task: text, attachments } = task.body;
+      return { assignee, thread, text, ...(attachments && { attachments: attachments.map(attachmentName) }) };
     }
     case 'question': {
       const { text, by, choices } = task.body;

@@ -1,11 +1,14 @@
 import {
   type AgentId,
+  type Attachment,
+  attachmentName,
   agentAuthor,
   type DelegationOpenedBody,
   SYSTEM_AUTHOR,
   type Timer,
   type GuardStoppedBody,
 } from '../../events/index.ts';
+import { isDeepStrictEqual } from 'node:util';
 import type { RequestOf } from '../../tools/tool.ts';
 import { resolveAgent } from '../conversations/messages.ts';
 import { ownDraft, type TurnRun } from '../attempt/turn-run.ts';
@@ -21,6 +24,7 @@ import { cancellationOf, openedId, opening, taskIdOf, threadOf } from '../log/ta
 import { toTroupeError } from '../../base/errors.ts';
 import { isTaskOpen, openTasks } from '../../machines/task-fold.ts';
 import { isThreadCancelled, placesOf } from './task-ends.ts';
+import { attachmentsFor } from './given-attachments.ts';
 
 /**
  * Delegates a task: recorded in this log, opened in a thread, ended at its deadline at the latest. The thread is a separate
@@ -36,9 +40,12 @@ export async function delegate(
   const found = assigneeOf(run, request.to);
   if ('refusal' in found) return refused(found.refusal);
   const { assignee } = found;
+  const given = await attachmentsFor(run, request.attachments);
+  if ('refusal' in given) return refused(given.refusal);
+  const { attachments } = given;
   const { thread: own } = live.tasks;
   const chain = [...(own?.opened.chain ?? []), agent];
-  const stop = guardOf(run, { ...request, assignee, chain, at });
+  const stop = guardOf(run, { ...request, assignee, chain, at, attachments });
   if (stop) return stopped(run, at, stop);
   const descent = await descentOf(run);
   if (!descent) return refused(TASK_CANCELLED);
@@ -52,6 +59,7 @@ export async function delegate(
     delegator: agent,
     assignee,
     task: request.task,
+    ...(attachments.length > 0 && { attachments: [...attachments] }),
     home: conversation,
     thread: threadOf(root, delegation),
     root,
@@ -74,7 +82,9 @@ export async function followUp(
   const { agent } = live.address;
   const found = findTask(run, request.task);
   if (typeof found === 'string') return refused(found);
-  const { body, end } = found;
+  const { end } = found;
+  // The thread has them already.
+  const { attachments: _, ...body } = found.body;
   if (end === null) {
     const id = openedId(taskIdOf('d', turn.id, at));
     const message = { kind: 'message' as const, body: { content: request.text } };
@@ -92,7 +102,8 @@ export async function followUp(
     };
   }
   const chain = body.chain;
-  const stop = guardOf(run, { assignee: body.assignee, task: request.text, force: true, chain, at });
+  const asked = { assignee: body.assignee, task: request.text, attachments: [] };
+  const stop = guardOf(run, { ...asked, force: true, chain, at });
   if (stop) return stopped(run, at, stop);
   const descent = await descentOf(run);
   if (!descent) return refused(TASK_CANCELLED);
@@ -117,7 +128,7 @@ const TASK_CANCELLED = 'what you do this for was cancelled: give nothing on';
 function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): AppliedRequest {
   const { live, turn, runtime } = run;
   const { conversation, agent } = live.address;
-  const { delegation, assignee, thread, deadline = 0 } = body;
+  const { delegation, assignee, thread, deadline = 0, attachments = [] } = body;
   const kind = 'delegation.opened' as const;
   const task = opening({ kind: 'delegation', body, id: delegation }, agent);
   const timer: Timer = {
@@ -133,7 +144,7 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
   };
   return {
     outcome: 'done',
-    text: `${delegation} is given to @${assignee}. ${wait ? 'You are woken with the result.' : 'Its result comes when it is done.'}`,
+    text: `${delegation} is given to @${assignee}${withNames(attachments)}. ${wait ? 'You are woken with the result.' : 'Its result comes when it is done.'}`,
     effects: effectsOf({
       events: [{ ...ownDraft(run, openingPart(at)), kind, body }],
       posts: [{ conversation: thread, draft: { ...opened, kind, body } }],
@@ -141,6 +152,10 @@ function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpened
       ends: wait,
     }),
   };
+}
+
+function withNames(attachments: readonly Attachment[]): string {
+  return attachments.length === 0 ? '' : ` with ${attachments.map(attachmentName).join(', ')}`;
 }
 
 /** The deadline of a new task, at most that of the open task it is part of; of several, the latest. */
@@ -186,6 +201,7 @@ export function findTask({ live }: TurnRun, name: string): Delegated | string {
 interface AskedDelegation {
   assignee: AgentId;
   task: string;
+  attachments: readonly Attachment[];
   force: boolean;
   /** The chain of delegators; this agent is the last. */
   chain: readonly AgentId[];
@@ -239,25 +255,29 @@ function guardOf(run: TurnRun, asked: AskedDelegation): GuardStoppedBody | null 
 }
 
 /** Whether the task is open: by the log, by this turn, or by an earlier call of this step. */
-function isOpenAlready(run: TurnRun, { assignee, task, at }: AskedDelegation): boolean {
+function isOpenAlready(run: TurnRun, { assignee, task, attachments, at }: AskedDelegation): boolean {
   const { live, outputs, answer } = run;
-  const same = (other: { assignee: string; task: string }) =>
+  const sameWords = (other: { assignee: string; task: string }) =>
     other.assignee === assignee && normal(other.task) === normal(task);
+  const same = (other: DelegationOpenedBody) =>
+    sameWords(other) && isDeepStrictEqual(other.attachments ?? [], attachments);
   const open = openTasks(live.tasks, live.address.agent);
   if (open.some((each) => each.kind === 'delegation' && same(each.body))) return true;
   if (outputs.some((output) => output.kind === 'delegation.opened' && same(output.body))) return true;
   const calls = answer?.calls ?? [];
   const own = calls[at.index];
+  const isSame = (other: ReturnType<typeof givenBy>) =>
+    sameWords(other) && isDeepStrictEqual(other.attachments, givenBy(own?.args ?? '').attachments);
   return calls
     .slice(0, at.index)
-    .some(({ name, args }) => name === own?.name && (sameArgs(args, own.args) || same(givenBy(args))));
+    .some(({ name, args }) => name === own?.name && (sameArgs(args, own.args) || isSame(givenBy(args))));
 }
 
-/** Assignee and task of a call, from its arguments. */
-function givenBy(args: string): { assignee: string; task: string } {
+/** Assignee, task and names of attachments of a call, from its arguments. */
+function givenBy(args: string): { assignee: string; task: string; attachments?: unknown } {
   try {
-    const { to, task, question = task } = JSON.parse(args) as Record<string, unknown>;
-    return { assignee: String(to).trim().replace(/^@/, ''), task: String(question) };
+    const { to, task, question = task, attachments } = JSON.parse(args) as Record<string, unknown>;
+    return { assignee: String(to).trim().replace(/^@/, ''), task: String(question), attachments };
   } catch {
     return { assignee: '', task: '' };
   }

@@ -4,7 +4,7 @@ import type { ReplySchema } from '../actor/agent-runtime.ts';
 import type { AnswerFault, ModelAnswer } from '../attempt/turn-run.ts';
 import { Script } from 'node:vm';
 import { readySchema } from '../../tools/schema.ts';
-import { originsOf } from './read-turn.ts';
+import { originsOf } from '../log/read-turn.ts';
 
 interface Answered {
   kind: 'answered';

@@ -23,7 +23,7 @@ import { type CallEffects, type CallPlace, effectsOf, stopDraft } from '../tasks
 import { applyToolRequest, mustWait, requestApproval } from '../tasks/apply-tool-request.ts';
 import { changed, type Outcome, ownDraft, type TurnRun } from '../attempt/turn-run.ts';
 import type { TaskFold } from '../../machines/task-fold.ts';
-import { eventsAt, originsOf } from './read-turn.ts';
+import { eventsAt, originsOf } from '../log/read-turn.ts';
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**

@@ -87,10 +87,13 @@ function lineOf(task: TaskInfo, indent: string): string {
   return `${indent}${task.id}  ${paint(STATUS_STYLE[status], status)}  ${what}${paint('dim', until)}`;
 }
 
-function taskText({ kind, owner, assignee, text = '', tool = '', args = '', choices }: TaskInfo): string {
+function taskText(task: TaskInfo): string {
+  const { kind, owner, assignee, text = '', attachments = [], tool = '', args = '', choices } = task;
   switch (kind) {
-    case 'delegation':
-      return `@${owner} → @${assignee}: ${text}`;
+    case 'delegation': {
+      const files = attachments.length === 0 ? '' : ` with ${printable(attachments.join(', '))}`;
+      return `@${owner} → @${assignee}${files}: ${text}`;
+    }
     case 'question':
       return `@${owner} asks: ${text}${choices ? ` [${choices.join(' / ')}]` : ''}`;
     case 'approval':

@@ -5,6 +5,7 @@ import {
   type KindAbout,
   messageText,
   type Saying,
+  taskText as assignedText,
 } from '../../events/index.ts';
 import { phaseSummary, taskNamed } from '../text/event-text.ts';
 import { whole } from '../text/cut-text.ts';
@@ -60,7 +61,7 @@ function taskText(event: TaskEvent): string {
     case 'approval.decided':
       return '';
     case 'delegation.opened':
-      return event.body.task;
+      return assignedText(event);
     case 'delegation.ended':
       return event.body.result;
   }
@@ -72,6 +73,7 @@ function taskText(event: TaskEvent): string {
  */
 export function demandingText(event: Event, text: string): string {
   if (event.kind === 'handoff' || event.kind === 'phase.changed') return '';
+  if (event.kind === 'delegation.opened') return event.body.task.slice(0, text.length);
   if (event.kind !== 'message' || !event.body.attachments) return text;
   return event.body.content.slice(0, text.length);
 }
@@ -104,7 +106,7 @@ export function quotableText(event: Event): string {
 function quotableTask(event: TaskEvent): string {
   switch (event.kind) {
     case 'delegation.opened':
-      return `(delegation ${event.body.delegation} to @${event.body.assignee}) ${event.body.task}`;
+      return `(delegation ${event.body.delegation} to @${event.body.assignee}) ${assignedText(event)}`;
     case 'delegation.ended': {
       const { outcome, result } = event.body;
       const which = `delegation ${taskNamed(event.body)}`;

@@ -309,7 +309,7 @@ function withWordsCut(event: ShownEvent, cut: (text: string) => string): Event['
     case 'tool.result':
       return { ...event.body, content: cut(event.body.content) };
     case 'delegation.opened':
-      return { ...event.body, task: cut(event.body.task) };
+      return { ...event.body, task: cut(event.body.task), ...attachmentsCut(event.body, cut) };
     case 'delegation.ended':
       return { ...event.body, result: cut(event.body.result) };
     case 'turn.failed':
@@ -324,9 +324,11 @@ function withWordsCut(event: ShownEvent, cut: (text: string) => string): Event['
 }
 
 function withMessageCut(body: MessageBody, cut: (text: string) => string): MessageBody {
-  const { attachments } = body;
-  const rest = attachments && { attachments: attachments.map((each) => shortenedAttachment(each, cut)) };
-  return { ...body, content: cut(body.content), ...rest };
+  return { ...body, content: cut(body.content), ...attachmentsCut(body, cut) };
+}
+
+function attachmentsCut({ attachments }: Pick<MessageBody, 'attachments'>, cut: (text: string) => string) {
+  return attachments && { attachments: attachments.map((each) => shortenedAttachment(each, cut)) };
 }
 
 function shortenedAttachment(attachment: Attachment, cut: (text: string) => string): Attachment {

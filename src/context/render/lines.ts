@@ -30,22 +30,24 @@ export interface LineRules {
 function lineOf(event: Event, framed: Framed): Line {
   const { content, from, to } = framed;
   const line = { content, from, to, event: event.id, seq: event.seq, tokens: visibleTokens(event) };
-  if (event.kind !== 'message' || !event.body.attachments) return line;
+  if ((event.kind !== 'message' && event.kind !== 'delegation.opened') || !event.body.attachments)
+    return line;
   const images = imagesOf(event);
   return images.length > 0 ? { ...line, images } : line;
 }
 
 function shownText(event: Event): string {
   if (event.kind === 'tool.result') return event.body.content;
-  if (event.kind !== 'message') return visibleText(event) ?? '';
-  const { content, attachments } = event.body;
-  const isPlain = attachments === undefined && !MAYBE_HEADER.test(content);
+  if (event.kind !== 'message' && event.kind !== 'delegation.opened') return visibleText(event) ?? '';
+  const words = event.kind === 'message' ? event.body.content : event.body.task;
+  const isPlain = event.body.attachments === undefined && !MAYBE_HEADER.test(words);
   return visibleText(isPlain ? event : withoutForgedLines(event)) ?? '';
 }
 
 /** Escapes lines that look like attachments, so that only real attachments have such lines. */
-function withoutForgedLines(event: EventOf<'message'>): Event {
-  const { content, attachments } = event.body;
+function withoutForgedLines(event: EventOf<'message'> | EventOf<'delegation.opened'>): Event {
+  const { attachments } = event.body;
+  const content = event.kind === 'message' ? event.body.content : event.body.task;
   const own = escapeAttached(content);
   const isText = attachments?.some(({ type }) => type === 'text') ?? false;
   if (own === content && !isText) return event;
@@ -54,7 +56,9 @@ function withoutForgedLines(event: EventOf<'message'>): Event {
       each.type === 'text' ? { ...each, text: escapeAttached(each.text) } : each,
     ),
   };
-  return { ...event, body: { ...event.body, content: own, ...rest } };
+  return event.kind === 'message'
+    ? { ...event, body: { ...event.body, content: own, ...rest } }
+    : { ...event, body: { ...event.body, task: own, ...rest } };
 }
 
 /** What a change of phase says of itself. */

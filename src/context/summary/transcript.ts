@@ -6,6 +6,7 @@ import {
   isAbout,
   type KindAbout,
   type StepBody,
+  taskText,
   type ToolResultBody,
 } from '../../events/index.ts';
 import { eventText } from '../text/event-text.ts';
@@ -172,8 +173,8 @@ type Of<A extends Aspect> = Extract<Event | EventDraft, { kind: KindAbout<A> & K
 function taskEntry(event: Of<'taskOpening' | 'taskEnd'>, words: Words): Entry {
   switch (event.kind) {
     case 'delegation.opened': {
-      const { assignee, delegation, task } = event.body;
-      return words(`delegates to @${assignee}, delegation ${plain(delegation)}`, task);
+      const { assignee, delegation } = event.body;
+      return words(`delegates to @${assignee}, delegation ${plain(delegation)}`, taskText(event));
     }
     case 'delegation.ended': {
       const { delegation, outcome, result } = event.body;

@@ -10,6 +10,7 @@ import {
   isAbout,
   isTaskEnd,
   messageText,
+  taskText,
 } from '../../events/index.ts';
 
 /** The words of an event that some agent may read; '' for events that no prompt shows. */
@@ -28,7 +29,7 @@ export function eventText(event: EventDraft | Event): string {
     case 'phase.changed':
       return phaseSummary(event.body);
     case 'delegation.opened':
-      return event.body.task;
+      return taskText(event);
     case 'command':
       return retryText(event.body) ?? '';
     case 'turn.failed':
@@ -115,7 +116,7 @@ export function visibleText(event: Event): string | null {
         ? `(the phase is now ${event.body.phase})\n${handoffText(event.body.summary)}`
         : null;
     case 'delegation.opened':
-      return event.body.task;
+      return taskText(event);
     case 'command':
       return retryText(event.body);
     case 'turn.failed':
@@ -140,7 +141,7 @@ export function visibleTokens(event: Event): number {
 
 /** The images of an event. */
 export function imagesOf(event: Event | EventDraft): ImageRef[] {
-  if (event.kind !== 'message') return [];
+  if (event.kind !== 'message' && event.kind !== 'delegation.opened') return [];
   const images: ImageRef[] = [];
   for (const each of event.body.attachments ?? [])
     if (each.type === 'image') images.push({ hash: each.hash, mediaType: each.mediaType });

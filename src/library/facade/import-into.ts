@@ -179,7 +179,7 @@ async function refuseUnseenFiles(
 
 /** Hashes of the stored bytes that an event names. */
 function filesIn(event: EventDraft | Event): string[] {
-  if (event.kind !== 'message' && event.kind !== 'notice') return [];
+  if (event.kind !== 'message' && event.kind !== 'notice' && event.kind !== 'delegation.opened') return [];
   return (event.body.attachments ?? []).flatMap((each) => (each.type === 'text' ? [] : [each.hash]));
 }
 

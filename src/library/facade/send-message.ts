@@ -457,14 +457,15 @@ function nameIn(url: string): string | undefined {
   }
 }
 
-/** The bytes of an attachment of a message. Null: it has none at this index. */
+/** The bytes of an attachment of a message or a task. Null: it has none at this index. */
 export async function readAttachment(
   store: Pick<Store, 'readBody'>,
   event: Event,
   index: number,
 ): Promise<ReadAttachment | null> {
   const { kind, body, tenant } = event;
-  const given = kind === 'message' || kind === 'notice' ? body.attachments?.[index] : undefined;
+  const hasAny = kind === 'message' || kind === 'notice' || kind === 'delegation.opened';
+  const given = hasAny ? body.attachments?.[index] : undefined;
   if (!given) return null;
   const { mediaType, name } = given;
   const head = { mediaType, ...(name !== undefined && { name }) };

@@ -6,7 +6,7 @@ import {
   type LoggedCall,
   type LoggedTurn,
   readTurn,
-} from '../../actors/turn/read-turn.ts';
+} from '../../actors/log/read-turn.ts';
 import {
   addUsage,
   isAbout,

@@ -1,7 +1,7 @@
 import { type ByKind, forKind } from '../../events/aspects.ts';
 import type { KindAbout } from '../../events/kinds.ts';
 import type { Event, EventKind } from '../../events/index.ts';
-import { handoffText, messageText } from '../../events/message-text.ts';
+import { handoffText, messageText, taskText } from '../../events/message-text.ts';
 import type { AgentView, Projection, TurnView } from './model.ts';
 import { needOrder, shownCondition } from './needs.ts';
 import { rowOf } from './row.ts';
@@ -105,7 +105,7 @@ const WORDS: ByKind<Exclude<KindAbout<'words'>, DetailedKind | SummarisedKind> |
       `${said(body.content)}${body.calls.map(({ name, args }) => exact(`${name} ${args}`)).join('')}`,
     'tool.result': ({ body }) => `${said(`${body.name} ${body.outcome}`)}${exact(body.content)}`,
     error: ({ body }) => said(`${body.code}: ${body.message}`),
-    'delegation.opened': ({ body }) => said(body.task),
+    'delegation.opened': (event) => said(taskText(event)),
     'delegation.ended': ({ body }) => said(`${body.outcome}: ${body.result}`),
     question: ({ body }) => said([body.text, ...(body.choices ?? [])].join('\n– ')),
     'question.answered': ({ body }) => said(`${body.outcome}: ${body.content}`),

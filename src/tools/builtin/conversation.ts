@@ -1,5 +1,12 @@
 import * as z from 'zod';
-import { Join, AgentId, HandoffDraft, HandoffSummary, TodoItem } from '../../events/index.ts';
+import {
+  Join,
+  AgentId,
+  HandoffDraft,
+  HandoffSummary,
+  MAX_MESSAGE_ATTACHMENTS,
+  TodoItem,
+} from '../../events/index.ts';
 import { defineTool, type Tool } from '../tool.ts';
 
 const WAITING = {
@@ -21,21 +28,38 @@ function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject<typeof
   };
 }
 
+const attachments = z
+  .array(z.string().min(1))
+  .max(MAX_MESSAGE_ATTACHMENTS)
+  .optional()
+  .describe(
+    'Names of attachments of this conversation that the agent is given too. Default: those of the message that you work on. []: none.',
+  );
+
 /** The engine decides whether the agent exists and may be given the task. */
 export const delegateTool = defineTool({
   name: 'delegate',
   description:
-    'Gives a task to another agent, who sees the task alone and not this conversation. You are woken with its result. Several calls at once run side by side.',
+    'Gives a task to another agent, who sees the task with its attachments and not this conversation. You are woken with its result. Several calls at once run side by side.',
   schema: z.object({
     to: z.string().min(1).describe('Id of the agent.'),
     task: z.string().min(1).describe('What to do, with everything that one must know for it.'),
+    attachments,
     force: z.boolean().default(false).describe('Also if that agent waits for your work.'),
     ...WAITING,
   }),
   idempotent: true,
-  run: ({ to, task, force, ...waiting }) => ({
+  run: ({ to, task, force, attachments: names, ...waiting }) => ({
     text: '',
-    request: { kind: 'delegate', how: 'delegate', to, task, force, ...waitingOf(waiting) },
+    request: {
+      kind: 'delegate',
+      how: 'delegate',
+      to,
+      task,
+      force,
+      ...(names && { attachments: names }),
+      ...waitingOf(waiting),
+    },
   }),
 });
 
@@ -45,7 +69,7 @@ const PEOPLE = 'people';
 export const askTool = defineTool({
   name: 'ask',
   description:
-    'Asks another agent, or the people of this conversation, a question. You are woken with the answer. An agent sees the question alone.',
+    'Asks another agent, or the people of this conversation, a question. You are woken with the answer. An agent sees the question with its attachments and not this conversation.',
   schema: z.object({
     to: z.string().min(1).default(PEOPLE).describe(`Id of an agent, or "${PEOPLE}". Default "${PEOPLE}".`),
     question: z.string().min(1),
@@ -55,15 +79,24 @@ export const askTool = defineTool({
       .default([])
       .describe('Ids of the people who may answer. Default: all.'),
     choices: z.array(z.string().min(1)).min(2).max(20).optional().describe('Answers to choose from.'),
+    attachments,
     ...WAITING,
   }),
   idempotent: true,
-  run({ to, question, by, choices, ...waiting }) {
+  run({ to, question, by, choices, attachments: names, ...waiting }) {
     const rest = waitingOf(waiting);
     if (to.trim().replace(/^@/, '') !== PEOPLE) {
       return {
         text: '',
-        request: { kind: 'delegate', how: 'ask', to, task: question, force: false, ...rest },
+        request: {
+          kind: 'delegate',
+          how: 'ask',
+          to,
+          task: question,
+          force: false,
+          ...(names && { attachments: names }),
+          ...rest,
+        },
       };
     }
     return {

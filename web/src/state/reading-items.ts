@@ -68,6 +68,9 @@ export interface DelegationItem {
   from: AgentId;
   to: AgentId;
   text: string;
+  /** What the assignee was given with the words, by the event `seq` of `conversation`. */
+  attachments: readonly Attachment[];
+  conversation: ConversationId;
   thread: ConversationId;
   end: { seq: number; at: number; outcome: string; text: string } | null;
 }
@@ -185,7 +188,12 @@ class Reading {
     if (body.thread === event.conversation) {
       // The thread itself begins with the task, as a message of the delegator.
       const from: Author = { ...author, id: body.delegator, name: author.name };
-      const rest = { to: [body.assignee], attachments: [], isNotice: false, turn: null };
+      const rest = {
+        to: [body.assignee],
+        attachments: body.attachments ?? [],
+        isNotice: false,
+        turn: null,
+      };
       this.items.push({ kind: 'words', seq, at, author: from, text: body.task, ...rest });
       return;
     }
@@ -198,6 +206,8 @@ class Reading {
       from,
       to,
       text: body.task,
+      attachments: body.attachments ?? [],
+      conversation: event.conversation,
       thread,
       end: null,
     };

@@ -30,7 +30,7 @@ import { patchAtRest } from '../../actor/at-rest.ts';
 import { readPages } from '../../log/read-log.ts';
 import { readBaseline } from '../../turn/baseline.ts';
 import { promptRulesOf } from '../../attempt/pinned-turn.ts';
-import { readTurn, type LoggedTurn, callsOf, isSameCall, type LoggedCall } from '../../turn/read-turn.ts';
+import { readTurn, type LoggedTurn, callsOf, isSameCall, type LoggedCall } from '../../log/read-turn.ts';
 import type { LiveActor } from '../../actor/registry.ts';
 import type { RecordedCalls } from '../../attempt/feature-types.ts';
 import { priceOf } from '../../../providers/prices.ts';

@@ -8,6 +8,7 @@ import { memo } from '../../shared/memo.ts';
 import { followThread } from '../../state/follow-thread.ts';
 import { type DelegationItem, type ReadingItem, readingItems } from '../../state/reading-items.ts';
 import { LongText } from '../detail/long-text.tsx';
+import { Attachments } from './attachments.tsx';
 
 /** Events of a thread that are shown in place; a longer one is read in its own conversation. */
 const MAX_EVENTS = 200;
@@ -24,7 +25,7 @@ interface DelegatedProps {
 
 /** A task that one agent gave another, with its thread folded in. */
 export const Delegated = memo(function Delegated({ item, depth, draw }: DelegatedProps) {
-  const { from, to, text, thread, end, at } = item;
+  const { from, to, text, attachments, conversation, seq, thread, end, at } = item;
   const [isOpen, setOpen] = useState(false);
   const state = end?.outcome ?? 'open';
   return (
@@ -43,6 +44,7 @@ export const Delegated = memo(function Delegated({ item, depth, draw }: Delegate
       </p>
       <div dir="auto">
         <LongText text={text} lines={4} />
+        {attachments.length > 0 && <Attachments of={attachments} conversation={conversation} seq={seq} />}
       </div>
       {end !== null && (
         <div class="delegated-result" dir="auto">

@@ -18,9 +18,9 @@ import {
   isTaskEnd,
 } from '../../events/index.ts';
 import type { ConversationKey, Store } from '../../store/store.ts';
-import { readPages } from '../log/read-log.ts';
+import { type LogFolds, readPages } from './read-log.ts';
 import { endOf } from '../../machines/task-events.ts';
-import type { EngineDeps } from '../actor/engine-deps.ts';
+import type { ReadTasks } from './tasks.ts';
 
 /** A turn as it is in the log. */
 export interface LoggedTurn {
@@ -102,7 +102,10 @@ function comparable(args: string): string {
   }
 }
 
-type Reader = Pick<EngineDeps, 'store' | 'taskFolds'>;
+interface Reader {
+  store: Store;
+  taskFolds: LogFolds<ReadTasks>;
+}
 
 /** Most steps back. Beyond it, what was found counts as the origin. */
 const MOST_STEPS = 64;
@@ -115,8 +118,13 @@ const MOST_STEPS = 64;
  *  A4  A repeated turn is due to the inputs of the turn that it repeats.
  *  A5  A held message that a person has passed on was asked by its author.
  *  A6  An event that none of these lead on from is its own origin, so that there is always one.
+ *  A7  Without `leavesThread`, the task of a thread is its own origin.
  */
-export async function originsOf(deps: Reader, inputs: readonly Event[]): Promise<Event[]> {
+export async function originsOf(
+  deps: Reader,
+  inputs: readonly Event[],
+  { leavesThread = true } = {},
+): Promise<Event[]> {
   const open = [...inputs];
   const origins = new Map<string, Event>();
   const seen = new Set<string>();
@@ -125,7 +133,10 @@ export async function originsOf(deps: Reader, inputs: readonly Event[]): Promise
     const place = `${conversation}/${seq}`;
     if (seen.has(place)) continue;
     seen.add(place);
-    const before = seen.size > MOST_STEPS ? [] : await causesOf(deps, { tenant, conversation }, event);
+    const isLast =
+      seen.size > MOST_STEPS ||
+      (!leavesThread && event.kind === 'delegation.opened' && event.body.thread === conversation);
+    const before = isLast ? [] : await causesOf(deps, { tenant, conversation }, event);
     if (before.length > 0) open.push(...before);
     else origins.set(place, event);
   }
