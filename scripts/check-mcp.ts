@@ -16,7 +16,7 @@ import {
 import * as z from 'zod';
 import { systemClock } from '../src/base/clock.ts';
 import { createApp, serveHttp } from '../src/http/api/index.ts';
-import type { McpHost } from '../packages/doors/src/mcp/host.ts';
+import type { McpHost } from '../packages/doors/src/mcp/call-tool.ts';
 import { createServer } from '../packages/doors/src/mcp/server.ts';
 import { createTroupe } from '../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../src/library/troupe.ts';

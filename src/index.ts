@@ -131,6 +131,7 @@ export type {
   Wait,
 } from './library/troupe.ts';
 export type { TypedConversation, TypedTroupe } from './library/runtime/create-troupe.ts';
+export type { StdioParts, StdioRelay } from './library/runtime/doors.ts';
 export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './base/logger.ts';
 export type { Metrics } from './events/metrics.ts';
 export type { TracingOptions } from './base/tracing.ts';

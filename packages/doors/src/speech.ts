@@ -1,5 +1,19 @@
 import type { ChatChange, Event } from './troupe.ts';
 
+/** Names of agents by their ids. An agent that is gone has its id. */
+export function namesIn({
+  agents,
+}: {
+  agents: readonly { id: string; name: string }[];
+}): (agent: string) => string {
+  return (agent) => agents.find(({ id }) => id === agent)?.name ?? agent;
+}
+
+/** One event of a stream of JSON. */
+export function dataFrame(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`;
+}
+
 /**
  * The words of a conversation as one text that only grows, for protocols that know no authors, no approvals and nothing
  * void. Gives the text to append for each change. Owns who speaks.

@@ -1,5 +1,5 @@
 import { Readable, Writable } from 'node:stream';
-import type { StdioParts } from './stdio-parts.ts';
+import type { StdioParts } from './troupe.ts';
 
 export { relayMcp, serveMcp } from './mcp/stdio.ts';
 

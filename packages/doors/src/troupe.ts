@@ -20,6 +20,8 @@ export {
   type NewAttachment,
   nobodyAnswers,
   openChat,
+  type StdioParts,
+  type StdioRelay,
   storedEvents,
   type TaskInfo,
   type Troupe,

@@ -2,7 +2,7 @@ import type { SendMessageRequest, Task } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import * as z from 'zod';
-import { ListRequest } from '../src/a2a/requests.ts';
+import { ListRequest } from '../src/a2a/protocol.ts';
 import { listTasks } from '../src/a2a/list-tasks.ts';
 import type { Troupe } from '../../../src/library/troupe.ts';
 import { defineTool } from '../../../src/tools/tool.ts';

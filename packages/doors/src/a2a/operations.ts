@@ -1,8 +1,10 @@
 import type { Context } from 'hono';
 import type * as z from 'zod';
-import { a2aError } from './problem.ts';
-import type { A2aTask, StreamResponse, TaskState } from './protocol.ts';
 import {
+  a2aError,
+  type A2aTask,
+  type StreamResponse,
+  type TaskState,
   fromProtoJson,
   ListRequest,
   NewPushRequest,
@@ -10,8 +12,22 @@ import {
   PushRequest,
   SendRequest,
   TaskRequest,
-} from './requests.ts';
-import { isAtRest, isTerminal } from './task-progress.ts';
+  type GivenMessage,
+  taskId,
+  type GivenPart,
+  type TaskUpdate,
+  PROTOCOL_VERSION,
+} from './protocol.ts';
+import {
+  isAtRest,
+  isTerminal,
+  findTask,
+  readTask,
+  showTask,
+  TaskView,
+  absentWorkers,
+  type Desk,
+} from './task.ts';
 import {
   authorOf,
   type Caller,
@@ -21,15 +37,32 @@ import {
   parseInput,
   readAs,
   withPlace,
+  beginExchange,
+  giveCommand,
+  newConversation,
 } from '../http.ts';
-import type { Clock, Event } from '../troupe.ts';
-import { beginTask } from './begin-task.ts';
-import { cardOf } from './card.ts';
-import { followTask } from './follow-task.ts';
+import {
+  type Clock,
+  type Event,
+  type AttachmentByAddress,
+  type CommandInput,
+  type NewAttachment,
+  type TaskInfo,
+  type Answer,
+  type ChatChange,
+  type Troupe,
+  followConversation,
+  openChat,
+  wholeExchange,
+  type AgentInfo,
+  LOCAL,
+  TroupeError,
+  canonicalJson,
+} from '../troupe.ts';
+import { namesIn } from '../speech.ts';
 import { listTasks } from './list-tasks.ts';
-import { findTask, readTask } from './read-task.ts';
 import { addPush, type Repositories, checkPush, listPushes, readPush, removePush } from './pushes.ts';
-import { showTask } from './show-task.ts';
+import { createHash } from 'node:crypto';
 
 /** One request of a client, in either binding. */
 export interface Call {
@@ -51,7 +84,7 @@ export type Reply =
 type Operation = (call: Call) => Promise<Reply>;
 
 /** The operations of the protocol, by their names in JSON-RPC. */
-export const OPERATIONS: Readonly<Record<string, Operation>> = {
+const OPERATIONS: Readonly<Record<string, Operation>> = {
   SendMessage: send,
   SendStreamingMessage: sendStreaming,
   GetTask: get,
@@ -238,4 +271,300 @@ async function deletePush(call: Call): Promise<Reply> {
 async function reading(caller: Caller, work: () => Promise<object>): Promise<Reply> {
   checkScope(caller.principal, 'read');
   return { type: 'value', value: await readAs(caller, work) };
+}
+
+/**
+ * Says what a client's message says: to the agent, or to the task that it names, which waits for it. Returns the message
+ * that began the task. The id of the message is its idempotency key, and with a message that names no context it gives
+ * the context, so that a repeated one begins no second task. Other words with the same id are another message: some clients
+ * number theirs anew with each start.
+ */
+async function beginTask(caller: Caller, agent: string, message: GivenMessage): Promise<Event> {
+  const { troupe, principal } = caller;
+  if (message.taskId) return goOn(caller, agent, message);
+  const conversation =
+    message.contextId ||
+    newConversation(
+      principal,
+      `a2a-${digest(principal.id, agent, message.messageId, JSON.stringify(message.parts))}`,
+    );
+  const id = eventId(message.messageId);
+  const said = { conversation, channel: 'a2a', id, ...saidIn(message), to: [agent] };
+  const { seq } = await beginExchange(caller, said);
+  return findTask({ troupe, agent }, taskId({ conversation, seq }));
+}
+
+async function goOn(caller: Caller, agent: string, message: GivenMessage): Promise<Event> {
+  const { troupe } = caller;
+  const sent = await findTask({ troupe, agent }, message.taskId!);
+  if (message.contextId && message.contextId !== sent.conversation)
+    throw a2aError('INVALID_PARAMS', `the task is of the context "${sent.conversation}"`);
+  const { progress, isOver } = await readTask({ troupe }, sent);
+  if (isOver) throw a2aError('UNSUPPORTED_OPERATION', 'the task has ended: begin another in its context');
+  const waits = progress.asked.map(({ conversation, ...asked }) => ({
+    conversation,
+    task:
+      asked.kind === 'question'
+        ? ({ id: asked.body.question, kind: 'question' } as const)
+        : ({ id: asked.body.request, kind: 'approval' } as const),
+  }));
+  if (waits.length === 0)
+    throw a2aError('UNSUPPORTED_OPERATION', 'the task waits for no message: begin another in its context');
+  await giveCommand(caller, commandIn(message, waits));
+  return sent;
+}
+
+/** The id under which a client's message is stored: its own, if that may be one. */
+function eventId(messageId: string): string {
+  const isEventId = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$/.test(messageId);
+  return isEventId ? messageId : `a2a-${digest(messageId)}`;
+}
+
+function digest(...parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
+}
+
+/** What a client's message says. */
+interface Said {
+  content: string;
+  attachments: (NewAttachment | AttachmentByAddress)[];
+}
+
+const UNKNOWN_TYPE = 'application/octet-stream';
+
+/** Data that is no file is told as JSON. Throws INVALID_PARAMS for a part without content, or with several. */
+function saidIn({ parts }: Pick<GivenMessage, 'parts'>): Said {
+  const texts: string[] = [];
+  const attachments: Said['attachments'] = [];
+  for (const part of parts) {
+    const { text, raw, url, data, filename, mediaType } = part;
+    if ([text, raw, url, data].filter((each) => each !== undefined).length !== 1)
+      throw a2aError('INVALID_PARAMS', 'a part has one of text, raw, url and data');
+    const name = filename ? { name: filename } : {};
+    if (text !== undefined) texts.push(text);
+    else if (raw !== undefined)
+      attachments.push({ data: raw, mediaType: mediaType || UNKNOWN_TYPE, ...name });
+    else if (url !== undefined) attachments.push({ url, ...(mediaType ? { mediaType } : {}), ...name });
+    else texts.push(JSON.stringify(data));
+  }
+  const content = texts.filter((text) => text !== '').join('\n\n');
+  if (content === '' && attachments.length === 0) throw a2aError('INVALID_PARAMS', 'the message is empty');
+  return { content, attachments };
+}
+
+/** Something that a task waits for. */
+interface TaskWait {
+  conversation: string;
+  task: Pick<TaskInfo, 'id' | 'kind'>;
+}
+
+const YES = ['yes', 'approve', 'approved'];
+const NO = ['no', 'refuse', 'refused', 'deny', 'denied'];
+
+/**
+ * The command that a further message to a task is: an answer, or a decision. A data part may name what it is about as
+ * `request` or `question`; else it is about the oldest. Throws INVALID_PARAMS for a decision that is none.
+ */
+function commandIn(message: Pick<GivenMessage, 'parts'>, waits: readonly TaskWait[]): CommandInput {
+  const data = message.parts.find(({ data: given }) => isRecord(given))?.data as
+    | Record<string, unknown>
+    | undefined;
+  const named = data?.['request'] ?? data?.['question'];
+  const wait = named === undefined ? waits[0] : waits.find(({ task }) => task.id === named);
+  if (!wait) throw a2aError('INVALID_PARAMS', 'the task does not wait for what the message names');
+  const { conversation, task } = wait;
+  if (task.kind === 'question') {
+    const content = typeof data?.['answer'] === 'string' ? data['answer'] : textOf(message.parts);
+    if (content === '') throw a2aError('INVALID_PARAMS', 'the answer to a question is a text');
+    return { command: 'answer', conversation, question: task.id, content };
+  }
+  return { command: 'decide', conversation, request: task.id, ...decisionIn(data, textOf(message.parts)) };
+}
+
+function decisionIn(
+  data: Record<string, unknown> | undefined,
+  text: string,
+): { approved: boolean; note?: string; args?: Record<string, unknown> } {
+  const { approved, note, args } = data ?? {};
+  if (typeof approved === 'boolean')
+    return {
+      approved,
+      ...(typeof note === 'string' && note !== '' && { note }),
+      ...(approved && isRecord(args) && { args }),
+    };
+  const word = text.trim().toLowerCase();
+  if (YES.includes(word)) return { approved: true };
+  if (NO.includes(word)) return { approved: false };
+  throw a2aError(
+    'INVALID_PARAMS',
+    'the task waits for approval: send "approve" or "refuse", or a data part { approved, note?, args? }',
+  );
+}
+
+function textOf(parts: readonly GivenPart[]): string {
+  return parts.flatMap(({ text }) => (text ? [text] : [])).join('\n\n');
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** `task`: how the task stands, before anything else. */
+type Followed = { type: 'task'; view: TaskView } | { type: 'update'; update: TaskUpdate };
+
+interface FollowParts {
+  clock: Clock;
+  signal: AbortSignal;
+  /** The states in which it ends. */
+  until: (state: TaskState) => boolean;
+}
+
+/**
+ * Follows a task until it has come to its end, or to where people are asked, as `until` says. While nobody works on it, because its agents are
+ * paused, it is followed on.
+ *  F1  What the log has at the beginning is in the task, and what comes later in the updates: every word once.
+ */
+async function* followTask(
+  { troupe }: Pick<Desk, 'troupe'>,
+  sent: Event,
+  parts: FollowParts,
+): AsyncGenerator<Followed, TaskView> {
+  const { conversation, seq } = sent;
+  const { signal, until } = parts;
+  const { head } = await troupe.events(conversation, { limit: 1 });
+  const view = new TaskView(sent, namesIn(troupe));
+  const changesOf = changesFrom(troupe, sent);
+  /** Seq of the last event, by conversation. */
+  const seen = new Map<string, number>([[conversation, seq]]);
+  let isTold = head <= seq;
+  if (isTold) yield { type: 'task', view };
+  for (;;) {
+    const going = wholeExchange({ troupe, changes: changesOf }, { conversation, seq }, signal);
+    try {
+      for (let next = await going.next(); !next.done; next = await going.next()) {
+        const change = next.value;
+        if (change.type === 'event') seen.set(change.event.conversation, change.event.seq);
+        const updates = view.take(change);
+        if (isTold) for (const update of updates) yield { type: 'update', update };
+        else if (isAt(change, conversation, head) || view.isOver) {
+          isTold = true;
+          yield { type: 'task', view };
+        }
+        if (view.isOver) return view;
+      }
+    } finally {
+      await going.return(undefined as never);
+    }
+    const held = view.hold(await absentWorkers(troupe, view.progress));
+    if (!isTold) yield { type: 'task', view };
+    else for (const update of held) yield { type: 'update', update };
+    isTold = true;
+    if (until(view.progress.state)) return view;
+    if (!(await somethingCame(troupe, { sent, seen, ...parts }))) return view;
+  }
+}
+
+/** What comes of the message, and of answers to questions. What an earlier call has given is left out. */
+function changesFrom(troupe: Troupe, { conversation, seq }: Event) {
+  const chat = openChat(troupe, conversation);
+  /** An exchange tells what comes after its event, and an answer to a question is such an event. */
+  return async function* changes(
+    place: { seq: number },
+    ends: AbortSignal,
+  ): AsyncGenerator<ChatChange, Answer> {
+    const { events } = await troupe.events(conversation, { after: place.seq - 1, limit: 1 });
+    if (place.seq > seq) for (const event of events) yield { type: 'event', event };
+    return yield* chat.follow(place.seq, ends);
+  };
+}
+
+interface Waiting extends Pick<FollowParts, 'clock' | 'signal'> {
+  sent: Event;
+  seen: ReadonlyMap<string, number>;
+}
+
+/** Resolves when the conversation, or a thread of the task, has an event that was not seen. False: `signal` has ended. */
+async function somethingCame(troupe: Troupe, { sent, seen, clock, signal }: Waiting): Promise<boolean> {
+  const options = { troupe, clock, signal, threads: true };
+  for await (const frame of followConversation(sent.conversation, sent.seq, options)) {
+    if (frame.type === 'event' && frame.event.seq > (seen.get(frame.event.conversation) ?? 0)) return true;
+  }
+  return false;
+}
+
+function isAt(change: { type: string; event?: Event }, conversation: string, head: number): boolean {
+  const { event } = change;
+  return event !== undefined && event.conversation === conversation && event.seq >= head;
+}
+
+/** Throws `agent_unknown`. */
+export function agentIn({ agents }: Troupe, id: string): AgentInfo {
+  const agent = agents.find((each) => each.id === id);
+  if (!agent) throw new TroupeError('agent_unknown', `there is no agent "${id}"`, { agent: id });
+  return agent;
+}
+
+interface CardRequest {
+  context: Context;
+  caller: Caller;
+  agent: string;
+  server: Pick<DoorServer, 'addressOf' | 'version'>;
+}
+
+/** The card of an agent, signed, with the public address. */
+export function cardOf({ context, caller, agent, server }: CardRequest, options = { isExtended: false }) {
+  const { troupe, principal } = caller;
+  const info = agentIn(troupe, agent);
+  const base = `${server.addressOf(context)}/api/a2a`;
+  const { version } = server;
+  const place = { url: `${base}/${info.id}`, version, isKeyed: principal.id !== LOCAL.id };
+  const card = agentCard(info, place, options);
+  const header = { typ: 'JOSE', jku: `${base}/.well-known/jwks.json` };
+  return { ...card, signatures: [troupe.cardKey.sign(canonicalJson(card), header)] };
+}
+
+interface CardPlace {
+  /** URL of the agent. */
+  url: string;
+  /** Version of Troupe. */
+  version: string;
+  /** Callers need a key. */
+  isKeyed: boolean;
+}
+
+const INPUT_MODES = ['text/plain', 'application/json', 'image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+const OUTPUT_MODES = ['text/plain', 'application/json'];
+
+type Skill = { id: string; name: string; description: string; tags: string[] };
+
+/**
+ * The card of an agent. It has no empty values: they are left out of what is signed, and so must be out of the card.
+ * `isExtended`: with the tools of the agent.
+ */
+function agentCard(agent: AgentInfo, place: CardPlace, { isExtended = false } = {}): object {
+  const { id, name, role, capabilities, tools } = agent;
+  const { url, version, isKeyed } = place;
+  const description = agent.description || name;
+  const skills: Skill[] = [{ id, name, description, tags: [role, ...capabilities] }];
+  if (isExtended)
+    for (const tool of tools)
+      skills.push({ id: `${id}.${tool}`, name: tool, description: `Calls the tool ${tool}`, tags: ['tool'] });
+  return {
+    name,
+    description,
+    version,
+    supportedInterfaces: ['JSONRPC', 'HTTP+JSON'].map((protocolBinding) => ({
+      url,
+      protocolBinding,
+      protocolVersion: PROTOCOL_VERSION,
+    })),
+    capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
+    ...(isKeyed && {
+      securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+      securityRequirements: [{ schemes: { key: { list: ['read', 'write'] } } }],
+    }),
+    defaultInputModes: INPUT_MODES,
+    defaultOutputModes: OUTPUT_MODES,
+    skills,
+  };
 }

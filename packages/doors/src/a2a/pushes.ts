@@ -1,12 +1,26 @@
 import { createHash } from 'node:crypto';
-import { a2aError } from './problem.ts';
-import { findTask } from './read-task.ts';
-import type { PushConfig, PushRequest } from './requests.ts';
-import { taskId } from './task-id.ts';
+import { a2aError, type PushConfig, type PushRequest, taskId, type StatusUpdate } from './protocol.ts';
+import { findTask, readTask, type TaskLog } from './task.ts';
 import type { Caller } from '../http.ts';
-import type { Event } from '../troupe.ts';
-import type { PushedTask, TaskPushRepository } from './task-push.ts';
-import type { TaskPushes } from './task-pushes.ts';
+import {
+  type Event,
+  type Integration,
+  type IntegrationBase,
+  type IntegrationHost,
+  isGranted,
+  leavePeriod,
+  pauseAfter,
+  type PostAnswer,
+  RetryAfter,
+  Signal,
+  takeLeft,
+  TroupeError,
+  Address,
+  type KeyValue,
+  parseGiven,
+  updateEntry,
+} from '../troupe.ts';
+import * as z from 'zod';
 
 type Given = Omit<PushConfig, 'taskId'>;
 
@@ -78,4 +92,489 @@ function receiverOf({ url, token, authentication }: Given) {
     ...(token && { token }),
     ...(scheme && { authentication: { scheme, ...(credentials && { credentials }) } }),
   };
+}
+
+interface TaskPushes extends Integration {
+  /** The receivers of a tenant's tasks. Changes by other processes are noticed within 20 s. */
+  repositoryOf(tenant: string): TaskPushRepository;
+}
+
+const LOOK_MS = 20_000;
+
+/** Sends the states of tasks of A2A to their receivers, for all tenants that have any. */
+export function createTaskPushes(): TaskPushes {
+  const running = new Map<string, TenantPushes>();
+  const closing = new AbortController();
+  let base: IntegrationBase | null = null;
+  let host: IntegrationHost | null = null;
+  let run: Promise<void> = Promise.resolve();
+  /** One after the other: an older list replaces no newer one. */
+  let looks: Promise<void> = Promise.resolve();
+
+  async function look({ keyValueOf, onWarning }: IntegrationHost, tenant: string): Promise<void> {
+    try {
+      const pushes = await readTaskPushes(keyValueOf(tenant));
+      const known = running.get(tenant);
+      if (closing.signal.aborted || !host || (!known && pushes.length === 0)) return;
+      const tenantPushes = known ?? new TenantPushes(tenant, host);
+      running.set(tenant, tenantPushes);
+      tenantPushes.update(pushes);
+    } catch (error) {
+      onWarning(error, `notifications of ${tenant}`);
+    }
+  }
+
+  async function lookAround(at: IntegrationHost): Promise<void> {
+    while (!closing.signal.aborted) {
+      const tenants = await at.tenants().catch((error: unknown) => {
+        at.onWarning(error, 'notifications: the list of tenants');
+        return [];
+      });
+      for (const tenant of tenants) await (looks = looks.then(() => look(at, tenant)));
+      await at.clock.sleep(LOOK_MS, closing.signal, 'upkeep');
+    }
+  }
+
+  function changed(tenant: string): void {
+    const at = host;
+    if (at && !closing.signal.aborted) looks = looks.then(() => look(at, tenant));
+  }
+
+  return {
+    name: 'a2a-push',
+    attach(given) {
+      base = given;
+    },
+    repositoryOf(tenant) {
+      if (!base) throw new Error('the door is not open in this troupe');
+      const { clock, outgoing, keyValueOf } = base;
+      const keyValue = keyValueOf(tenant);
+      return createTaskPushRepository({ keyValue, clock, outgoing, onChange: () => changed(tenant) });
+    },
+    async start(given) {
+      host = given;
+      run = lookAround(given);
+    },
+    async close() {
+      closing.abort();
+      await run;
+      await looks;
+      await Promise.all([...running.values()].map((each) => each.close()));
+    },
+  };
+}
+
+interface Known {
+  push: TaskPush;
+  dueAt: number;
+  isUnderWay: boolean;
+  failures: number;
+  failingSince: number;
+}
+
+const CLAIM = 'a2a-push';
+/** Length of a claim: one process delivers for this long. */
+const PERIOD_MS = 30_000;
+/** No delivery starts within this time before the end of a claim. */
+const MARGIN_MS = 200;
+const STAND_BY_MS = 10_000;
+/** Notices of events may be lost. */
+const CHECK_MS = 60_000;
+const STORE_PAUSE_MS = 5_000;
+/** Deliveries of one tenant at once. */
+const CONCURRENCY = 4;
+const GRACE_MS = 3_000;
+
+/**
+ * Sends the states of one tenant's tasks to their receivers.
+ *  T1  After a notice of an event, and once a minute, the task is read. If it stands otherwise than its receiver was told, that
+ *      is sent. Only a digest of what was taken is stored, after the answer: each state that lasts is sent at least once,
+ *      across crashes; one that has passed meanwhile is not.
+ *  T2  After the end of a task was taken, after 410, after the deletion of the conversation, and after `disableAfterMs` of
+ *      failures in this process, the receiver is removed. After any other answer it is tried again, after a pause.
+ *  T3  A receiver delays no other, as long as a tenant has fewer than four that are slow.
+ *  T4  One process at a time delivers, by a claim. Two at once may deliver twice; they do no other harm.
+ */
+class TenantPushes {
+  readonly #tenant: string;
+  readonly #host: IntegrationHost;
+  readonly #known = new Map<string, Known>();
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #signal = new Signal();
+  readonly #closing = new AbortController();
+  readonly #abort = new AbortController();
+  readonly #unwatch: () => void;
+  readonly #run: Promise<void>;
+  #until = 0;
+
+  constructor(tenant: string, host: IntegrationHost) {
+    this.#tenant = tenant;
+    this.#host = host;
+    this.#unwatch = host.troupeOf(tenant).watch((notice) => {
+      if (notice.type === 'event') this.#noteEvent(notice.event.conversation);
+    });
+    this.#run = this.#work();
+  }
+
+  /** Takes what is stored now. */
+  update(pushes: readonly TaskPush[]): void {
+    const stored = new Set(pushes.map(keyOf));
+    for (const key of this.#known.keys()) if (!stored.has(key)) this.#known.delete(key);
+    for (const push of pushes) {
+      const known = this.#known.get(keyOf(push));
+      if (known && isSamePush(known.push, push)) continue;
+      const fresh = { push, dueAt: 0, isUnderWay: false, failures: 0, failingSince: 0 };
+      this.#known.set(keyOf(push), fresh);
+    }
+    this.#signal.raise();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#unwatch();
+    this.#signal.raise();
+    await this.#run;
+    const all = Promise.all(this.#underWay);
+    const over = new AbortController();
+    await Promise.race([all.then(() => over.abort()), this.#host.clock.sleep(GRACE_MS, over.signal)]);
+    this.#abort.abort();
+    await all;
+    const { clock, keyValueOf, onWarning } = this.#host;
+    if (clock.now() >= this.#until) return;
+    await leavePeriod(keyValueOf(this.#tenant), CLAIM, this.#until).catch((error: unknown) =>
+      onWarning(error, `notifications of ${this.#tenant}`),
+    );
+  }
+
+  #noteEvent(conversation: string): void {
+    for (const known of this.#known.values()) {
+      if (known.failures > 0 || !isGranted({ conversations: [known.push.conversation] }, conversation))
+        continue;
+      known.dueAt = 0;
+      this.#signal.raise();
+    }
+  }
+
+  async #work(): Promise<void> {
+    const { clock, onWarning } = this.#host;
+    while (!this.#closing.signal.aborted) {
+      try {
+        if (this.#known.size === 0) await this.#signal.wait(clock, CHECK_MS);
+        else if (await this.#claim()) await this.#signal.wait(clock, this.#startDue());
+        else await clock.sleep(this.#standBy(), this.#closing.signal);
+      } catch (error) {
+        onWarning(error, `notifications of ${this.#tenant}`);
+        await clock.sleep(STORE_PAUSE_MS, this.#closing.signal);
+      }
+    }
+  }
+
+  async #claim(): Promise<boolean> {
+    const { clock, owner } = this.#host;
+    const now = clock.now();
+    if (now < this.#until - MARGIN_MS) return true;
+    const keyValue = this.#host.keyValueOf(this.#tenant);
+    const until = now + PERIOD_MS;
+    if (await keyValue.claim(CLAIM, { owner, now, until })) this.#until = until;
+    else this.#until = (await takeLeft(keyValue, CLAIM, { owner, now })) ?? this.#until;
+    return now < this.#until - MARGIN_MS;
+  }
+
+  /** Time until the next claim, ms. A process cannot renew its own before that has ended. */
+  #standBy(): number {
+    const rest = this.#until - this.#host.clock.now();
+    return rest > 0 ? rest + 1 : STAND_BY_MS;
+  }
+
+  /** Returns the time until the next is due, ms. */
+  #startDue(): number {
+    const now = this.#host.clock.now();
+    let next = this.#until - MARGIN_MS;
+    for (const known of this.#known.values()) {
+      if (known.isUnderWay) continue;
+      if (known.dueAt > now) next = Math.min(next, known.dueAt);
+      else if (this.#underWay.size < CONCURRENCY) this.#start(known, now);
+    }
+    return Math.max(1, next - now);
+  }
+
+  #start(known: Known, now: number): void {
+    known.isUnderWay = true;
+    known.dueAt = now + CHECK_MS;
+    const done = this.#tell(known)
+      .catch((error: unknown) => {
+        known.dueAt = this.#host.clock.now() + STORE_PAUSE_MS;
+        if (!this.#closing.signal.aborted) this.#warn(known, error);
+      })
+      .finally(() => {
+        known.isUnderWay = false;
+        this.#underWay.delete(done);
+        this.#signal.raise();
+      });
+    this.#underWay.add(done);
+  }
+
+  async #tell(known: Known): Promise<void> {
+    const stand = await taskStand(this.#host.troupeOf(this.#tenant), known.push);
+    const stored = await readTaskPushes(this.#host.keyValueOf(this.#tenant));
+    const push = stored.find((each) => isSamePush(each, known.push));
+    if (!push || !stand) return this.#change(known, () => null);
+    const body = JSON.stringify(stand.payload);
+    const told = createHash('sha256').update(body).digest('base64url');
+    if (push.told !== told) {
+      const answer = await this.#send(push, body);
+      if (answer.outcome === 'gone') return this.#change(known, () => null);
+      if (answer.outcome !== 'taken') return this.#fail(known, answer);
+    }
+    known.failures = 0;
+    if (stand.isOver) return this.#change(known, () => null);
+    if (push.told !== told) await this.#change(known, (each) => ({ ...each, told }));
+  }
+
+  async #send({ url, token, authentication }: TaskPush, body: string): Promise<PostAnswer> {
+    const { outgoing, metrics } = this.#host;
+    const { scheme, credentials = '' } = authentication ?? {};
+    const headers = {
+      'content-type': 'application/a2a+json',
+      ...(scheme !== undefined && { authorization: `${scheme} ${credentials}`.trim() }),
+      ...(token !== undefined && { 'x-a2a-notification-token': token }),
+    };
+    const answer = await outgoing.post(url, { headers, body }, this.#abort.signal);
+    metrics.count('webhook_deliveries', { tenant: this.#tenant, outcome: answer.outcome });
+    return answer;
+  }
+
+  async #fail(known: Known, answer: Extract<PostAnswer, { why: string }>): Promise<void> {
+    const { clock, random, outgoing } = this.#host;
+    const now = clock.now();
+    if (known.failures === 0) {
+      known.failingSince = now;
+      this.#warn(known, new Error(answer.why));
+    }
+    known.failures += 1;
+    const isAsked = answer.outcome === 'failed' && answer.retryAfterMs !== null;
+    const error = isAsked ? new RetryAfter(answer.retryAfterMs ?? 0, answer.why) : answer.why;
+    known.dueAt = now + pauseAfter(error, known.failures, random);
+    if (now - known.failingSince >= outgoing.giveUpAfterMs) await this.#change(known, () => null);
+  }
+
+  /** Null removes it. */
+  async #change(known: Known, apply: (push: TaskPush) => TaskPush | null): Promise<void> {
+    await changeTaskPushes(this.#host.keyValueOf(this.#tenant), (all) =>
+      all.flatMap((each) => (isSamePush(each, known.push) ? (apply(each) ?? []) : [each])),
+    );
+    const isCurrent = this.#known.get(keyOf(known.push)) === known;
+    if (isCurrent && apply(known.push) === null) this.#known.delete(keyOf(known.push));
+  }
+
+  #warn({ push }: Known, error: unknown): void {
+    this.#host.onWarning(error, `notifications of ${push.conversation}~${push.seq}`);
+  }
+}
+
+function keyOf({ owner, conversation, seq, id }: TaskPush): string {
+  return JSON.stringify([owner, conversation, seq, id]);
+}
+
+/** A task, by the message that began it. Id and time tell it from one of a later conversation with the same id. */
+interface TaskMark {
+  agent: string;
+  conversation: string;
+  seq: number;
+  event: string;
+  at: number;
+}
+
+/** How a task stands, as a stream would tell it. Null: it was deleted. */
+async function taskStand(
+  troupe: TaskLog,
+  { agent, conversation, seq, event, at }: TaskMark,
+): Promise<{ payload: { statusUpdate: StatusUpdate }; isOver: boolean } | null> {
+  try {
+    const id = taskId({ conversation, seq });
+    const sent = await findTask({ troupe, agent }, id);
+    if (sent.id !== event || sent.at !== at) return null;
+    const { status, isOver } = await readTask({ troupe }, sent);
+    return { payload: { statusUpdate: { taskId: id, contextId: conversation, status } }, isOver };
+  } catch (error) {
+    if (!(error instanceof TroupeError)) throw error;
+    if (error.code === 'task_unknown' || error.code === 'conversation_unknown') return null;
+    throw error;
+  }
+}
+
+/** Tasks that are open: what has ended needs none. */
+const MOST_PER_TENANT = 200;
+/** One key leaves room for others. */
+const MOST_PER_KEY = 100;
+const MOST_PER_TASK = 5;
+
+/** A value of a header. */
+const Secret = z
+  .string()
+  .max(4_000)
+  .regex(/^[\x20-\x7e]*$/, 'it may have visible ASCII characters only');
+
+const TaskPush = z.strictObject({
+  /** Unique within the task and its owner. */
+  id: z.string().min(1).max(128),
+  owner: z.string(),
+  agent: z.string(),
+  conversation: z.string(),
+  seq: z.int().positive(),
+  event: z.string(),
+  at: z.number(),
+  url: Address,
+  token: Secret.optional(),
+  authentication: z
+    .strictObject({
+      scheme: z
+        .string()
+        .max(100)
+        .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'it is no name of a scheme'),
+      credentials: Secret.optional(),
+    })
+    .optional(),
+  createdAt: z.number(),
+  /** Digest of the last state that the receiver has taken. */
+  told: z.string().optional(),
+});
+/** Where the states of a task of A2A are sent. */
+interface TaskPush {
+  /** Unique within the task and its owner. */
+  id: string;
+  /** Id of the caller that made it, and may see and delete it. */
+  owner: string;
+  /** Id of the agent that was asked. */
+  agent: string;
+  /** The conversation of the task. */
+  conversation: string;
+  /** Seq of the message that began the task. */
+  seq: number;
+  /** Id of that message. */
+  event: string;
+  /** Time of that message, ms. */
+  at: number;
+  /** The receiver. */
+  url: string;
+  /** Sent to the receiver in `X-A2A-Notification-Token`. */
+  token?: string | undefined;
+  /** Sent to the receiver in `Authorization`. */
+  authentication?:
+    | {
+        /** The scheme, such as `Bearer`. */
+        scheme: string;
+        /** What follows it. */
+        credentials?: string | undefined;
+      }
+    | undefined;
+  /** When it was stored, ms. */
+  createdAt: number;
+  /** Digest of the last state that the receiver has taken. */
+  told?: string | undefined;
+}
+
+/** A task whose states may be sent, and the caller whose receivers are meant. */
+type PushedTask = Pick<TaskPush, 'owner' | 'conversation' | 'seq' | 'event' | 'at'>;
+
+/** The receivers of the states of one tenant's tasks. */
+interface TaskPushRepository {
+  /** Throws what `add` would throw now. */
+  check(receiver: Pick<TaskPush, 'owner' | 'url' | 'token' | 'authentication'>): Promise<void>;
+  /**
+   * Stores one, in place of its owner's with its id. Throws `event_invalid`, `address_refused`, and `command_refused` if the task,
+   * the owner or the tenant has its maximum.
+   */
+  add(push: Omit<TaskPush, 'createdAt' | 'told'>): Promise<void>;
+  /** Those of a task and an owner, oldest first. */
+  list(task: PushedTask): Promise<TaskPush[]>;
+  /** Removes one for good. Returns whether there was one. */
+  remove(task: PushedTask, id: string): Promise<boolean>;
+}
+
+interface RepositoryParts extends Pick<IntegrationBase, 'clock' | 'outgoing'> {
+  keyValue: KeyValue;
+  /** Called after each change. */
+  onChange: () => void;
+}
+
+/** Owns the entry `a2a-push` of a tenant. `createTaskPushes` delivers. */
+function createTaskPushRepository({
+  keyValue,
+  clock,
+  outgoing,
+  onChange,
+}: RepositoryParts): TaskPushRepository {
+  const Receiver = TaskPush.pick({ url: true, token: true, authentication: true });
+  return {
+    async check({ owner, ...receiver }) {
+      outgoing.check(parseGiven(Receiver, receiver, 'the notification').url);
+      checkRooms(await readTaskPushes(keyValue), owner);
+    },
+    async add(given) {
+      const push = parseGiven(TaskPush, { ...given, createdAt: clock.now() }, 'the notification');
+      outgoing.check(push.url);
+      await changeTaskPushes(keyValue, (all) => {
+        const others = all.filter((each) => !(isOfTask(each, push) && each.id === push.id));
+        checkRooms(others, push.owner);
+        checkRoom(others.filter((each) => isOfTask(each, push)).length, MOST_PER_TASK, 'this task');
+        return [...others, push];
+      });
+      onChange();
+    },
+    list: async (task) => (await readTaskPushes(keyValue)).filter((each) => isOfTask(each, task)),
+    async remove(task, id) {
+      let isFound = false;
+      await changeTaskPushes(keyValue, (all) => {
+        const rest = all.filter((each) => !(isOfTask(each, task) && each.id === id));
+        isFound = rest.length < all.length;
+        return isFound ? rest : null;
+      });
+      onChange();
+      return isFound;
+    },
+  };
+}
+
+function checkRooms(all: readonly TaskPush[], owner: string): void {
+  checkRoom(all.length, MOST_PER_TENANT, 'this tenant');
+  checkRoom(all.filter((each) => each.owner === owner).length, MOST_PER_KEY, 'this key');
+}
+
+function checkRoom(count: number, most: number, whose: string): void {
+  if (count < most) return;
+  const message = `${whose} has ${count} notifications of open tasks and may have ${most}: delete one`;
+  throw new TroupeError('command_refused', message, { limit: most });
+}
+
+function isOfTask(push: TaskPush, { owner, conversation, seq, event, at }: PushedTask): boolean {
+  const isTask = push.conversation === conversation && push.seq === seq && push.event === event;
+  return isTask && push.at === at && push.owner === owner;
+}
+
+function isSamePush(one: TaskPush, other: TaskPush): boolean {
+  return isOfTask(one, other) && one.id === other.id && one.createdAt === other.createdAt;
+}
+
+type Entries = Pick<KeyValue, 'get' | 'compareAndSet'>;
+
+/** The entry of all of a tenant: they are few. */
+const KEY = 'a2a-push';
+
+/** Oldest first. */
+async function readTaskPushes(keyValue: Pick<KeyValue, 'get'>): Promise<TaskPush[]> {
+  return parse(await keyValue.get(KEY));
+}
+
+/** `apply` may be called several times. It returns null to change nothing. */
+function changeTaskPushes(
+  keyValue: Entries,
+  apply: (pushes: TaskPush[]) => TaskPush[] | null,
+): Promise<TaskPush[]> {
+  return updateEntry(keyValue, KEY, parse, apply);
+}
+
+/** Throws for an unreadable entry: treated as empty, the next change would delete all. */
+function parse(text: string | null): TaskPush[] {
+  return text === null ? [] : z.array(TaskPush).parse(JSON.parse(text));
 }

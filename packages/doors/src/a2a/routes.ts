@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { RpcRequest } from './requests.ts';
+import {
+  RpcRequest,
+  errorInfo,
+  type Problem,
+  problemOf,
+  camelCase,
+  a2aError,
+  PROTOCOL_VERSION,
+} from './protocol.ts';
 import {
   type Caller,
   defineDoor,
@@ -10,13 +18,23 @@ import {
   methodRefused,
   parseInput,
   typed,
+  openStream,
+  withHeartbeats,
+  Refusal,
+  readOneMessage,
 } from '../http.ts';
-import { AgentId, canonicalJson, type Door, type PublicSigningKey } from '../troupe.ts';
-import { agentIn, cardOf } from './card.ts';
-import { answerRpc } from './json-rpc.ts';
-import { answerRest } from './rest.ts';
-import type { Repositories } from './pushes.ts';
-import { createTaskPushes } from './task-pushes.ts';
+import {
+  AgentId,
+  canonicalJson,
+  type Door,
+  type PublicSigningKey,
+  type Clock,
+  toTroupeError,
+} from '../troupe.ts';
+import { dataFrame } from '../speech.ts';
+import { agentIn, cardOf, type Call, operate, type Reply } from './operations.ts';
+import { type Repositories, createTaskPushes } from './pushes.ts';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
 const Card = z.looseObject({ name: z.string(), supportedInterfaces: z.array(z.looseObject({})) });
 const KeySet = z.object({ keys: z.array(typed<PublicSigningKey>()) });
@@ -136,4 +154,171 @@ function bindings(pushes: Repositories) {
       'DeleteTaskPushNotificationConfig',
     ),
   ];
+}
+
+const FORM: StreamForm = {
+  result: dataFrame,
+  problem: (problem) => `event: error\ndata: ${JSON.stringify({ error: statusOf(problem) })}\n\n`,
+};
+
+/** Operations whose parameters are the body. */
+const WITH_BODY: ReadonlySet<string> = new Set([
+  'SendMessage',
+  'SendStreamingMessage',
+  'CreateTaskPushNotificationConfig',
+]);
+
+/**
+ * Answers a request of the HTTP+JSON binding. `path` has the parameters of the path. What the protocol has no error for is refused as by
+ * every other route.
+ */
+async function answerRest(operation: string, call: Omit<Call, 'params'>, path: RestPath): Promise<Response> {
+  const { context, caller, server } = call;
+  try {
+    checkVersion(context);
+    const params = WITH_BODY.has(operation) ? await bodyOf(context, path) : paramsOf(context, path);
+    const reply = await operate(operation, { ...call, params });
+    if (reply.type === 'value') return context.json(reply.value);
+    return streamReply(reply, { context, caller, clock: server.clock }, FORM);
+  } catch (error) {
+    const problem = problemOf(error);
+    if (!problem) throw error;
+    return context.json({ error: statusOf(problem) }, problem.status as ContentfulStatusCode);
+  }
+}
+
+/** In what is not about a task as such, but about its notifications, `id` is the id of one of them. */
+interface RestPath {
+  task?: string | undefined;
+  push?: string | undefined;
+  isAboutPushes: boolean;
+}
+
+async function bodyOf(context: Context, { task }: RestPath): Promise<unknown> {
+  const body = await readBody(context);
+  return task === undefined ? body : { ...(body as object), taskId: task };
+}
+
+const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize']);
+const FLAGS: Readonly<Record<string, boolean>> = { true: true, false: false };
+
+/** The parameters of the query, with their types. What is no number or flag is refused as text. */
+function paramsOf({ req }: Context, { task, push, isAboutPushes }: RestPath): object {
+  const given = Object.entries(req.query()).map(([spelling, text]) => {
+    const name = camelCase(spelling);
+    if (NUMBERS.has(name) && /^\d{1,9}$/.test(text)) return [name, Number(text)];
+    if (name === 'includeArtifacts') return [name, FLAGS[text] ?? text];
+    return [name, text];
+  });
+  const query = Object.fromEntries(given) as object;
+  if (isAboutPushes) return { ...query, taskId: task, ...(push !== undefined && { id: push }) };
+  return { ...query, ...(task !== undefined && { id: task }) };
+}
+
+/** `google.rpc.Status` */
+function statusOf(problem: Problem): object {
+  const { status, name, message } = problem;
+  return { code: status, status: name, message, details: errorInfo(problem) };
+}
+
+type RpcId = string | number | null;
+const INTERNAL = -32_603;
+
+/** Answers a request of JSON-RPC. What the protocol has no error for is refused as by every other route. */
+async function answerRpc(call: Omit<Call, 'params'>): Promise<Response> {
+  const { context, caller, server } = call;
+  let id: RpcId = null;
+  try {
+    const request = readRequest(await readBody(context));
+    id = request.id ?? null;
+    checkVersion(context);
+    const reply = await operate(request.method, { ...call, params: request.params ?? {} });
+    if (reply.type === 'value') return context.json({ jsonrpc: '2.0', id, result: reply.value });
+    return streamReply(reply, { context, caller, clock: server.clock }, formOf(id));
+  } catch (error) {
+    const problem = problemOf(error);
+    if (!problem) throw error;
+    return context.json({ jsonrpc: '2.0', id, error: rpcError(problem) });
+  }
+}
+
+function readRequest(body: unknown) {
+  const request = RpcRequest.safeParse(body);
+  if (!request.success) throw a2aError('INVALID_REQUEST', 'the body is no request of JSON-RPC 2.0');
+  return request.data;
+}
+
+function rpcError(problem: Problem): object {
+  const { code, message } = problem;
+  return { code, message, ...(code !== INTERNAL && code > -32_100 && { data: errorInfo(problem) }) };
+}
+
+function formOf(id: RpcId): StreamForm {
+  return {
+    result: (result) => dataFrame({ jsonrpc: '2.0', id, result }),
+    problem: (problem) => dataFrame({ jsonrpc: '2.0', id, error: rpcError(problem) }),
+  };
+}
+
+/** How a binding writes a stream, as text of server-sent events. */
+interface StreamForm {
+  result: (result: object) => string;
+  /** An error in the middle of the stream. */
+  problem: (problem: Problem) => string;
+}
+
+interface StreamParts {
+  context: Context;
+  caller: Caller;
+  clock: Clock;
+}
+
+function streamReply(
+  { place, tell }: Extract<Reply, { type: 'stream' }>,
+  { context, caller, clock }: StreamParts,
+  form: StreamForm,
+): Response {
+  async function* frames(ends: AbortSignal): AsyncGenerator<string, void> {
+    try {
+      for await (const result of tell(ends)) yield form.result(result);
+    } catch (error) {
+      if (!ends.aborted) yield form.problem(problemOf(error) ?? internal(error));
+    }
+  }
+  const write = (ends: AbortSignal) => withHeartbeats(frames(ends), { clock, ends });
+  return openStream(context, write, { caller, clock, place });
+}
+
+function internal(error: unknown): Problem {
+  const { code, message } = toTroupeError(error);
+  return {
+    code: -32_603,
+    status: 500,
+    name: 'INTERNAL',
+    reason: 'INTERNAL_ERROR',
+    message: `${code}: ${message}`,
+  };
+}
+
+/** Throws PARSE_ERROR, CONTENT_TYPE_NOT_SUPPORTED, and what every route refuses. */
+async function readBody(context: Context): Promise<unknown> {
+  try {
+    return await readOneMessage(context);
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'content_type_refused')
+      throw a2aError('CONTENT_TYPE_NOT_SUPPORTED', error.message);
+    const { code, message } = toTroupeError(error);
+    if (code === 'event_invalid') throw a2aError('PARSE_ERROR', message);
+    throw error;
+  }
+}
+
+const VERSION = 'a2a-version';
+
+/** Throws VERSION_NOT_SUPPORTED. A request without the header is one of 0.3. */
+function checkVersion({ req }: Context): void {
+  const given = req.header(VERSION) || req.query('A2A-Version') || '0.3';
+  if (given === PROTOCOL_VERSION) return;
+  const message = `this agent speaks A2A ${PROTOCOL_VERSION}, not ${given.slice(0, 20)}: send the header A2A-Version`;
+  throw a2aError('VERSION_NOT_SUPPORTED', message);
 }

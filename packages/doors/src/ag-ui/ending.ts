@@ -1,5 +1,6 @@
-import type { Answer } from '../troupe.ts';
+import { type Answer, type CommandInput, type CommandOf, TroupeError } from '../troupe.ts';
 import type { AgUiEvent, AgUiInterrupt, AgUiLifecycle, AgUiOutcome, AgUiUsage } from './protocol.ts';
+import type { Resumption } from './run-input.ts';
 
 interface Run {
   threadId: string;
@@ -50,4 +51,101 @@ function usageOf({ input, output, cacheRead, cacheWrite, reasoning }: Answer['us
     cachedInputTokens: cacheRead,
     cacheWriteInputTokens: cacheWrite,
   };
+}
+
+type Wait = Answer['waits'][number];
+
+interface Places {
+  /** The call that an approval is about. */
+  callOf: (request: string) => string | undefined;
+  /** The task that a conversation is the thread of. */
+  taskOf: (conversation: string) => string | undefined;
+  nameOf: (agent: string) => string;
+}
+
+/** The approvals and questions among what is waited for. */
+export function interruptsOf(waits: readonly Wait[], places: Places): AgUiInterrupt[] {
+  return waits.flatMap((wait) => interruptOf(wait, places) ?? []);
+}
+
+function interruptOf({ conversation, task }: Wait, places: Places): AgUiInterrupt | null {
+  const { id, kind, owner, deadline, by = [], choices, text = '', tool = '', args = '', argsHash } = task;
+  if (kind === 'delegation') return null;
+  const subagentRunId = places.taskOf(conversation);
+  const about = { conversation, agent: owner, by };
+  const common = {
+    id,
+    ...(deadline !== null && { expiresAt: new Date(deadline).toISOString() }),
+    ...(subagentRunId !== undefined && { subagentRunId }),
+  };
+  if (kind === 'question')
+    return {
+      ...common,
+      reason: 'input_required',
+      message: text,
+      responseSchema: { type: 'string', ...(choices && { enum: choices }) },
+      metadata: { troupe: about },
+    };
+  const toolCallId = places.callOf(id);
+  return {
+    ...common,
+    reason: 'tool_call',
+    message: `${places.nameOf(owner)} asks to call ${tool} ${args}`,
+    ...(toolCallId !== undefined && { toolCallId }),
+    responseSchema: APPROVAL,
+    metadata: { troupe: { ...about, tool, args, argsHash } },
+  };
+}
+
+const APPROVAL = {
+  type: 'object',
+  properties: {
+    approved: { type: 'boolean' },
+    editedArgs: { type: 'object', description: 'Replaces all arguments of the call.' },
+    note: { type: 'string', description: 'Shown to the agent.' },
+  },
+  required: ['approved'],
+};
+
+/** Ids of questions begin with this. */
+const QUESTION = 'q-';
+
+/** The command that a client's response to an interrupt is. Throws `event_invalid`. */
+export function commandOf({ interruptId, status, payload }: Resumption, conversation: string): CommandInput {
+  if (status === 'cancelled')
+    return { command: 'cancelTask', conversation, task: interruptId, reason: 'it was dismissed' };
+  if (interruptId.startsWith(QUESTION)) {
+    const content = typeof payload === 'string' ? payload : fieldOf(payload, 'answer');
+    if (typeof content !== 'string') throw invalid(interruptId, 'a text');
+    return { command: 'answer', conversation, question: interruptId, content };
+  }
+  return { command: 'decide', conversation, request: interruptId, ...decisionIn(payload, interruptId) };
+}
+
+/** Changed arguments of a call that is not approved are left out. */
+function decisionIn(
+  payload: unknown,
+  interrupt: string,
+): Pick<CommandOf<'decide'>, 'approved' | 'args' | 'note'> {
+  const approved = typeof payload === 'boolean' ? payload : fieldOf(payload, 'approved');
+  const args = fieldOf(payload, 'editedArgs') ?? undefined;
+  const note = fieldOf(payload, 'note') ?? '';
+  const isMade = args === undefined || isRecord(args);
+  if (typeof approved !== 'boolean' || !isMade || typeof note !== 'string')
+    throw invalid(interrupt, '{ approved: boolean, editedArgs?: object, note?: string }');
+  return { approved, ...(args && approved && { args }), ...(note !== '' && { note }) };
+}
+
+function fieldOf(payload: unknown, name: string): unknown {
+  return isRecord(payload) && Object.hasOwn(payload, name) ? payload[name] : undefined;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function invalid(interrupt: string, expected: string): TroupeError {
+  return new TroupeError('event_invalid', `resume: the payload of ${interrupt} is to be ${expected}`, {
+    path: 'resume',
+  });
 }

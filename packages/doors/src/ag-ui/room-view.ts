@@ -8,13 +8,9 @@ import {
   eventOf,
   forKind,
 } from '../troupe.ts';
-import { Asked } from './asked.ts';
-import { type Had, hadNothing, lacking } from './client-copy.ts';
+import { Asked, type RoomState } from './room-state.ts';
+import { type Had, hadNothing, lacking } from './run-input.ts';
 import type { AgUiCall, AgUiEvent, AgUiMessage, AgUiWords, PatchOperation } from './protocol.ts';
-import type { RoomState } from './room-state.ts';
-import { type Owner, ownerOf, type Place, Steps } from './steps.ts';
-import { SubAgents } from './sub-agents.ts';
-import { Thinking } from './thinking.ts';
 
 type Words = AgUiWords & { content: string };
 
@@ -415,7 +411,7 @@ export function replay(view: RoomView, events: readonly Event[]): AgUiEvent[] {
 }
 
 /** Words that come at once, as one message. Null: none, or they are those of a turn and were told as it went. */
-export function wordsOf(event: Event): string | null {
+function wordsOf(event: Event): string | null {
   if (event.kind === 'message' && event.author.kind === 'agent' && event.turn !== undefined) return null;
   const words = forKind(
     {
@@ -430,7 +426,7 @@ export function wordsOf(event: Event): string | null {
 }
 
 /** What AG-UI has no event for. */
-export function noticeOf(event: Event): { name: string; value: unknown } | null {
+function noticeOf(event: Event): { name: string; value: unknown } | null {
   const { author, to, kind, body } = event;
   if (kind === 'handoff')
     return { name: 'troupe.handoff', value: { from: author.id, to, summary: body.summary } };
@@ -438,9 +434,179 @@ export function noticeOf(event: Event): { name: string; value: unknown } | null 
 }
 
 /** What the client is shown as the result of a call that was not approved. */
-export function refusalOf(event: Event): { request: string; outcome: string; text: string } | null {
+function refusalOf(event: Event): { request: string; outcome: string; text: string } | null {
   const decided = eventOf(event, 'approval.decided');
   if (!decided || decided.body.outcome === 'approved') return null;
   const { request, outcome, note } = decided.body;
   return { request, outcome, text: note === '' ? `[${outcome}]` : `[${outcome}: ${note}]` };
+}
+
+interface Place {
+  conversation: string;
+  agent: string;
+  turn: string;
+}
+
+/** Who a part of a run belongs to: the task of a sub-agent, or nobody. */
+interface Owner {
+  subagentRunId?: string;
+}
+
+function ownerOf({ subagentRunId }: Owner): Owner {
+  return subagentRunId === undefined ? {} : { subagentRunId };
+}
+
+/** The turns of agents as steps of a run. Owns which of them are begun and not ended. */
+class Steps {
+  /** By owner and agent. */
+  readonly #running = new Map<string, { turn: string; stepName: string; owner: Owner }>();
+
+  enter({ agent: stepName, turn }: Place, owner: Owner): AgUiEvent[] {
+    const key = keyOf(stepName, owner);
+    const running = this.#running.get(key);
+    if (running?.turn === turn) return [];
+    this.#running.set(key, { turn, stepName, owner });
+    const before: AgUiEvent[] = running ? [{ type: 'STEP_FINISHED', stepName, ...owner }] : [];
+    return [...before, { type: 'STEP_STARTED', stepName, ...owner }];
+  }
+
+  leave({ agent: stepName, turn }: Pick<Place, 'agent' | 'turn'>, owner: Owner): AgUiEvent[] {
+    const key = keyOf(stepName, owner);
+    if (this.#running.get(key)?.turn !== turn) return [];
+    this.#running.delete(key);
+    return [{ type: 'STEP_FINISHED', stepName, ...owner }];
+  }
+
+  endAll(): AgUiEvent[] {
+    const left = [...this.#running.values()];
+    this.#running.clear();
+    return left.map(({ stepName, owner }) => ({ type: 'STEP_FINISHED', stepName, ...owner }));
+  }
+}
+
+function keyOf(agent: string, { subagentRunId = '' }: Owner): string {
+  return `${subagentRunId} ${agent}`;
+}
+
+/** Characters of a task that its beginning tells. */
+const DESCRIBED = 2_000;
+
+/** The delegated tasks, as sub-agents. Owns which of them run. */
+class SubAgents {
+  /** The last task of each thread. */
+  readonly #tasks = new Map<string, string>();
+  readonly #running = new Set<string>();
+
+  taskOf(thread: string): string | undefined {
+    return this.#tasks.get(thread);
+  }
+
+  note(event: Event, owner: { subagentRunId?: string }): AgUiEvent[] {
+    if (event.kind === 'delegation.opened') {
+      const { delegation, thread, home, assignee, task } = event.body;
+      if (event.conversation !== home || this.#running.has(delegation)) return [];
+      this.#tasks.set(thread, delegation);
+      this.#running.add(delegation);
+      const parent = owner.subagentRunId;
+      return [
+        {
+          type: 'SUBAGENT_STARTED',
+          subagentRunId: delegation,
+          name: assignee,
+          description: task.slice(0, DESCRIBED).toWellFormed(),
+          ...(parent !== undefined && { parentSubagentRunId: parent }),
+        },
+      ];
+    }
+    if (event.kind !== 'delegation.ended') return [];
+    const { delegation: subagentRunId, outcome, result, data } = event.body;
+    if (this.#tasks.get(event.conversation) === subagentRunId || !this.#running.delete(subagentRunId))
+      return [];
+    return outcome === 'done'
+      ? [{ type: 'SUBAGENT_FINISHED', subagentRunId, result: data ?? result, outcome: { type: 'success' } }]
+      : [{ type: 'SUBAGENT_ERROR', subagentRunId, message: result, code: outcome }];
+  }
+
+  /** The innermost first. */
+  suspend(interrupts: readonly { id: string; subagentRunId?: string }[]): AgUiEvent[] {
+    return this.end().map((subagentRunId): AgUiEvent => {
+      const own = interrupts.filter((each) => each.subagentRunId === subagentRunId);
+      const interruptIds = own.map(({ id }) => id);
+      return { type: 'SUBAGENT_FINISHED', subagentRunId, outcome: { type: 'suspended', interruptIds } };
+    });
+  }
+
+  /** Ids of those that ran until now, the innermost first. */
+  end(): string[] {
+    const ended = [...this.#running].toReversed();
+    this.#running.clear();
+    return ended;
+  }
+}
+
+interface Thought {
+  /** Id of its message. */
+  id: string;
+  said: string;
+  isOpen: boolean;
+  owner: { subagentRunId?: string };
+}
+
+/** What models think. It is in no snapshot: clients keep it, as does this door what is void of it. */
+class Thinking {
+  /** What the client has, by the id of the message. */
+  had: ReadonlyMap<string, string> = new Map();
+  readonly #thoughts = new Map<string, Thought>();
+
+  start(block: string, owner: { subagentRunId?: string }): void {
+    this.#thoughts.set(block, { id: block, said: '', isOpen: false, owner });
+  }
+
+  grow(block: string, text: string): AgUiEvent[] {
+    const thought = this.#thoughts.get(block);
+    if (!thought) return [];
+    const at = thought.said.length;
+    thought.said += text;
+    const own = this.had.get(thought.id);
+    if (own === undefined) return this.#tell(thought, text);
+    if (own.startsWith(text, at)) return [];
+    const rest = own.slice(at);
+    if (text.startsWith(rest)) return this.#tell(thought, text.slice(rest.length));
+    // The client has thoughts of a call that was void: these are others.
+    thought.id = this.#unused(thought.id);
+    return this.#tell(thought, thought.said);
+  }
+
+  end(block: string): AgUiEvent[] {
+    const thought = this.#thoughts.get(block);
+    if (!thought?.isOpen) return [];
+    thought.isOpen = false;
+    const { id: messageId, owner } = thought;
+    return [
+      { type: 'REASONING_MESSAGE_END', messageId, ...owner },
+      { type: 'REASONING_END', messageId, ...owner },
+    ];
+  }
+
+  endAll(): AgUiEvent[] {
+    return [...this.#thoughts.keys()].flatMap((block) => this.end(block));
+  }
+
+  #tell(thought: Thought, delta: string): AgUiEvent[] {
+    const { id: messageId, owner, isOpen } = thought;
+    const content: AgUiEvent = { type: 'REASONING_MESSAGE_CONTENT', messageId, delta, ...owner };
+    if (isOpen) return [content];
+    thought.isOpen = true;
+    return [
+      { type: 'REASONING_START', messageId, ...owner },
+      { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning', ...owner },
+      content,
+    ];
+  }
+
+  #unused(id: string): string {
+    let number = 2;
+    while (this.had.has(`${id}~${number}`)) number += 1;
+    return `${id}~${number}`;
+  }
 }

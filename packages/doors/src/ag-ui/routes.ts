@@ -29,18 +29,19 @@ import {
   storedEvents,
   toTroupeError,
 } from '../troupe.ts';
-import { endedBy } from './asked.ts';
-import { compareWith } from './client-copy.ts';
-import { endOf } from './ending.ts';
-import { commandOf, interruptsOf } from './interrupts.ts';
+import { dataFrame, namesIn } from '../speech.ts';
+import { endedBy, RoomState } from './room-state.ts';
+import { compareWith, idIn, RunInput, type Said, saidIn } from './run-input.ts';
+import { endOf, commandOf, interruptsOf } from './ending.ts';
 import { type AgUiEvent, type AgUiLifecycle, type AgUiMessage, PROTOCOL_VERSION } from './protocol.ts';
 import { replay, RoomView } from './room-view.ts';
-import { RoomState } from './room-state.ts';
-import { idIn, RunInput, type Said, saidIn } from './run-input.ts';
 
 /** Events of a log that are compared with what a client has: the newest. */
 const COMPARED = 2_000;
 const COMPARED_CHARS = 4 * 1_024 * 1_024;
+
+type Framed = AgUiEvent | AgUiLifecycle | { type: 'MESSAGES_SNAPSHOT'; messages: readonly AgUiMessage[] };
+const frame: (event: Framed) => string = dataFrame;
 
 interface Asked {
   context: Context;
@@ -258,16 +259,6 @@ function ending({ input, view, isNew, troupe }: Run, answered: Answer): (AgUiEve
   // Whoever resumes may do so from these alone.
   if (interrupts.length > 0) events.push({ type: 'MESSAGES_SNAPSHOT', messages: view.messages });
   return [...events, ...endOf(input, answered, { interrupts, isNew })];
-}
-
-function frame(
-  event: AgUiEvent | AgUiLifecycle | { type: 'MESSAGES_SNAPSHOT'; messages: readonly AgUiMessage[] },
-) {
-  return `data: ${JSON.stringify(event)}\n\n`;
-}
-
-function namesIn({ agents }: Troupe): (agent: string) => string {
-  return (agent) => agents.find(({ id }) => id === agent)?.name ?? agent;
 }
 
 async function read(context: Context): Promise<RunInput> {

@@ -7,7 +7,7 @@ import {
   chatChanges,
   eventJson,
 } from '../troupe.ts';
-import { createExchangeFold, isOpening } from './exchange-fold.ts';
+import { createExchangeFold, isOpening } from './exchanges.ts';
 import { saidIn, type UiMessage, UiMessageBuilder, type UiPart } from './ui-message.ts';
 import { UiWriter } from './ui-writer.ts';
 import { type EventFile, filesIn } from '../http.ts';

@@ -1,5 +1,4 @@
 import { type Event, eventOf } from '../troupe.ts';
-import type { DataChunk, UiChunk } from './chunk.ts';
 
 /** A part of a message, of the types that chunks make, and `text` and `file` of people. */
 export interface UiPart {
@@ -16,7 +15,7 @@ export interface UiMessage {
 }
 
 /** The id of the message that tells what came of an event. */
-export function answerIdOf(root: number): string {
+function answerIdOf(root: number): string {
   return `answer-${root}`;
 }
 
@@ -141,4 +140,66 @@ export function saidIn(event: Event, files: readonly UiPart[] = []): UiMessage |
   }
   const directive = eventOf(event, 'run.directive');
   return directive && { id, role: 'user', metadata, parts: words(directive.body.directive) };
+}
+
+/** Where the words of a part come from: `providerMetadata.troupe` of text and reasoning parts. */
+interface PartOrigin {
+  /** Id of the words; `data-void` names it. */
+  id: string;
+  /** Id of the agent. */
+  agent: string;
+  /** Id of its turn. */
+  turn: string;
+}
+
+interface Origin {
+  providerMetadata: { troupe: PartOrigin };
+}
+interface Words {
+  id: string;
+}
+/** Agents run their tools themselves, and clients know none of them. */
+interface OfAgent {
+  dynamic: true;
+  providerExecuted: true;
+}
+
+/** A chunk of a UI message stream of the AI SDK, of those that a conversation needs. */
+export type UiChunk =
+  | { type: 'start'; messageId: string; messageMetadata: { conversation: string; seq: number } }
+  | ({ type: 'text-start' | 'reasoning-start' } & Words & Origin)
+  | ({ type: 'text-delta' | 'reasoning-delta'; delta: string } & Words)
+  | ({ type: 'text-end' | 'reasoning-end' } & Words)
+  | ({ type: 'tool-input-start'; toolCallId: string; toolName: string } & OfAgent)
+  | { type: 'tool-input-delta'; toolCallId: string; inputTextDelta: string }
+  | ({ type: 'tool-input-available'; toolCallId: string; toolName: string; input: unknown } & OfAgent)
+  | { type: 'tool-approval-request'; approvalId: string; toolCallId: string; approvalDescriptor: object }
+  | { type: 'tool-approval-response'; approvalId: string; approved: boolean; reason?: string }
+  | { type: 'tool-output-available'; toolCallId: string; output: unknown }
+  | { type: 'tool-output-error'; toolCallId: string; errorText: string }
+  | { type: 'tool-output-denied'; toolCallId: string }
+  | DataChunk
+  | { type: 'error'; errorText: string }
+  | { type: 'finish'; finishReason: 'stop' | 'tool-calls' };
+
+/** A part that only Troupe has. With an `id`, a later one of the same type and id replaces it. */
+interface DataChunk {
+  type: `data-${'author' | 'handoff' | 'question' | 'void' | 'failure' | 'progress'}`;
+  id?: string;
+  data: object;
+  /** Shown by `onData` only. */
+  transient?: true;
+}
+
+/** Id of a question or an approval for clients: with its conversation, if that is a thread of a task. */
+export function askedKey(task: string, at: string, conversation: string): string {
+  return at === conversation ? task : `${at}/${task}`;
+}
+
+/** The conversation and the task of such an id. Neither has a slash. */
+export function readAskedKey(key: string, conversation: string): { conversation: string; task: string } {
+  const slash = key.lastIndexOf('/');
+  return slash < 0
+    ? { conversation, task: key }
+    : { conversation: key.slice(0, slash), task: key.slice(slash + 1) };
 }

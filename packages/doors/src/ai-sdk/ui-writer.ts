@@ -1,6 +1,5 @@
 import type { ChatBlock, ChatCall, ChatChange, Event, EventOf } from '../troupe.ts';
-import { askedKey } from './asked-key.ts';
-import type { UiChunk } from './chunk.ts';
+import { askedKey, type UiChunk } from './ui-message.ts';
 
 interface ShownCall extends Pick<ChatCall, 'id' | 'name'> {
   /** Calls of threads are shown when people are to approve them. */

@@ -15,7 +15,7 @@ import {
   readAs,
 } from '../http.ts';
 import { ConversationId } from '../troupe.ts';
-import type { McpHost } from './host.ts';
+import type { McpHost } from './call-tool.ts';
 
 const CHANNEL = 'mcp';
 const jsonrpc = z.literal('2.0');

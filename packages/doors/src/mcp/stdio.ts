@@ -1,10 +1,19 @@
 import { once } from 'node:events';
 import { ulid } from 'ulid';
-import type { StdioParts, StdioRelay } from '../stdio-parts.ts';
-import { addressed, type Clock, ConversationId, nobodyAnswers, openChat, SCOPES } from '../troupe.ts';
-import type { McpHost } from './host.ts';
-import { createRelay } from './relay.ts';
+import {
+  addressed,
+  type Clock,
+  ConversationId,
+  nobodyAnswers,
+  openChat,
+  SCOPES,
+  type StdioParts,
+  type StdioRelay,
+} from '../troupe.ts';
+import { type McpHost, canAsk, CAPABILITIES, progressOf } from './call-tool.ts';
 import { createServer, serveClient } from './server.ts';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { McpServer } from '@modelcontextprotocol/server';
 
 /** Serves a client of the Model Context Protocol at stdin and stdout, until it leaves. */
 export async function serveMcp(parts: StdioParts): Promise<void> {
@@ -60,4 +69,110 @@ function hostFor({ troupe, author, clock, version, signal }: StdioParts): McpHos
     changes: ({ conversation, seq }, ends) => openChat(troupe, conversation).follow(seq, ends),
     read: (work) => work(),
   };
+}
+
+/** A running server, and the caller there. */
+interface Remote {
+  /** Of `/api/mcp`. */
+  url: URL;
+  /** Key or token. Default: none. */
+  credential?: string | undefined;
+  version: string;
+  /** A new id for each session. */
+  newId: () => string;
+}
+
+/** Longer than a tool may wait. */
+const TIMEOUT_MS = 660_000;
+
+/**
+ * Passes the requests of clients at stdin on to a server. Owns one session with it for clients that can ask their users
+ * something, and one for others: a client declares that once.
+ */
+function createRelay({ url, credential, version, newId }: Remote) {
+  const sessions = new Map<boolean, Promise<Client>>();
+
+  async function connect(canAsk: boolean): Promise<Client> {
+    const client = new Client(
+      { name: 'troupe-mcp', version },
+      {
+        versionNegotiation: { mode: { pin: '2026-07-28' } },
+        capabilities: canAsk ? { elicitation: { form: {} } } : {},
+        // What the server asks is passed on: the user is at the other end of stdin.
+        inputRequired: { autoFulfill: false },
+      },
+    );
+    const headers = {
+      'idempotency-key': newId(),
+      ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
+    };
+    await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+    return client;
+  }
+
+  function session(canAsk: boolean): Promise<Client> {
+    const open = sessions.get(canAsk) ?? connect(canAsk);
+    sessions.set(canAsk, open);
+    // A server that cannot be reached now may be there for the next request.
+    open.catch(() => sessions.delete(canAsk));
+    return open;
+  }
+
+  function createServer(): McpServer {
+    const mcp = new McpServer({ name: 'troupe', title: 'Troupe', version }, { capabilities: CAPABILITIES });
+    passReads(mcp, session);
+    passCalls(mcp, session);
+    return mcp;
+  }
+
+  return {
+    createServer,
+    async close(): Promise<void> {
+      const open = await Promise.allSettled(sessions.values());
+      for (const each of open) if (each.status === 'fulfilled') await each.value.close();
+    },
+  };
+}
+
+type SessionOf = (canAsk: boolean) => Promise<Client>;
+
+function passReads({ server }: McpServer, session: SessionOf): void {
+  server.setRequestHandler('tools/list', async ({ params }) =>
+    (await session(false)).request({ method: 'tools/list', params: { ...params } }),
+  );
+  server.setRequestHandler('resources/list', async ({ params }) =>
+    (await session(false)).request({ method: 'resources/list', params: { ...params } }),
+  );
+  server.setRequestHandler('resources/templates/list', async ({ params }) =>
+    (await session(false)).request({ method: 'resources/templates/list', params: { ...params } }),
+  );
+  server.setRequestHandler('resources/read', async ({ params }) =>
+    (await session(false)).request({ method: 'resources/read', params: { ...params } }),
+  );
+}
+
+function passCalls(mcp: McpServer, session: SessionOf): void {
+  mcp.server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const { mcpReq } = context;
+    const client = await session(canAsk(mcp, context));
+    const { name, arguments: args } = params;
+    const requestState = mcpReq.requestState<string>();
+    const { inputResponses } = mcpReq;
+    const { report, told } = progressOf(context);
+    const more = {
+      ...(inputResponses && { inputResponses }),
+      ...(requestState !== undefined && { requestState }),
+    };
+    const result = await client.request(
+      { method: 'tools/call', params: { name, arguments: args, ...more } },
+      {
+        allowInputRequired: true,
+        signal: mcpReq.signal,
+        timeout: TIMEOUT_MS,
+        onprogress: ({ message }) => report(message ?? ''),
+      },
+    );
+    await told();
+    return result;
+  });
 }

@@ -2,6 +2,7 @@ import type { Context } from 'hono';
 import { ulid } from 'ulid';
 import {
   type Caller,
+  ConversationPath,
   type Exchange,
   type HeldPlace,
   type DoorServer,
@@ -9,6 +10,7 @@ import {
   callersKey,
   newConversation,
   openStream,
+  parseInput,
   wholeAnswer,
   withHeartbeats,
   withPlace,
@@ -26,10 +28,12 @@ import {
   isGranted,
   storedEvents,
   toTroupeError,
+  ERROR_CODES,
+  parseExact,
+  policyOf,
 } from '../troupe.ts';
-import { type AnswerPart, type ApiError, failureOf, partsOf } from './outcome.ts';
-import { begin, type Heard, invalid, quoted, type Said } from './said.ts';
-import { createSpeech } from '../speech.ts';
+import { begin, type Heard, invalid, quoted, type Said } from './requests.ts';
+import { createSpeech, namesIn } from '../speech.ts';
 
 /** The model that stands for whoever the conversation's routing names. */
 export const ROUTED = 'troupe';
@@ -44,6 +48,20 @@ interface Request {
   isStreamed: boolean;
   heard: Heard;
   format: AskedReply | null;
+}
+
+/** A request to either API, below `/api/v1` or below the base URL of a conversation. */
+export interface ApiRequest<B> {
+  context: Context;
+  caller: Caller;
+  params: { conversation?: string };
+  body: () => Promise<B>;
+}
+
+/** The conversation that the path names. Null: it names none. Throws `event_invalid`. */
+export function conversationIn({ params }: Pick<ApiRequest<unknown>, 'params'>): string | null {
+  if (params.conversation === undefined) return null;
+  return parseInput(ConversationPath, params, 'the path').conversation;
 }
 
 /** Where an answer is, for its ids. */
@@ -241,8 +259,7 @@ function keyOf({ req }: Context, principal: Principal): string | null {
 
 /** The words of an answer, as they come unless the client has asked for a form, and its parts when it is whole. */
 export function answerWords(troupe: Pick<Troupe, 'agents'>, conversation: string, format: AskedReply | null) {
-  const { agents } = troupe;
-  const textOf = createSpeech(conversation, (agent) => agents.find(({ id }) => id === agent)?.name ?? agent);
+  const textOf = createSpeech(conversation, namesIn(troupe));
   let said = '';
   return {
     /** Returns what is new. */
@@ -293,4 +310,82 @@ async function* frames(
     await changes.return(undefined as never);
   }
   yield writer.last;
+}
+
+export interface ApiError {
+  code: string;
+  message: string;
+  type: 'troupe_error';
+}
+
+/** `isPermanent`: the same request would fail again. */
+type Failed = ApiError & { isPermanent: boolean };
+
+/** Nobody has answered and somebody failed, or the answer has another form than the client can read. */
+export function failureOf(answer: Answer, format: AskedReply | null): Failed | null {
+  const { outcome, replies, failures, waits } = answer;
+  const [failure] = failures;
+  if (outcome === 'failed' && replies.length === 0 && failure) {
+    const { agent, code, message } = failure;
+    const known = ERROR_CODES.find((each) => each === code);
+    // A model that was asked again and again gives no other form to another request.
+    const isPermanent =
+      known === undefined || known === 'provider_invalid_reply' || policyOf(known) !== 'retry';
+    return { ...failed(code, `@${agent}: ${message}`), isPermanent };
+  }
+  if (!format || format.calls === 'optional' || answer.data !== undefined) return null;
+  const [wait] = waits;
+  const why = wait
+    ? `@${wait.task.owner} waits for people first (${wait.task.id})`
+    : `@${replies.at(-1)?.author.id ?? 'nobody'} has answered in words: only the agent that is asked answers in this form`;
+  return {
+    ...failed('provider_invalid_reply', `the answer has not the form that was asked for: ${why}`),
+    isPermanent: true,
+  };
+}
+
+function failed(code: string, message: string): ApiError {
+  return { code, message, type: 'troupe_error' };
+}
+
+/** Whether words of the answer are missing, because a model has come to the limit of its output. */
+export function isCut({ replies, events }: Answer): boolean {
+  const turns = new Set(replies.map(({ turn }) => turn));
+  return events.some(
+    (event) =>
+      event.kind === 'turn.done' &&
+      event.body.cut !== undefined &&
+      (turns.size === 0 || turns.has(event.turn)),
+  );
+}
+
+/** What an answer consists of for a client. `args`: JSON. */
+export type AnswerPart = { kind: 'words'; text: string } | { kind: 'call'; name: string; args: string };
+
+/** `said`: all that agents have said. In a form that the client asked for, the last reply alone counts. */
+function partsOf(answer: Answer, said: string, format: AskedReply | null): AnswerPart[] {
+  if (!format) return [{ kind: 'words', text: said }];
+  if (format.tool !== undefined) return [{ kind: 'call', name: format.tool, args: answer.text }];
+  if (format.calls === undefined) return [{ kind: 'words', text: answer.text }];
+  const { data } = answer as { data?: { say?: unknown; calls?: unknown } };
+  if (typeof data !== 'object' || data === null || !Array.isArray(data.calls))
+    return [{ kind: 'words', text: said }];
+  const { say, calls } = parseExact(answer.text) as {
+    say: string;
+    calls: { name: string; arguments: unknown }[];
+  };
+  const words: AnswerPart[] = say === '' && calls.length > 0 ? [] : [{ kind: 'words', text: say }];
+  return [
+    ...words,
+    ...calls.map(({ name, arguments: args }): AnswerPart => ({
+      kind: 'call',
+      name,
+      args: JSON.stringify(args),
+    })),
+  ];
+}
+
+/** At most 40 characters, as those of OpenAI: the end of the answer's id tells calls of answers apart. */
+export function callId(answer: string, index: number): string {
+  return `call${index}_${answer.slice(-32)}`;
 }
