@@ -87,6 +87,13 @@ export {
   type ProviderDefinition,
 } from './providers/define-provider.ts';
 export { defineEmbedder, type EmbedderDefinition, type Embedder } from './providers/embedder.ts';
+export type {
+  ScriptAnswer,
+  ScriptAsked,
+  ScriptFunction,
+  ScriptInput,
+  ScriptRuleInput,
+} from './providers/script.ts';
 export type { AiSdkEmbeddingModel, AiSdkModel, AiSdkVendor } from './providers/ai-sdk-model.ts';
 export {
   type CustomAgent,

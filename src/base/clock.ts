@@ -4,11 +4,27 @@ export interface Clock {
   now(): number;
   /** Milliseconds since an arbitrary start; never goes back. */
   monotonic(): number;
+  /** Resolves after `ms`, or at once when `signal` aborts; 0 yields to the event loop once. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal, purpose?: SleepPurpose): Promise<void>;
+  /** Of a clock that a test moves on. Default: time goes on by itself alone. */
+  readonly moved?: MovedTime | undefined;
+}
+
+/**
+ * What a sleep is for, if it is no limit of something else. `pause`: a turn or a wake goes on only after it. `look`: the search for work
+ * that has become due. `upkeep`: no turn waits for it.
+ */
+export type SleepPurpose = 'pause' | 'look' | 'upkeep';
+
+/** A clock that a test moves on, as a troupe sees it. */
+export interface MovedTime {
+  /** Number of sleeps for a `pause` that end only when it is moved. What waits for one is no work, so `idle` ends meanwhile. */
+  pauses(): number;
   /**
-   * Resolves after `ms`, or at once when `signal` aborts; 0 yields to the event loop once. Never rejects. `upkeep`: no turn
-   * waits for it, so a clock that stands still between turns does not move on by it.
+   * A troupe was opened with this clock. `rest` resolves when it has nothing to do until time passes; `looks`: it searches for due work.
+   * Returns what says that it is closed.
    */
-  sleep(ms: number, signal?: AbortSignal, purpose?: 'upkeep'): Promise<void>;
+  attend(troupe: { rest: () => Promise<void>; looks: boolean }): () => void;
 }
 
 /** The clock of the system. */

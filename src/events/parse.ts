@@ -195,9 +195,15 @@ function unionWords(issue: Extract<RawIssue, { code: 'invalid_union' }>): string
   if (discriminator !== undefined && options)
     return notAmong((input as Record<string, unknown> | null)?.[discriminator], options);
   // The alternative that takes this type of value says what is wrong inside.
-  const [best, ...others] = issue.errors.filter(([first]) => first && first.path.length > 0);
+  const [best, ...others] = issue.errors.filter(([first]) => first && isInside(first));
   const [problem] = best ?? [];
-  return problem && others.length === 0 ? `${problem.path.join('.')}: ${problem.message}` : undefined;
+  if (!problem || others.length > 0) return undefined;
+  const [{ path, message } = problem] = inputProblems(problem);
+  return `${path.join('.')}: ${message}`;
+}
+
+function isInside({ path, code }: z.core.$ZodIssue): boolean {
+  return path.length > 0 || code === 'unrecognized_keys';
 }
 
 function sizeWords(input: unknown, bound: string, size: number | bigint): string {

@@ -136,6 +136,8 @@ export interface ModelRequest {
     turn: TurnId;
     step: number;
     call: number;
+    /** Index into `messages` at which what is new in this turn begins. */
+    begins?: number;
     /** Default `turn`. */
     purpose?: 'compaction';
   };

@@ -1,5 +1,12 @@
 import type { Clock } from '../base/clock.ts';
-import type { ToolCall, Usage } from '../events/index.ts';
+import {
+  problemText,
+  problemsIn,
+  type PromptMessage,
+  type ToolCall,
+  tryParse,
+  type Usage,
+} from '../events/index.ts';
 import { mintCallId } from './call-text.ts';
 import {
   type ModelEvent,
@@ -8,15 +15,23 @@ import {
   type Provider,
   STATELESS,
 } from './provider.ts';
-import { Script } from './settings.ts';
+import {
+  Script,
+  type ScriptAnswer,
+  type ScriptAsked,
+  type ScriptFunction,
+  type ScriptInput,
+  ScriptReply,
+  type ScriptRule,
+} from './script.ts';
 import * as z from 'zod';
-import { ERROR_CODES, TroupeError } from '../base/errors.ts';
+import { ERROR_CODES, toTroupeError, TroupeError } from '../base/errors.ts';
 
 /**
  * A model that follows a script: the first matching rule answers. The answer depends on the request alone, so that a
  * retry after a crash gets the same answer from any process.
  */
-export function createScripted({ script, clock }: { script: Script; clock: Clock }): Provider {
+export function createScripted({ script, clock }: { script: ScriptInput; clock: Clock }): Provider {
   const rules = compileScript(script);
   return {
     name: 'scripted',
@@ -26,21 +41,24 @@ export function createScripted({ script, clock }: { script: Script; clock: Clock
 }
 
 async function* answer(
-  rules: readonly CompiledRule[],
+  rules: readonly Rule[],
   request: ModelRequest,
   clock: Clock,
   signal: AbortSignal,
 ): AsyncGenerator<ModelEvent> {
   yield { type: 'start' };
   const asked = new AskedRequest(request);
-  const rule = rules.find(({ matches }) => matches(asked));
-  if (!rule) {
-    yield { type: 'failed', error: { code: 'provider_invalid_request', message: noRule(asked) } };
+  let rule: CompiledRule;
+  try {
+    rule = ruleFor(rules, asked);
+  } catch (thrown) {
+    const { message } = toTroupeError(thrown);
+    yield { type: 'failed', error: { code: 'provider_invalid_request', message } };
     return;
   }
   const reply = rule.reply(asked);
   const { fail } = rule;
-  if (rule.delayMs > 0) await clock.sleep(rule.delayMs, signal);
+  if (rule.delayMs > 0) await clock.sleep(rule.delayMs, signal, 'pause');
   const said = fail ? reply.slice(0, boundary(reply, fail.after)) : reply;
   const calls = rule.calls.map(({ name, args }, i) => ({
     id: mintCallId(request.trace, i),
@@ -77,7 +95,7 @@ async function* written(
   for (const [at, event] of all.entries()) {
     if (signal.aborted) return;
     yield event;
-    if (chunkDelayMs > 0 && (at < all.length - 1 || fail)) await clock.sleep(chunkDelayMs, signal);
+    if (chunkDelayMs > 0 && (at < all.length - 1 || fail)) await clock.sleep(chunkDelayMs, signal, 'pause');
   }
 }
 
@@ -112,28 +130,88 @@ function usageOf({ messages }: ModelRequest, written: number): Usage {
 }
 
 function noRule(asked: AskedRequest): string {
-  const { agent, step, call } = asked.request.trace;
+  const { agent, step, call } = asked;
   const last = JSON.stringify(asked.last.slice(0, 200));
   return `no rule of the script matches: agent ${agent}, step ${step}, call ${call}, answer ${asked.answer}, last message ${last}`;
 }
 
-/** The fields that rules test, computed on demand: a prompt may hold thousands of messages. */
-class AskedRequest {
+/** Ids of tasks, questions and approvals, as prompts name them. */
+const TASK_ID = /\b[adq]-[0-9a-f]{12}\b/g;
+
+/** What rules test, computed on demand: a prompt may hold thousands of messages. */
+class AskedRequest implements ScriptAsked {
   readonly request: ModelRequest;
-  #last: string | undefined;
+  #texts: readonly string[] | undefined;
   #answer: number | undefined;
 
   constructor(request: ModelRequest) {
     this.request = request;
   }
 
-  /** Text of the last user or tool message. */
-  get last(): string {
-    return (this.#last ??=
-      this.request.messages.findLast(({ role }) => role === 'user' || role === 'tool')?.content ?? '');
+  get agent(): string {
+    return this.request.trace.agent;
   }
 
-  /** Number of the requested answer: one more than the agent's own answers in the prompt. Steps are not answers. */
+  get conversation(): string {
+    return this.request.trace.conversation;
+  }
+
+  get step(): number {
+    return this.request.trace.step;
+  }
+
+  get call(): number {
+    return this.request.trace.call;
+  }
+
+  get purpose(): 'turn' | 'compaction' {
+    return this.request.trace.purpose ?? 'turn';
+  }
+
+  get messages(): ModelRequest['messages'] {
+    return this.request.messages;
+  }
+
+  get tools(): ModelRequest['tools'] {
+    return this.request.tools;
+  }
+
+  get last(): string {
+    return this.texts.at(-1) ?? '';
+  }
+
+  get trigger(): string {
+    return this.texts.join('\n\n');
+  }
+
+  /** The texts of users and tools since the turn began, or since its last step. Where nobody says when that was, the last text. */
+  get texts(): readonly string[] {
+    if (this.#texts) return this.#texts;
+    const { messages, trace } = this.request;
+    const texts: string[] = [];
+    for (let at = messages.length - 1; at >= (trace.begins ?? 0); at--) {
+      const { role, content } = messages[at] as PromptMessage;
+      if (role === 'assistant' && texts.length > 0) break;
+      if (role !== 'user' && role !== 'tool') continue;
+      texts.unshift(content);
+      if (trace.begins === undefined) break;
+    }
+    return (this.#texts = texts);
+  }
+
+  get tasks(): readonly string[] {
+    return [...new Set(this.trigger.match(TASK_ID))];
+  }
+
+  get task(): string {
+    const named = this.tasks.at(-1);
+    if (named !== undefined) return named;
+    const { messages, conversation } = this;
+    const before = messages.findLast((message) => textIn(message).some((text) => text.search(TASK_ID) >= 0));
+    return (before?.content.match(TASK_ID) ?? conversation.match(TASK_ID))?.at(-1) ?? '';
+  }
+
+  /** Steps with calls are no answers. */
   get answer(): number {
     if (this.#answer !== undefined) return this.#answer;
     let answers = 0;
@@ -142,6 +220,10 @@ class AskedRequest {
     }
     return (this.#answer = answers + 1);
   }
+}
+
+function textIn({ role, content }: PromptMessage): string[] {
+  return role === 'user' || role === 'tool' ? [content] : [];
 }
 
 interface CompiledRule {
@@ -154,38 +236,95 @@ interface CompiledRule {
   fail: { after: number; error: ModelFailure } | undefined;
 }
 
+/** A rule in code gives null if it does not answer. */
+type Rule = CompiledRule | ((asked: AskedRequest) => CompiledRule | null);
+
+/** Throws if no rule answers, or one in code fails. */
+function ruleFor(rules: readonly Rule[], asked: AskedRequest): CompiledRule {
+  for (const rule of rules) {
+    if (typeof rule !== 'function') {
+      if (rule.matches(asked)) return rule;
+      continue;
+    }
+    const answer = rule(asked);
+    if (answer) return answer;
+  }
+  throw new TroupeError('provider_invalid_request', noRule(asked));
+}
+
 /** Validates a script and compiles it, so that a rule takes microseconds. Throws `config_invalid`. */
-function compileScript(script: unknown): CompiledRule[] {
+function compileScript(script: unknown): Rule[] {
   const parsed = Script.safeParse(script);
   if (!parsed.success) {
     throw new TroupeError('config_invalid', `the script is not valid:\n${z.prettifyError(parsed.error)}`);
   }
-  return parsed.data.rules.map(compileRule);
+  return parsed.data.rules.map((rule, index) =>
+    typeof rule === 'function' ? compileCode(rule, index) : compileRule(rule, index),
+  );
 }
 
-function compileRule(rule: Script['rules'][number], index: number): CompiledRule {
-  const { when, fail } = rule;
+function compileRule({ when, ...rule }: z.infer<typeof ScriptRule>, index: number): CompiledRule {
   const pattern = compilePattern(when.matches, index);
   return {
+    ...compileReply(rule, compileTemplate, index),
     matches(asked) {
       const { trace } = asked.request;
       if ((when.purpose ?? 'turn') !== (trace.purpose ?? 'turn')) return false;
       if (when.agent !== undefined && when.agent !== trace.agent) return false;
       if (when.step !== undefined && when.step !== trace.step) return false;
       if (when.call !== undefined && when.call !== trace.call) return false;
-      if (when.contains !== undefined && !asked.last.includes(when.contains)) return false;
-      if (pattern && !pattern.test(asked.last)) return false;
+      if (when.contains !== undefined && !asked.trigger.includes(when.contains)) return false;
+      if (pattern && !pattern.test(asked.trigger)) return false;
       return when.answer === undefined || when.answer === asked.answer;
     },
-    reply: compileTemplate(rule.reply, (text) => text),
-    calls: rule.calls.map(({ name, args }) => ({
+  };
+}
+
+/** Rules in code are asked in each call: what they return is checked then. Functions are pure, so a retry gets the same answer. */
+function compileCode(code: ScriptFunction, index: number): Rule {
+  return function answerOf(asked) {
+    const answer = valueOf(code, asked, index);
+    if (answer === null || answer === undefined) return null;
+    const parsed = tryParse(ScriptReply, typeof answer === 'string' ? { reply: answer } : answer);
+    if (parsed.success)
+      return { ...compileReply(parsed.data, (text) => () => text, index), matches: () => true };
+    const what = problemText(problemsIn(parsed.error), 'it');
+    throw new TroupeError(
+      'provider_invalid_request',
+      `rules[${index}] of the script returned no answer: ${what}`,
+    );
+  };
+}
+
+function valueOf(code: ScriptFunction, asked: ScriptAsked, index: number): ScriptAnswer {
+  try {
+    return code(asked);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError(
+      'provider_invalid_request',
+      `rules[${index}] of the script threw: ${reason}`,
+      {},
+      { cause },
+    );
+  }
+}
+
+type Compile = typeof compileTemplate;
+
+function compileReply(
+  { reply, calls, fail, ...times }: z.infer<typeof ScriptReply>,
+  compile: Compile,
+  index: number,
+): Omit<CompiledRule, 'matches'> {
+  return {
+    ...times,
+    reply: compile(reply, (text) => text),
+    calls: calls.map(({ name, args }) => ({
       name,
       // A string is used verbatim, so that a script can send arguments that are not JSON.
-      args: compileTemplate(typeof args === 'string' ? args : (JSON.stringify(args) ?? '{}'), jsonText),
+      args: compile(typeof args === 'string' ? args : (JSON.stringify(args) ?? '{}'), jsonText),
     })),
-    delayMs: rule.delayMs,
-    chunkDelayMs: rule.chunkDelayMs,
-    chunk: rule.chunk,
     fail: fail && {
       after: fail.after,
       error: { code: failureCode(fail.code, index), message: fail.message },
@@ -208,11 +347,13 @@ function compilePattern(source: string | undefined, index: number): RegExp | und
   }
 }
 
+const MARK = /\{\{(last|trigger|task|n)\}\}/g;
+
 function compileTemplate(text: string, escape: (text: string) => string): (asked: AskedRequest) => string {
-  if (!/\{\{(last|n)\}\}/.test(text)) return () => text;
+  if (text.search(MARK) < 0) return () => text;
   return (asked) =>
-    text.replace(/\{\{(last|n)\}\}/g, (_, name) =>
-      name === 'n' ? String(asked.answer) : escape(asked.last),
+    text.replace(MARK, (_, name: 'last' | 'trigger' | 'task' | 'n') =>
+      name === 'n' ? String(asked.answer) : escape(asked[name]),
     );
 }
 

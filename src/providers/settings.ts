@@ -23,37 +23,9 @@ import {
 } from './request-settings.ts';
 import type { Embedder } from './embedder.ts';
 import { type CustomProvider, isProvider } from './provider.ts';
+import { Script, type ScriptInput } from './script.ts';
 
-export type { AiSdkModel, AnswerTimes, ModelPrice, QuirkSettings, RequestInput, Sampling };
-
-export const ScriptRule = z.strictObject({
-  when: z
-    .strictObject({
-      agent: z.string().optional(),
-      contains: z.string().optional(),
-      matches: z.string().optional(),
-      step: z.int().positive().optional(),
-      answer: z.int().positive().optional(),
-      call: z.int().positive().optional(),
-      purpose: z.enum(['turn', 'compaction']).optional(),
-    })
-    .default({}),
-  reply: z.string().default(''),
-  calls: z.array(z.strictObject({ name: z.string(), args: z.unknown() })).default([]),
-  delayMs: z.int().nonnegative().default(0),
-  chunkDelayMs: z.int().nonnegative().default(0),
-  chunk: z.int().nonnegative().default(0),
-  fail: z
-    .strictObject({
-      after: z.int().nonnegative().default(0),
-      code: z.string(),
-      message: z.string().default('scripted failure'),
-    })
-    .optional(),
-});
-export type ScriptRule = z.infer<typeof ScriptRule>;
-export const Script = z.strictObject({ rules: z.array(ScriptRule).min(1) });
-export type Script = z.infer<typeof Script>;
+export type { ScriptInput, AiSdkModel, AnswerTimes, ModelPrice, QuirkSettings, RequestInput, Sampling };
 
 const BaseUrl = z
   .url({ protocol: /^https?$/, error: 'give an address with http:// or https://' })

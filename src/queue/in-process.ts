@@ -216,7 +216,7 @@ class InProcessRouter implements Router {
 
   #later(ms: number, act: () => void): void {
     this.#delayed += 1;
-    void this.#clock.sleep(ms, this.#closing.signal).then(() => {
+    void this.#clock.sleep(ms, this.#closing.signal, 'pause').then(() => {
       this.#delayed -= 1;
       if (!this.#isClosing) act();
     });

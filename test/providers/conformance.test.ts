@@ -8,7 +8,7 @@ import { createAnthropic } from '../../src/providers/anthropic/anthropic.ts';
 import { createOpenAi } from '../../src/providers/openai/openai.ts';
 import { createOpenAiCompatible } from '../../src/providers/openai/openai-compatible.ts';
 import { createScripted } from '../../src/providers/scripted.ts';
-import { ScriptRule } from '../../src/providers/settings.ts';
+import { ScriptRule } from '../../src/providers/script.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { openRecording, readRecording, record, createReplay } from '../../src/providers/recording.ts';
 import type { ReplyLimitSettings } from '../../src/providers/reply-limits.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createScripted } from '../../src/providers/scripted.ts';
-import { Script } from '../../src/providers/settings.ts';
+import { Script } from '../../src/providers/script.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { collectEvents, sampleRequest, textOf } from '../../packages/testing/src/provider-conformance.ts';
 import type { ModelRequest } from '../../src/providers/provider.ts';

@@ -1,7 +1,5 @@
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
-
-type Script = Extract<Extract<AgentInput, { provider: 'scripted' }>['script'], object>;
-type Rule = Script['rules'][number];
+import type { ScriptRuleInput as Rule } from '../../src/providers/script.ts';
 
 export function scripted(id: string, tools: string[], rules: Rule[]): AgentInput {
   return { id, name: id, provider: 'scripted', model: 'test', tools, script: { rules } };

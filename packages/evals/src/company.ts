@@ -6,6 +6,7 @@ import {
   loadAgentsFile,
   nearestName,
   type Provider,
+  type ScriptInput,
   type Tool,
   type ToolContext,
   TroupeError,
@@ -28,7 +29,7 @@ export type TroupeSettings = Pick<TroupeOptions, 'replay' | 'record' | 'env' | '
 type FieldsOfModel<A> = A extends { provider: string } ? Omit<A, 'id'> : never;
 
 /** The model of an agent in a test: rules of a script, a provider that takes no time, or the name of one with its fields. */
-export type TestModel = { rules: readonly unknown[] } | Provider | Partial<FieldsOfModel<AgentInput>>;
+export type TestModel = ScriptInput | Provider | Partial<FieldsOfModel<AgentInput>>;
 
 /** What a tool does in a test: its result, or a function of the arguments. */
 export type ToolStub =

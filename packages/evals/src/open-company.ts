@@ -1,11 +1,10 @@
-import { openTestTroupe, type Troupe } from './troupe.ts';
+import { createTestClock, openTestTroupe, type TestClock, type Troupe } from './troupe.ts';
 import type { OpenedCompany, TroupeSettings } from './company.ts';
-import { createEvalClock, type EvalClock, SWEEP_MS } from './eval-clock.ts';
 
 /** A company at work, on the clock of its run. */
 export interface CompanyAtWork extends AsyncDisposable {
   troupe: Troupe;
-  clock: EvalClock;
+  clock: TestClock;
 }
 
 /** When and where a company is opened. */
@@ -26,8 +25,8 @@ export async function openCompany(
   { data = ':memory:', startsAt }: Circumstances = {},
 ): Promise<CompanyAtWork> {
   const hasModels = !isScripted && settings.replay === undefined;
-  const clock = createEvalClock({ stands: !hasModels, startsAt });
-  const limits = { sweepMs: SWEEP_MS, ...(isForeign && { maxRepeats: FOREIGN_REPEATS }) };
+  const clock = createTestClock({ stands: !hasModels, startsAt });
+  const limits = isForeign ? { maxRepeats: FOREIGN_REPEATS } : {};
   const troupe = await openTestTroupe(definition, { ...settings, clock, data, constants: { limits } });
   return { troupe, clock, [Symbol.asyncDispose]: () => troupe[Symbol.asyncDispose]() };
 }

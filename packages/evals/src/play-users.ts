@@ -1,18 +1,15 @@
-import { type Event, type Troupe, TroupeError, type Wait } from './troupe.ts';
+import { type Event, type TestClock, type Troupe, TroupeError, type Wait } from './troupe.ts';
 import type { RunEnd } from './conversation-run.ts';
-import type { EvalClock } from './eval-clock.ts';
 import { clip } from './show-run.ts';
 import type { Seen, User, UserMove } from './user.ts';
 
 interface Parts {
   conversation: string;
-  clock: EvalClock;
+  clock: TestClock;
   mostMoves: number;
 }
 
 const MS_PER_MINUTE = 60_000;
-/** Most rounds in which due work is looked for while time passes. */
-const MOST_LOOKS = 200;
 
 /**
  * Asks the users for moves, one at a time, until all are done or nobody moves. A user that waits is asked again after a move
@@ -83,8 +80,14 @@ function openStage(troupe: Troupe, { conversation, clock }: Parts) {
       if (error instanceof TroupeError) return `${describe(move)}, which is refused: ${error.message}`;
       throw error;
     }
-    await troupe.idle();
+    await rest();
     return null;
+  }
+
+  /** A turn that waits, as before it tries again, is not over: the time that it waits for passes. */
+  async function rest(): Promise<void> {
+    await troupe.idle();
+    for (let ms = clock.untilNext(); ms !== null; ms = clock.untilNext()) await clock.pass(ms);
   }
 
   async function settle(move: Exclude<ActingMove, { move: 'say' }>, { conversation: at, task }: Wait) {
@@ -103,11 +106,8 @@ function openStage(troupe: Troupe, { conversation, clock }: Parts) {
   return {
     act,
     async pass(minutes: number): Promise<void> {
-      const looks = Math.min(MOST_LOOKS, Math.max(1, Math.ceil(minutes)));
-      for (let look = 0; look < looks; look++) {
-        await clock.pass((minutes * MS_PER_MINUTE) / looks);
-        await troupe.idle();
-      }
+      await clock.pass(minutes * MS_PER_MINUTE);
+      await rest();
     },
     async seenBy(user: User): Promise<Seen> {
       const news = events.slice(known.get(user) ?? 0);

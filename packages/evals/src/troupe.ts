@@ -18,6 +18,7 @@ export {
   type PromptRecord,
   type Provider,
   redactSecrets,
+  type ScriptInput,
   type StandardSchema,
   systemClock,
   type Tool,
@@ -49,4 +50,4 @@ export {
   type ToolSpec,
   withoutStaleNote,
 } from '../../../src/library/integrations/index.ts';
-export { checkLog } from '../../testing/src/index.ts';
+export { checkLog, createTestClock, type TestClock } from '../../testing/src/index.ts';

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
 import { minutesPass, person, playConversation } from '../src/index.ts';
-import { createEvalClock } from '../src/eval-clock.ts';
-import { createFakeClock } from '../../testing/src/fake-clock.ts';
 import { support } from './support-company.ts';
 
 const [mia, dana] = [person('mia'), person('dana')];
@@ -24,18 +22,4 @@ test('time passes only where the script says so', async () => {
   expect(new Set(still.events.map(({ at }) => at))).toEqual(new Set([Date.UTC(2026, 0, 5, 9)]));
   const run = await playConversation(support, STEPS);
   expect(run.durationMs).toBe(31 * 60_000);
-});
-
-test('a slow person costs a conversation no time: only pauses that a turn waits for count, not those of upkeep', async () => {
-  const system = createFakeClock();
-  const clock = createEvalClock({ stands: true }, system);
-  const begun = clock.now();
-  const upkeep = clock.sleep(20_000, undefined, 'upkeep');
-  await system.advance(20_000);
-  await upkeep;
-  expect(clock.now()).toBe(begun);
-  const backOff = clock.sleep(20_000);
-  await system.advance(20_000);
-  await backOff;
-  expect(clock.now()).toBe(begun + 20_000);
 });

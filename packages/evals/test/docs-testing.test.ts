@@ -33,6 +33,7 @@ test('the blocks of docs/testing.md run as they are written, as files of one fol
   const folder = project();
   const alias = {
     '@troupe/evals': path.join(ROOT, 'packages/evals/src/index.ts'),
+    '@troupe/testing': path.join(ROOT, 'packages/testing/src/index.ts'),
     troupe: path.join(ROOT, 'src/index.ts'),
   };
   const include = ['**/*.{test,eval}.ts'];

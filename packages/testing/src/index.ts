@@ -1,4 +1,4 @@
-/** For tests of adapters and applications: conformance suites, fakes, a manual clock, and a log checker. */
+/** For tests of adapters and applications: conformance suites, fakes, manual clocks, and a log checker. */
 export { admissionConformance, type AdmissionOpening, type AdmissionStage } from './admission-conformance.ts';
 export { broadcastConformance } from './broadcast-conformance.ts';
 export { type CheckOptions, checkLog, checkSessions, type Invariant, type Violation } from './check-log.ts';
@@ -10,6 +10,7 @@ export {
   embedderConformance,
 } from './embedder-conformance.ts';
 export { createFakeClock, type FakeClock } from './fake-clock.ts';
+export { createTestClock, type TestClock, type TestClockOptions } from './test-clock.ts';
 export {
   createFakeEmbedder,
   FAKE_USAGE,

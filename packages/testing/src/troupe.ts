@@ -2,14 +2,15 @@
  * The only file that imports the core. In the published package it imports `troupe` and `troupe/integrations`:
  * see `scripts/build-package.ts`.
  */
-export type {
-  Clock,
-  Embedder,
-  EventDraft,
-  LiveNote,
-  StateNote,
-  TextNote,
-  ToolContext,
+export {
+  type Clock,
+  type Embedder,
+  type EventDraft,
+  type LiveNote,
+  type StateNote,
+  systemClock,
+  type TextNote,
+  type ToolContext,
 } from '../../../src/index.ts';
 export {
   ACTOR_VERSION,

@@ -512,7 +512,7 @@ export function createTurnSlot(
       while (held === null && !signal.aborted) {
         const next = await admission.enter(address, provider);
         if (next.kind === 'admitted') held = next;
-        else await clock.sleep(next.retryInMs, signal);
+        else await clock.sleep(next.retryInMs, signal, 'pause');
       }
     },
   };

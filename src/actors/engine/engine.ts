@@ -272,7 +272,7 @@ async function runSweeper(deps: TurnDeps, stopped: AbortSignal, call: Call): Pro
     deps.registry.trim(idleSince);
     deps.log.trim(idleSince);
     const pauseMs = limits.sweepMs * (0.75 + deps.random() / 2);
-    await clock.sleep(pauseMs, AbortSignal.any([stopped, call.pause.signal]));
+    await clock.sleep(pauseMs, AbortSignal.any([stopped, call.pause.signal]), 'look');
   }
 }
 

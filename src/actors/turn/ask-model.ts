@@ -302,6 +302,7 @@ async function requestOf(run: TurnRun, sending: Sending): Promise<ModelRequest> 
 function plainRequest(run: TurnRun, { prompt, session }: Sending): ModelRequest {
   const { runtime, live, turn } = run;
   const { conversation, agent } = live.address;
+  const begins = live.view.turn?.begins;
   return {
     model: runtime.profile.model,
     messages: prompt.messages,
@@ -311,7 +312,14 @@ function plainRequest(run: TurnRun, { prompt, session }: Sending): ModelRequest 
     cacheKey: cacheKeyOf(run),
     ...(session && { session: session.request }),
     ...(runtime.reply && { replySchema: runtime.reply.schema }),
-    trace: { conversation, agent, turn: turn.id, step: run.step + 1, call: (run.failure?.tries ?? 0) + 1 },
+    trace: {
+      conversation,
+      agent,
+      turn: turn.id,
+      step: run.step + 1,
+      call: (run.failure?.tries ?? 0) + 1,
+      ...(begins !== undefined && { begins: begins + 1 }),
+    },
   };
 }
 
@@ -573,7 +581,7 @@ export async function backOff(run: TurnRun): Promise<Outcome> {
   // A stopping process does not wait: its successor starts the step again.
   const ended = AbortSignal.any([lease.signal, deps.stopping]);
   if (failure.awayFrom !== null) await slot.leave();
-  await deps.clock.sleep(failure.wait?.ms ?? 0, ended);
+  await deps.clock.sleep(failure.wait?.ms ?? 0, ended, 'pause');
   await slot.regain(ended);
   if (lease.signal.aborted) return { event: { type: 'ABORTED' }, run };
   const { provider } = run.runtime.profile;
@@ -586,7 +594,7 @@ export async function takeCall({ deps, live, lease }: TurnRun, provider: string)
   for (;;) {
     const waitMs = await deps.admission.takeCall(live.address, provider);
     if (waitMs === 0) return true;
-    await deps.clock.sleep(waitMs, AbortSignal.any([lease.signal, deps.stopping]));
+    await deps.clock.sleep(waitMs, AbortSignal.any([lease.signal, deps.stopping]), 'pause');
     if (lease.signal.aborted) return false;
     if (deps.stopping.aborted) throw deps.stopping.reason;
   }

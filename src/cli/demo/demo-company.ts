@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { TroupeInput } from '../../library/config/agents-file.ts';
 import type { AgentInput } from '../../library/config/agent-input.ts';
+import type { ScriptInput } from '../../providers/script.ts';
 import { defineTool } from '../../tools/tool.ts';
 import type { Author } from '../../events/index.ts';
 import type { Troupe } from '../../library/troupe.ts';
@@ -134,8 +135,6 @@ export const DEMO_COMPANY: TroupeInput = {
   defaults: { respondWhenUnaddressed: 'planner' },
 };
 
-type ScriptedRules = Extract<Extract<AgentInput, { provider: 'scripted' }>['script'], object>['rules'];
-
 interface ScriptedAgent {
   id: string;
   name: string;
@@ -145,7 +144,7 @@ interface ScriptedAgent {
 
 function scripted(
   { id, name, role, description }: ScriptedAgent,
-  rules: ScriptedRules,
+  rules: ScriptInput['rules'],
   more: readonly string[] = [],
 ): AgentInput {
   return {

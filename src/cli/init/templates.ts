@@ -1,5 +1,5 @@
 import type { TroupeInput } from '../../library/config/agents-file.ts';
-import type { ScriptRule } from '../../providers/settings.ts';
+import type { ScriptRuleInput } from '../../providers/script.ts';
 
 export const TEMPLATES = ['agent', 'team'] as const;
 export type TemplateName = (typeof TEMPLATES)[number];
@@ -8,7 +8,7 @@ export type TemplateName = (typeof TEMPLATES)[number];
 export interface Template {
   label: string;
   company: { agents: AgentPart[]; defaults?: TroupeInput['defaults'] };
-  rules: (Pick<ScriptRule, 'reply'> & { when?: Partial<ScriptRule['when']>; calls?: ScriptRule['calls'] })[];
+  rules: ScriptRuleInput[];
   /** What `start` asks when it is given nothing. */
   question: string;
   testName: string;

@@ -6,6 +6,7 @@ import type {
   QuirkSettings,
   RequestInput,
   Sampling,
+  ScriptInput,
 } from '../../providers/settings.ts';
 import type { BusyPolicy, JoinPolicy } from '../../events/index.ts';
 import type { InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
@@ -102,69 +103,6 @@ export interface ProgramInput extends ModelInput {
   env?: readonly string[] | undefined;
   /** The model server, if it is not the vendor's. */
   baseUrl?: string | undefined;
-}
-
-/** When a rule of a scripted model answers: all that is given must hold. */
-export interface ScriptCondition {
-  /** Id of the agent. */
-  agent?: string | undefined;
-  /** Substring of the last user or tool message. */
-  contains?: string | undefined;
-  /** Regular expression (flags `su`) on the same text. */
-  matches?: string | undefined;
-  /** Step of the turn, from 1. */
-  step?: number | undefined;
-  /** Number of this agent's answer in the prompt, from 1. */
-  answer?: number | undefined;
-  /** Number of the call within the step, from 1: lets the first try fail and the second succeed. */
-  call?: number | undefined;
-  /** Purpose of the request. A rule without one answers turns only. */
-  purpose?: 'turn' | 'compaction' | undefined;
-}
-
-/** A call of a tool by a scripted model. */
-export interface ScriptCall {
-  /** Name of the tool. */
-  name: string;
-  /** Its arguments. */
-  args: unknown;
-}
-
-/** The failure of a scripted model. */
-export interface ScriptFailure {
-  /** Characters of the reply before it. Default 0. */
-  after?: number | undefined;
-  /** Code of the failure, such as `provider_unavailable`. */
-  code: string;
-  /** Its message. Default `scripted failure`. */
-  message?: string | undefined;
-}
-
-/**
- * One rule of a scripted model. The first rule whose `when` matches answers. `when` depends on the request alone, so
- * a retry after a crash gets the same answer.
- */
-export interface ScriptRuleInput {
-  /** When it answers. Default: always. */
-  when?: ScriptCondition | undefined;
-  /** The answer. `{{last}}` stands for the text it answers, `{{n}}` for the number of this agent's answer. Default: none. */
-  reply?: string | undefined;
-  /** Calls of tools. Default: none. */
-  calls?: readonly ScriptCall[] | undefined;
-  /** Delay before the first chunk, ms. Default 0. */
-  delayMs?: number | undefined;
-  /** Delay between chunks, ms. Default 0. */
-  chunkDelayMs?: number | undefined;
-  /** Characters per chunk. Default 0: the reply is sent at once. */
-  chunk?: number | undefined;
-  /** Breaks off with this error after some characters of the reply. Default: no failure. */
-  fail?: ScriptFailure | undefined;
-}
-
-/** The rules of a scripted model. */
-export interface ScriptInput {
-  /** At least one. The first that matches answers. */
-  rules: readonly ScriptRuleInput[];
 }
 
 /** Answers by rules, without a model: for tests and first steps. */

@@ -265,6 +265,8 @@ function operatorMethods(context: TenantContext) {
       const { conversation } = options;
       if (conversation === undefined) return waitUntilQuiet(router, { clock, closed });
       const log = await findConversation(context, conversation);
+      // Records do not say which turns wait for the time.
+      if (clock.moved) return waitUntilQuiet(router, { clock, closed });
       const returnPlace = await toolPlace()?.lend();
       try {
         await waitUntilRest(deps, log, closed);
@@ -313,7 +315,8 @@ function askingMethods(context: TenantContext, itself: () => Troupe) {
   async function* answersTo(event: Event, { signal, timeoutMs }: AskOptions): AsyncGenerator<Note, Answer> {
     const isOver = new AbortController();
     const late = new AbortController();
-    if (timeoutMs !== undefined) void clock.sleep(timeoutMs, isOver.signal).then(() => late.abort());
+    if (timeoutMs !== undefined)
+      void clock.sleep(timeoutMs, isOver.signal, 'upkeep').then(() => late.abort());
     const ends = AbortSignal.any([closed, late.signal, ...(signal ? [signal] : [])]);
     const root = { tenant, conversation: event.conversation };
     const work = () => workIn(parts.deps, root, { after: event.seq });
@@ -447,7 +450,7 @@ const UNANSWERED_PAUSE_MS = 100;
 const PATIENCE_MS = 10_000;
 
 /**
- * Resolves when no wake is waiting or running. Throws `queue_unavailable` if the queue has not answered for 10 s, or is
+ * Resolves when no wake is waiting or running, or all that are wait for a clock that stands. Throws `queue_unavailable` if the queue has not answered for 10 s, or is
  * unavailable once `closed`.
  */
 export async function waitUntilQuiet(
@@ -459,7 +462,7 @@ export async function waitUntilQuiet(
     let pauseMs = checks < QUICK_CHECKS ? 0 : PAUSE_MS;
     try {
       const { waiting, active, delayed } = await router.depth();
-      if (waiting + active + delayed === 0) return;
+      if (waiting + active + delayed <= (clock.moved?.pauses() ?? 0)) return;
       answeredAt = clock.monotonic();
     } catch (error) {
       const isUnavailable = error instanceof TroupeError && error.code === 'queue_unavailable';

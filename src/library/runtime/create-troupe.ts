@@ -17,7 +17,7 @@ import { loadNostr } from '../integrations/nostr.ts';
 import { createPendingGuard } from '../facade/send-message.ts';
 import type { Logger } from '../../base/logger.ts';
 import { type Metrics, NO_METRICS } from '../../events/metrics.ts';
-import { openSafeFetch } from '../../base/net/safe-fetch.ts';
+import { openSafeFetch, type SafeFetch } from '../../base/net/safe-fetch.ts';
 import { ResourceStack } from '../../base/resource-stack.ts';
 import type { Constants } from './constants.ts';
 import { openDoors } from './doors.ts';
@@ -171,8 +171,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       opened,
     });
     if (work) engine.start({ concurrency });
-    const fetch = definition.fetch ? openSafeFetch(definition.fetch) : null;
-    opened.defer(() => fetch?.close());
+    const fetch = openFetch(definition, opened);
     const running = createIntegrations({
       integrations,
       keyValueOf: (tenant) => keyValueOf(services.store, tenant),
@@ -202,6 +201,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
       release: () => opened.close(),
     });
+    opened.defer(attendClock(clock, troupe, work));
     if (work) await startIntegrations(running, troupe, onWarning);
     return troupe;
   } catch (error) {
@@ -300,6 +300,18 @@ async function openOutside(
   const all = [...integrations, ...doors.flatMap(({ integration }) => integration ?? [])];
   if (nostr !== undefined) all.push((await loadNostr()).nostr(nostr));
   return { doors, integrations: all };
+}
+
+function openFetch({ fetch: settings }: TroupeDefinition, opened: ResourceStack): SafeFetch | null {
+  if (!settings) return null;
+  const fetch = openSafeFetch(settings);
+  opened.defer(() => fetch.close());
+  return fetch;
+}
+
+/** A clock that a test moves waits for the troupe. Returns what ends that. */
+function attendClock({ moved }: Clock, troupe: Troupe, work: boolean): () => void {
+  return moved?.attend({ rest: () => troupe.idle(), looks: work }) ?? (() => {});
 }
 
 async function startIntegrations(

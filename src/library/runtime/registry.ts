@@ -24,7 +24,8 @@ import {
   type Sampling,
   samplingOf,
 } from '../../providers/request-settings.ts';
-import type { EmbedderSettings, ProviderSettings, Script } from '../../providers/settings.ts';
+import type { ScriptInput } from '../../providers/script.ts';
+import type { EmbedderSettings, ProviderSettings } from '../../providers/settings.ts';
 
 export interface ProviderContext {
   env: Record<string, string | undefined>;
@@ -54,7 +55,7 @@ export async function createProvider(
       const { createScripted } = await import('../../providers/scripted.ts');
       // createScripted validates its script.
       return createScripted({
-        script: (typeof script === 'string' ? readScript(script) : script) as Script,
+        script: (typeof script === 'string' ? readScript(script) : script) as ScriptInput,
         clock,
       });
     }

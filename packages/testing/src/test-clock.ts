@@ -1,0 +1,154 @@
+import { type Clock, systemClock } from './troupe.ts';
+
+/** The time of a troupe under test. */
+export interface TestClock extends Clock {
+  /**
+   * Moves the time on by `ms`, and resolves when every troupe that has this clock rests. Turns that wait go on at their times. What is
+   * due, such as a deadline, a reminder or a schedule, is searched for 72 times meanwhile, but at most once a minute.
+   */
+  pass(ms: number): Promise<void>;
+  /** Ms until the next turn that waits for the time, as before it tries again, goes on. Null: none waits. */
+  untilNext(): number | null;
+}
+
+/** Settings of `createTestClock`. */
+export interface TestClockOptions {
+  /** Where its time begins, ms since the epoch. Default: 5 January 2026, 9:00 UTC, so that prompts with times are the same bytes in every run. */
+  startsAt?: number | undefined;
+  /** False: its time also goes on as the system's does, as models that take time need it. Default true. */
+  stands?: boolean | undefined;
+}
+
+const START_MS = Date.UTC(2026, 0, 5, 9);
+const MOST_LOOKS = 72;
+const LEAST_LOOK_MS = 60_000;
+
+/** Shorter limits are those of somebody who looks again and again: no time of the conversation. */
+const LEAST_LIMIT_MS = 50;
+
+/** Without a reason, each abort would make an error with a stack. */
+const OVER = 'the sleep is over';
+
+interface Sleeper {
+  due: number;
+  purpose: Parameters<Clock['sleep']>[2];
+  wake: () => void;
+}
+
+type Attended = Parameters<NonNullable<Clock['moved']>['attend']>[0];
+
+/**
+ * A clock for `createTroupe`. Its time is what `pass` has moved it by, so that a log does not depend on how fast a machine is, and
+ * `troupe.idle()` ends while turns wait for it. Limits of work that does not end, such as a tool's, are real, and their time counts.
+ *
+ *     const clock = createTestClock();
+ *     await using troupe = await createTroupe(company, { clock });
+ *     await clock.pass(3 * 24 * 3_600_000);
+ */
+export function createTestClock(options: TestClockOptions = {}, system: Clock = systemClock): TestClock {
+  return new MovedClock(options, system);
+}
+
+class MovedClock implements TestClock {
+  readonly #system: Clock;
+  readonly #startsAt: number;
+  readonly #stands: boolean;
+  readonly #begun: number;
+  readonly #sleepers = new Set<Sleeper>();
+  readonly #attended = new Set<Attended>();
+  #passed = 0;
+  #changed = Promise.withResolvers<void>();
+  readonly moved: NonNullable<Clock['moved']>;
+
+  constructor({ startsAt = START_MS, stands = true }: TestClockOptions, system: Clock) {
+    this.#system = system;
+    this.#startsAt = startsAt;
+    this.#stands = stands;
+    this.#begun = system.monotonic();
+    this.moved = {
+      pauses: () => (stands ? this.#sleepersFor('pause').length : 0),
+      attend: (troupe) => {
+        this.#attended.add(troupe);
+        return () => {
+          this.#attended.delete(troupe);
+          this.#tellChange();
+        };
+      },
+    };
+  }
+
+  now(): number {
+    return Math.floor(this.#startsAt + this.monotonic());
+  }
+
+  monotonic(): number {
+    return this.#passed + (this.#stands ? 0 : this.#system.monotonic() - this.#begun);
+  }
+
+  sleep(ms: number, signal?: AbortSignal, purpose?: Sleeper['purpose']): Promise<void> {
+    if (signal?.aborted) return Promise.resolve();
+    if (ms <= 0) return this.#system.sleep(ms, signal);
+    if (purpose === undefined) return this.#limit(ms, signal);
+    return new Promise((resolve) => {
+      const over = this.#isReal(purpose) ? new AbortController() : null;
+      const sleeper: Sleeper = { due: this.monotonic() + ms, purpose, wake: () => wake() };
+      const wake = () => {
+        this.#sleepers.delete(sleeper);
+        signal?.removeEventListener('abort', wake);
+        over?.abort(OVER);
+        resolve();
+      };
+      this.#sleepers.add(sleeper);
+      signal?.addEventListener('abort', wake, { once: true });
+      if (over) void this.#system.sleep(ms, over.signal).then(wake);
+      this.#tellChange();
+    });
+  }
+
+  untilNext(): number | null {
+    const left = this.#sleepersFor('pause').map(({ due }) => due - this.monotonic());
+    return left.length === 0 ? null : Math.max(0, Math.min(...left));
+  }
+
+  async pass(ms: number): Promise<void> {
+    await this.#rested();
+    const end = this.monotonic() + ms;
+    const lookMs = Math.max(LEAST_LOOK_MS, ms / MOST_LOOKS);
+    do {
+      const next = this.monotonic() + Math.min(lookMs, this.untilNext() ?? Infinity);
+      this.#passed += Math.max(0, Math.min(end, next) - this.monotonic());
+      const now = this.monotonic();
+      const due = [...this.#sleepers].filter((each) => each.purpose === 'look' || each.due <= now);
+      for (const { wake } of due.toSorted((a, b) => a.due - b.due)) wake();
+      await this.#rested();
+    } while (this.monotonic() < end);
+  }
+
+  #sleepersFor(purpose: Sleeper['purpose']): Sleeper[] {
+    return [...this.#sleepers].filter((each) => each.purpose === purpose);
+  }
+
+  #isReal(purpose: Sleeper['purpose']): boolean {
+    return purpose === 'upkeep' || (purpose === 'pause' && !this.#stands);
+  }
+
+  /** Of work that is under way for real. */
+  async #limit(ms: number, signal?: AbortSignal): Promise<void> {
+    const until = this.monotonic() + ms;
+    await this.#system.sleep(ms, signal);
+    if (this.#stands && ms >= LEAST_LIMIT_MS && !signal?.aborted)
+      this.#passed = Math.max(this.#passed, until);
+  }
+
+  #tellChange(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  /** Once the search for due work sleeps in each troupe that makes one, and all troupes rest. */
+  async #rested(): Promise<void> {
+    const looking = () => [...this.#attended].filter(({ looks }) => looks).length;
+    while (this.#sleepersFor('look').length < looking()) await this.#changed.promise;
+    for (const { rest } of this.#attended) await rest();
+  }
+}
