@@ -4,8 +4,7 @@ import {
   type SdkMessage,
   type SdkUserMessage,
 } from '../../packages/agents/src/claude-code/agent-sdk.ts';
-import { createInbox } from '../../packages/agents/src/claude-code/cli-process.ts';
-import { launchOptions } from '../../packages/agents/src/claude-code/launch.ts';
+import { createInbox, launchOptions } from '../../packages/agents/src/claude-code/processes.ts';
 import { TALK, type Talk, type TalkOptions } from './talk.ts';
 
 /** Claude Code as its own SDK runs it, with Troupe's options and nothing else of Troupe. */

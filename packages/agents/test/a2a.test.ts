@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { canonicalJson } from '../../../src/events/json.ts';
 import type { PromptMessage } from '../../../src/events/index.ts';
 import { createA2a } from '../src/a2a/a2a.ts';
-import type { CardKey } from '../src/a2a/card-keys.ts';
+import type { CardKey } from '../src/a2a/client.ts';
 import type { ModelEvent, ModelRequest } from '../../../src/providers/provider.ts';
 import { collectEvents, sampleRequest, textOf } from '../../testing/src/provider-conformance.ts';
 import { ids, piece, remote, serveRemote, status, task } from './a2a-remote.ts';

@@ -1,3 +1,3 @@
 /** `@troupe/importers`: transcripts of other programs. `troupe.import`, `POST /api/import` and `troupe import` load it. */
-export { detectFormat } from './detect-format.ts';
+export { detectFormat } from './formats.ts';
 export { type Format, formats } from './formats.ts';

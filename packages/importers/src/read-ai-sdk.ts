@@ -1,6 +1,15 @@
 import { type ForeignCall, type ForeignResult, plainText, sdkCall } from './parts.ts';
-import { isObject, type JsonObject, nameOf, textOf, timeOf } from './shape.ts';
-import { type ImportNotes, noteRepair, noteSkip, type TranscriptEntry } from './troupe.ts';
+import {
+  isObject,
+  type JsonObject,
+  nameOf,
+  textOf,
+  timeOf,
+  type ImportNotes,
+  noteRepair,
+  noteSkip,
+  type TranscriptEntry,
+} from './troupe.ts';
 
 /** A message of the AI SDK's `useChat`. */
 export function isSdkMessage(value: unknown): value is JsonObject {

@@ -1,5 +1,9 @@
-import { isObject, type JsonObject, jsonText, textOf, timeOf } from './shape.ts';
 import {
+  isObject,
+  type JsonObject,
+  jsonText,
+  textOf,
+  timeOf,
   type ImportNotes,
   noteRepair,
   noteSkip,

@@ -1,7 +1,10 @@
 import { type BranchNode, createHold, leftBranches, noteLeft } from './branches.ts';
-import { type AssistantEntry, merged, type Parts, plainText, readParts } from './parts.ts';
-import { excerpt, isObject, type JsonObject, textOf, timeOf } from './shape.ts';
+import { type AssistantEntry, merged, type Parts, plainText, readParts, excerpt } from './parts.ts';
 import {
+  isObject,
+  type JsonObject,
+  textOf,
+  timeOf,
   addNotes,
   type ImportNotes,
   noteSkip,

@@ -1,15 +1,17 @@
 import { type BranchNode, createHold, noteLeft } from './branches.ts';
 import { joinSteps } from './parts.ts';
-import { readOpenAiMessage } from './read-openai.ts';
-import { readItem } from './read-responses.ts';
-import { isObject, type JsonObject, textOf, timeOf } from './shape.ts';
 import {
+  isObject,
+  type JsonObject,
+  textOf,
+  timeOf,
   addNotes,
   type ImportNotes,
   noteSkip,
   type TranscriptEntry,
   type TranscriptRecord,
 } from './troupe.ts';
+import { readOpenAiMessage, readItem } from './read-openai.ts';
 
 /**
  * Rollouts of Codex: `{timestamp, type, payload}`, a line each. `response_item` has what the model was sent and answered;

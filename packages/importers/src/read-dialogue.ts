@@ -1,6 +1,9 @@
-import type { ForeignCall, SaidEntry } from './parts.ts';
-import { excerpt, isObject, type JsonObject, sessionsOf, textOf, validTime } from './shape.ts';
+import { type ForeignCall, type SaidEntry, excerpt, sessionsOf } from './parts.ts';
 import {
+  isObject,
+  type JsonObject,
+  textOf,
+  validTime,
   type ImportNotes,
   noteRepair,
   noteSkip,

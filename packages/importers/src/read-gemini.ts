@@ -1,6 +1,15 @@
 import { type ForeignCall, type ForeignResult, plainText } from './parts.ts';
-import { isObject, type JsonObject, jsonText, textOf, timeOf } from './shape.ts';
-import { type ImportNotes, noteRepair, noteSkip, type TranscriptEntry } from './troupe.ts';
+import {
+  isObject,
+  type JsonObject,
+  jsonText,
+  textOf,
+  timeOf,
+  type ImportNotes,
+  noteRepair,
+  noteSkip,
+  type TranscriptEntry,
+} from './troupe.ts';
 
 /** A message of a chat that Gemini CLI saved, or a content of the Gemini API. */
 export function isGeminiMessage(value: unknown): value is JsonObject {

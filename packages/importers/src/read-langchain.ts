@@ -1,6 +1,14 @@
 import { bothOf, type ForeignCall, readParts } from './parts.ts';
-import { isObject, type JsonObject, nameOf, textOf, timeOf } from './shape.ts';
-import { type ImportNotes, noteSkip, type TranscriptEntry } from './troupe.ts';
+import {
+  isObject,
+  type JsonObject,
+  nameOf,
+  textOf,
+  timeOf,
+  type ImportNotes,
+  noteSkip,
+  type TranscriptEntry,
+} from './troupe.ts';
 
 const TYPES = new Map([
   ['human', 'user'],

@@ -1,6 +1,10 @@
 import type { AssistantEntry, ForeignCall, ForeignResult } from './parts.ts';
-import { isObject, type JsonObject, nameOf, textOf, timeOf } from './shape.ts';
 import {
+  isObject,
+  type JsonObject,
+  nameOf,
+  textOf,
+  timeOf,
   type ImportNotes,
   noteRepair,
   noteSkip,

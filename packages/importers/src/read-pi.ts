@@ -1,7 +1,10 @@
 import { activeBranch, type BranchNode, createHold } from './branches.ts';
 import { type AssistantEntry, type Parts, readParts, type SaidEntry, type SummaryEntry } from './parts.ts';
-import { isObject, type JsonObject, textOf, timeOf } from './shape.ts';
 import {
+  isObject,
+  type JsonObject,
+  textOf,
+  timeOf,
   addNotes,
   type ImportNotes,
   noteSkip,

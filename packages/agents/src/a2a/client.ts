@@ -1,8 +1,7 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import * as z from 'zod';
-import { TroupeError, type VendorFetch } from '../troupe.ts';
-import { type CardKey, verifyCard } from './card-keys.ts';
-import { Card, RpcAnswer } from './wire.ts';
+import { TroupeError, type VendorFetch, canonicalJson } from '../troupe.ts';
+import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto';
 
 interface ClientOptions {
   /** The agent card, or the address under which `/.well-known/agent-card.json` is. */
@@ -114,4 +113,206 @@ export function read<T>(shape: z.ZodType<T>, value: unknown, what: string): T {
   if (error)
     throw new TroupeError('provider_invalid_reply', `${what} is not A2A 1.0: ${z.prettifyError(error)}`);
   return data;
+}
+
+/** A public key as a JSON Web Key. */
+export interface CardKey {
+  /** Its kind. */
+  kty: 'EC' | 'RSA' | 'OKP';
+  /** Its id, if it has one. */
+  kid?: string | undefined;
+}
+
+/** How a signature of each algorithm is verified. A key fits only the algorithms of its kind. */
+const ALGORITHMS: Readonly<Record<string, { type: string; curve?: string; hash: string | null }>> = {
+  ES256: { type: 'ec', curve: 'prime256v1', hash: 'sha256' },
+  ES384: { type: 'ec', curve: 'secp384r1', hash: 'sha384' },
+  RS256: { type: 'rsa', hash: 'sha256' },
+  EdDSA: { type: 'ed25519', hash: null },
+};
+
+const Header = z.object({ alg: z.string(), kid: z.string().optional() });
+const Signatures = z.array(z.object({ protected: z.string(), signature: z.string() })).max(20);
+
+function keyOf(jwk: object): KeyObject | null {
+  try {
+    return createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' });
+  } catch {
+    return null; // The shape of a key says nothing about its numbers.
+  }
+}
+
+/** Throws `provider_unverified` unless one of the keys has signed the card. */
+function verifyCard(card: unknown, keys: readonly CardKey[], at: string): void {
+  const { signatures, ...signed } = Object(card) as Record<string, unknown>;
+  const given = Signatures.safeParse(signatures ?? []);
+  const list = given.success ? given.data : [];
+  // Signers leave out empty values, whether or not they write them.
+  const payloads = [signed, withoutEmpty(signed)].map(canonicalJson);
+  const isSigned = list.some((each) =>
+    payloads.some((payload) => keys.some((key) => isBy(each, payload, key))),
+  );
+  if (isSigned) return;
+  const why = list.length === 0 ? 'is not signed' : 'is not signed by a key of cardKeys';
+  throw new TroupeError('provider_unverified', `the agent card at ${at} ${why}: nothing is sent there`);
+}
+
+function isBy(
+  { protected: header, signature }: z.infer<typeof Signatures>[number],
+  payload: string,
+  jwk: CardKey,
+): boolean {
+  const named = headerIn(header);
+  const algorithm = named && ALGORITHMS[named.alg];
+  const key = keyOf(jwk);
+  if (!algorithm || !key || key.asymmetricKeyType !== algorithm.type) return false;
+  if (algorithm.curve !== undefined && key.asymmetricKeyDetails?.namedCurve !== algorithm.curve) return false;
+  if (named.kid !== undefined && jwk.kid !== undefined && named.kid !== jwk.kid) return false;
+  const data = Buffer.from(`${header}.${Buffer.from(payload).toString('base64url')}`);
+  return verify(
+    algorithm.hash,
+    data,
+    { key, dsaEncoding: 'ieee-p1363' },
+    Buffer.from(signature, 'base64url'),
+  );
+}
+
+function headerIn(text: string): z.infer<typeof Header> | null {
+  try {
+    const found = Header.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString()));
+    return found.success ? found.data : null;
+  } catch {
+    return null; // Not JSON: no signature of ours.
+  }
+}
+
+function withoutEmpty(value: unknown): unknown {
+  if (value === '' || value === null) return undefined;
+  if (typeof value !== 'object') return value;
+  if (Array.isArray(value)) {
+    const kept = value.map(withoutEmpty).filter((each) => each !== undefined);
+    return kept.length > 0 ? kept : undefined;
+  }
+  const kept = Object.entries(value as object).flatMap(([name, each]) => {
+    const left = withoutEmpty(each);
+    return left === undefined ? [] : [[name, left] as const];
+  });
+  return kept.length > 0 ? Object.fromEntries(kept) : undefined;
+}
+
+/** What we read of A2A 1.0, with its own field names and only the fields we use. */
+
+const MAX_PARTS = 1_000;
+/** Levels of an answer above its free data. */
+const MAX_LEVELS = 10;
+/** Fields whose nulls are data. */
+const FREE = new Set(['data', 'metadata']);
+
+/** Null is absence, as in all JSON of Protocol Buffers (https://protobuf.dev/programming-guides/json/). */
+function withoutNulls(value: unknown, levels = MAX_LEVELS): unknown {
+  if (typeof value !== 'object' || value === null || levels === 0) return value;
+  if (Array.isArray(value))
+    return value.filter((item) => item !== null).map((item) => withoutNulls(item, levels - 1));
+  const kept = Object.entries(value).filter(([, item]) => item !== null);
+  return Object.fromEntries(
+    kept.map(([key, item]) => [key, FREE.has(key) ? item : withoutNulls(item, levels - 1)]),
+  );
+}
+
+const answer = <S extends z.ZodType>(shape: S) => z.preprocess((given) => withoutNulls(given), shape);
+
+const UNREADABLE = '[a part that cannot be read]';
+const Part = z.object({
+  text: z.string().optional(),
+  data: z.unknown().optional(),
+  raw: z.string().optional(),
+  url: z.string().optional(),
+  filename: z.string().optional(),
+  mediaType: z.string().optional(),
+});
+/** One that cannot be read is named, and the others stay. */
+const Parts = z
+  .array(Part.catch({ text: UNREADABLE }))
+  .max(MAX_PARTS)
+  .default([]);
+
+const Message = z.object({ parts: Parts, contextId: z.string().optional() });
+const Artifact = z.object({ artifactId: z.string().default(''), parts: Parts });
+export type Artifact = z.infer<typeof Artifact>;
+const Status = z.object({ state: z.string(), message: Message.optional() });
+export type Status = z.infer<typeof Status>;
+
+const PlainTask = z.object({
+  id: z.string().min(1),
+  contextId: z.string().default(''),
+  status: Status,
+  artifacts: z
+    .array(Artifact.catch({ artifactId: '', parts: [{ text: UNREADABLE }] }))
+    .max(MAX_PARTS)
+    .default([]),
+});
+export const Task = answer(PlainTask);
+export type Task = z.infer<typeof Task>;
+
+/** One event of a stream, or the answer to `SendMessage`: exactly one of its fields is set. */
+export const StreamAnswer = answer(
+  z.object({
+    task: PlainTask.optional(),
+    message: Message.optional(),
+    statusUpdate: z
+      .object({ taskId: z.string(), contextId: z.string().default(''), status: Status })
+      .optional(),
+    artifactUpdate: z
+      .object({
+        taskId: z.string(),
+        contextId: z.string().default(''),
+        artifact: Artifact,
+        append: z.boolean().default(false),
+      })
+      .optional(),
+  }),
+);
+export type StreamAnswer = z.infer<typeof StreamAnswer>;
+
+const RpcAnswer = answer(
+  z.object({
+    result: z.unknown().optional(),
+    error: z
+      .object({ code: z.coerce.number(), message: z.string().default('it gives no reason') })
+      .optional(),
+  }),
+);
+
+const Interface = z.object({ url: z.url(), protocolBinding: z.string(), protocolVersion: z.string() });
+
+const Card = answer(
+  z.object({
+    // Those that cannot be read are for other clients.
+    supportedInterfaces: z
+      .array(z.unknown())
+      .max(100)
+      .transform((given) => given.flatMap((each) => Interface.safeParse(each).data ?? [])),
+    defaultInputModes: z.array(z.string()).max(1_000).default([]),
+    capabilities: z.object({ streaming: z.boolean().default(false) }).prefault({}),
+  }),
+);
+type Card = z.infer<typeof Card>;
+
+/** The parts as one text. Files are named, and data is JSON. */
+export function textOfParts(parts: readonly z.infer<typeof Part>[]): string {
+  return parts.map(textOfPart).join('');
+}
+
+function textOfPart({
+  text,
+  data,
+  raw,
+  url,
+  filename = 'without a name',
+  mediaType,
+}: z.infer<typeof Part>): string {
+  if (text !== undefined) return text;
+  if (data !== undefined) return JSON.stringify(data);
+  if (raw === undefined && url === undefined) return '';
+  return `[file ${filename}${mediaType === undefined ? '' : `, ${mediaType}`}]`;
 }

@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { SpawnOptions } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import { TroupeError } from '../troupe.ts';
+import { TroupeError, appendSchema, type ModelRequest, shownImages } from '../troupe.ts';
 import { findPeer } from '../programs.ts';
 import type { MessageEvent } from './message-stream.ts';
-import type { PromptBlock } from './prompt-blocks.ts';
+import { flattenMessages } from '../flatten-messages.ts';
 
 /**
  * The part of the Claude Agent SDK that we use, typed by shape: the package is proprietary and optional, so it is not
@@ -76,4 +76,38 @@ export async function loadAgentSdk(env = process.env): Promise<AgentSdk> {
     const message = `${PACKAGE} ${version} in ${dir} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`;
     throw new TroupeError('provider_unusable', message, { package: PACKAGE, version }, { cause });
   }
+}
+
+export type PromptBlock =
+  | { type: 'text'; text: string }
+  | { type: 'image'; source: { type: 'base64'; media_type: string; data: string } };
+
+/**
+ * The content of a request: instructions, and one user message with the words and images of all other messages. The
+ * CLI itself adds the names of the files in which it stores the images.
+ */
+interface PromptBlocks {
+  system: string;
+  blocks: PromptBlock[];
+}
+
+/** The API refuses empty texts, and the CLI waits forever if there is nothing else. */
+const NO_WORDS = '(no words)';
+
+export function promptBlocks({ messages: asked, images, replySchema }: ModelRequest): PromptBlocks {
+  // A resumed session has its instructions already.
+  const begins = asked[0]?.role === 'system';
+  const messages = begins && replySchema ? appendSchema(asked, replySchema) : asked;
+  const { system, texts } = flattenMessages(messages);
+  const spoken = messages.filter(({ role }) => role !== 'system');
+  const blocks = spoken.flatMap((message, i): PromptBlock[] => {
+    const named = message.role === 'user' ? message.images : [];
+    const shown = shownImages(named, images).map(({ mediaType, data }): PromptBlock => ({
+      type: 'image',
+      source: { type: 'base64', media_type: mediaType, data },
+    }));
+    const text = (texts[i] ?? '').toWellFormed();
+    return text.trim() === '' ? shown : [...shown, { type: 'text', text }];
+  });
+  return { system, blocks: blocks.length > 0 ? blocks : [{ type: 'text', text: NO_WORDS }] };
 }

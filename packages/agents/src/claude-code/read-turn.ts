@@ -11,7 +11,7 @@ import {
   type VendorError,
 } from '../troupe.ts';
 import type { SdkMessage } from './agent-sdk.ts';
-import type { CliProcess } from './cli-process.ts';
+import type { CliProcess } from './processes.ts';
 import { type MessageEvent, readMessage } from './message-stream.ts';
 import { TOOL_PREFIX } from './tool-server.ts';
 

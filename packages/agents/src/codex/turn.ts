@@ -7,6 +7,10 @@ import {
   replyTooLong,
   type ToolCall,
   TroupeError,
+  addUsage,
+  NO_USAGE,
+  ReplyMeter,
+  type Usage,
 } from '../troupe.ts';
 import type { AppServer, ToolAnswer } from './app-server.ts';
 import {
@@ -16,8 +20,10 @@ import {
   TurnAnswer,
   type TurnNote,
   turnNoteOf,
+  type TokenCounts,
+  type TurnError,
 } from './protocol.ts';
-import { type TurnEnd, TurnReader } from './turn-reader.ts';
+import { NAME } from './config.ts';
 
 interface TurnOptions {
   server: AppServer;
@@ -228,5 +234,222 @@ export class Turn {
     for (const { reject } of this.#waiting.values()) reject(gone);
     this.#waiting.clear();
     this.#over.resolve();
+  }
+}
+
+type NoteParams<M extends TurnNote['method']> = Extract<TurnNote, { method: M }>['params'];
+
+interface ReaderOptions {
+  raw: boolean;
+  tools: ReadonlySet<string>;
+  model: string;
+  limits: ReplyLimits;
+}
+
+/** `broken`: interrupted, or ended without a reason. */
+type TurnEnd = { kind: 'completed' } | { kind: 'broken' } | { kind: 'failed'; error: TurnError };
+
+/**
+ * Reads one turn, step by step, as events of the port. Pure: it knows what was said, not when.
+ *
+ * Behaviour of Codex 0.169, found by experiment:
+ * - It starts a tool as soon as its call is complete, and runs the calls of one answer side by side: all their
+ *   requests (`item/tool/call`) wait for us at once. It does not report the end of the answer while they wait.
+ * - On a thread that began in this process with `experimentalRawEvents` it does report it: `rawResponse/completed`,
+ *   with the exact usage. The step ends there. The request of a call may follow shortly after.
+ * - On a resumed thread there is no such event. The step then ends after a short silence: a later call becomes a step
+ *   of its own, and the usage of an answer counts for the step in which Codex reports it.
+ * - Models that call tools from a program (`exec`) make calls at any time after their answer, so silence ends these
+ *   steps too.
+ * - An answer that breaks off after a complete call is reported only once that call was answered.
+ */
+class TurnReader {
+  readonly #raw: boolean;
+  readonly #tools: ReadonlySet<string>;
+  readonly #model: string;
+  /** Meter of the current step. */
+  #meter: ReplyMeter;
+  readonly #sent = new Map<string, number>();
+  /** Calls that the model has made: arguments as written, by id. */
+  readonly #made = new Map<string, string>();
+  readonly #asked = new Set<string>();
+  #responding = false;
+  #speaker: string | null = null;
+  /** The part of the reasoning that was told last. */
+  #thought: string | null = null;
+  #calls: ToolCall[] = [];
+  #usage = NO_USAGE;
+  #total: { seen: Usage; counted: Usage } | null = null;
+  #error: TurnError | null = null;
+  /** How the turn ended. */
+  end: TurnEnd | null = null;
+
+  constructor({ raw, tools, model, limits }: ReaderOptions) {
+    this.#meter = new ReplyMeter(limits);
+    this.#raw = raw;
+    this.#tools = tools;
+    this.#model = model;
+  }
+
+  /** Silence that ends the step, in ms: 0 ends it now, null never. */
+  get quietMs(): number | null {
+    if (this.#calls.length === 0) return null;
+    if (!this.#raw) return PAUSE_MS;
+    if (this.#responding) return STALL_MS;
+    if ([...this.#made.keys()].some((id) => !this.#asked.has(id))) return LATE_MS;
+    return this.#calls.every(({ id }) => this.#made.has(id)) ? 0 : PAUSE_MS;
+  }
+
+  read(note: TurnNote): ModelEvent[] {
+    switch (note.method) {
+      case 'item/agentMessage/delta':
+        this.#responding = true;
+        return this.#said(note.params.itemId, note.params.delta);
+      case 'item/reasoning/summaryTextDelta':
+        return this.#thinks(note.params);
+      case 'item/completed':
+        return this.#completed(note.params.item);
+      case 'rawResponseItem/completed':
+        return this.#rawItem(note.params.item);
+      case 'rawResponse/completed':
+        this.#responding = false;
+        if (note.params.usage) this.#usage = addUsage(this.#usage, usageOf(note.params.usage));
+        return [];
+      case 'thread/tokenUsage/updated':
+        if (!this.#raw) this.#counted(note.params.tokenUsage);
+        return [];
+      case 'error':
+        if (!note.params.willRetry) this.#error = note.params.error;
+        return [];
+      case 'turn/completed':
+        this.#turnCompleted(note.params);
+        return [];
+    }
+  }
+
+  /** Codex asks for a tool to be run. */
+  called({ callId, tool, arguments: args }: ToolCallParams): void {
+    this.#meter.call();
+    this.#asked.add(callId);
+    const made = this.#made.get(callId);
+    const said = made ?? JSON.stringify(args ?? {});
+    if (made === undefined) this.#meter.arguments(said);
+    this.#calls.push({ id: callId, name: tool, args: said });
+  }
+
+  /** Ends the step and returns its calls and usage. The next step begins. */
+  endStep(): { calls: ToolCall[]; usage: Usage } {
+    // Requests for the calls of one answer may arrive in any order.
+    const order = [...this.#made.keys()];
+    const calls = this.#calls.toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id));
+    const usage = this.#usage;
+    this.#usage = NO_USAGE;
+    this.#meter = new ReplyMeter(this.#meter.limits);
+    this.#calls = [];
+    this.#speaker = null;
+    this.#thought = null;
+    // A call that was not requested by now may never be: no later step must wait for it.
+    for (const id of order) if (!this.#asked.has(id)) this.#made.delete(id);
+    return { calls, usage };
+  }
+
+  #rawItem({
+    type,
+    role,
+    name,
+    call_id: id,
+    arguments: args,
+  }: NoteParams<'rawResponseItem/completed'>['item']): ModelEvent[] {
+    if (type === 'function_call' || type === 'reasoning' || role === 'assistant') this.#responding = true;
+    // Codex itself answers calls of tools that are not ours, without a request to us.
+    if (type !== 'function_call' || !id || name === undefined || !this.#tools.has(name) || !isJson(args))
+      return [];
+    this.#meter.arguments(args);
+    this.#made.set(id, args ?? '');
+    // Codex tells no pieces of arguments. Watchers see the call before the step has ended.
+    return [{ type: 'calling', id, name, delta: args ?? '' }];
+  }
+
+  #thinks({ itemId, summaryIndex, delta }: NoteParams<'item/reasoning/summaryTextDelta'>): ModelEvent[] {
+    if (delta === '') return [];
+    const part = `${itemId} ${summaryIndex ?? 0}`;
+    const apart = this.#thought !== null && this.#thought !== part;
+    this.#thought = part;
+    return [{ type: 'thinking', delta: apart ? `\n\n${delta}` : delta }];
+  }
+
+  #turnCompleted({ status, error: reported }: NoteParams<'turn/completed'>): void {
+    const error = reported ?? this.#error;
+    if (status === 'completed') this.end = { kind: 'completed' };
+    else this.end = error ? { kind: 'failed', error } : { kind: 'broken' };
+  }
+
+  #said(itemId: string, delta: string): ModelEvent[] {
+    if (delta === '') return [];
+    const apart = this.#speaker !== null && this.#speaker !== itemId;
+    this.#speaker = itemId;
+    this.#sent.set(itemId, (this.#sent.get(itemId) ?? 0) + delta.length);
+    return [{ type: 'text', delta: apart ? `\n\n${delta}` : delta }];
+  }
+
+  #completed(item: NoteParams<'item/completed'>['item']): ModelEvent[] {
+    switch (item.type) {
+      case 'agentMessage':
+        return this.#said(item.id, (item.text ?? '').slice(this.#sent.get(item.id) ?? 0));
+      case 'reasoning': {
+        const text = (item.summary?.length ? item.summary : (item.content ?? [])).map(String).join('\n\n');
+        return text === ''
+          ? []
+          : [{ type: 'reasoning', reasoning: { text, provider: NAME, model: this.#model } }];
+      }
+      case 'contextCompaction':
+        return [{ type: 'compacted' }];
+      default:
+        return [];
+    }
+  }
+
+  /** Totals cover the whole thread. The part before this turn is the first total minus its last call. */
+  #counted({ total, last }: { total: TokenCounts; last: TokenCounts }): void {
+    const seen = usageOf(total);
+    this.#total ??= { seen, counted: subtract(seen, usageOf(last)) };
+    this.#usage = addUsage(this.#usage, subtract(seen, this.#total.counted));
+    this.#total = { seen, counted: seen };
+  }
+}
+
+/** Longest pause between two calls of one answer, or of one program. */
+const PAUSE_MS = 100;
+/** LATE_MS: until the request for a seen call arrives. STALL_MS: until an unfinished answer counts as broken off. */
+const LATE_MS = 1000;
+const STALL_MS = 10_000;
+
+function usageOf(counts: TokenCounts): Usage {
+  return {
+    input: counts.inputTokens,
+    output: counts.outputTokens,
+    cacheRead: counts.cachedInputTokens,
+    cacheWrite: counts.cacheWriteInputTokens,
+    reasoning: counts.reasoningOutputTokens,
+  };
+}
+
+function subtract(a: Usage, b: Usage): Usage {
+  const less = (field: keyof Usage) => Math.max(0, a[field] - b[field]);
+  return {
+    input: less('input'),
+    output: less('output'),
+    cacheRead: less('cacheRead'),
+    cacheWrite: less('cacheWrite'),
+    reasoning: less('reasoning'),
+  };
+}
+
+function isJson(text: string | undefined): boolean {
+  try {
+    JSON.parse(text ?? '');
+    return true;
+  } catch {
+    return false;
   }
 }
