@@ -81,6 +81,7 @@ export { leavePeriod, takeLeft } from './period.ts';
 export { shownImages } from '../../providers/call-text.ts';
 export { classifyFailure, type VendorError } from '../../providers/classify-failure.ts';
 export { guardedStream, type StreamWatch } from '../../providers/guard-stream.ts';
+export { type MessageEvent, type PlacedThought, readMessageEvents } from '../../providers/message-stream.ts';
 export { appendSchema } from '../../providers/plain-schema.ts';
 export {
   type ModelEvent,

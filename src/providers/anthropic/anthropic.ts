@@ -1,5 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
-import { readMessageEvents, anthropicBody } from './messages.ts';
+import { anthropicBody, signatureOf } from './messages.ts';
+import { readMessageEvents } from '../message-stream.ts';
 import { COMMON_KEYS, PLAIN_TOOLS, type ToolRules, wholeToolSchema } from '../tool-schema.ts';
 import { toolProblem } from '../fit-tools.ts';
 import { readEventStream } from '../event-stream.ts';
@@ -23,6 +24,7 @@ interface AnthropicOptions extends AnthropicFields {
 }
 
 const NAME = 'anthropic';
+const READER = { provider: NAME, signatureOf };
 /** The turns of its older API, and tags that its models know from Claude Code. */
 const MARKS = ['speakers', 'clients'] as const;
 
@@ -79,7 +81,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     // The SDK's own reader skips events without a name, a last one without an empty line, and whole messages.
     const response = await asked.asResponse();
     watch.touch();
-    yield* readMessageEvents(readEventStream(response), request, NAME, watch);
+    yield* readMessageEvents(readEventStream(response), request, READER, watch);
   }
 
   return {

@@ -2,9 +2,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { SpawnOptions } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import { TroupeError, appendSchema, type ModelRequest, shownImages } from '../troupe.ts';
+import { TroupeError, appendSchema, type MessageEvent, type ModelRequest, shownImages } from '../troupe.ts';
 import { findPeer } from '../programs.ts';
-import type { MessageEvent } from './message-stream.ts';
 import { flattenMessages } from '../flatten-messages.ts';
 
 /**

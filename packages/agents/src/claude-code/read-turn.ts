@@ -1,10 +1,13 @@
 import {
   addUsage,
   classifyFailure,
+  type MessageEvent,
   type ModelEvent,
   type ModelFailure,
   type ModelRequest,
   NO_USAGE,
+  type PlacedThought,
+  readMessageEvents,
   type SessionChange,
   type StreamWatch,
   type Usage,
@@ -12,7 +15,6 @@ import {
 } from '../troupe.ts';
 import type { SdkMessage } from './agent-sdk.ts';
 import type { CliProcess } from './processes.ts';
-import { type MessageEvent, readMessage } from './message-stream.ts';
 import { TOOL_PREFIX } from './tool-server.ts';
 
 export interface ReadTurnOptions {
@@ -27,6 +29,11 @@ export interface ReadTurnOptions {
 }
 
 type Done = Extract<ModelEvent, { type: 'done' }>;
+
+/** The session keeps the signatures: that of a single thought is passed on, and several have none. */
+function signatureOf([only, ...others]: readonly PlacedThought[]): string {
+  return others.length === 0 && only?.type === 'thinking' ? only.signature : '';
+}
 
 /**
  * Reads one stream of the port from Claude Code's messages. It ends when the model has called a tool of ours, or with
@@ -102,7 +109,8 @@ class SdkTurnReader {
     const { request, provider, watch } = this.#options;
     const calls: ModelEvent[] = [];
     let isFirstText = true;
-    for await (const event of readMessage(this.#callEvents(first), request, provider, watch)) {
+    const reader = { provider, signatureOf };
+    for await (const event of readMessageEvents(this.#callEvents(first), request, reader, watch)) {
       if (event.type === 'done') {
         if (event.stop === 'calls') yield* calls;
         return { stop: event.stop, usage: event.usage, hasOurs: calls.length > 0 };
