@@ -3,7 +3,7 @@ import { ActorAddress } from '../../../src/events/index.ts';
 import type { Admission, AdmissionCaps, Entry } from '../../../src/queue/admission.ts';
 import { createPostgresAdmission } from '../src/queue/postgres-admission.ts';
 import { ensureTables } from '../src/queue/queue-database.ts';
-import { openQueueConnections } from '../src/store/queue-connections.ts';
+import { openQueueConnections } from '../src/store/connect-postgres.ts';
 import { type AdmissionOpening, admissionConformance } from '../../testing/src/admission-conformance.ts';
 import { POSTGRES_URL } from './postgres-stage.ts';
 import { startPostgresNode } from '../../../test/services/postgres.ts';

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createOutage } from '../../../src/queue/outage.ts';
-import { PostgresListener } from '../src/queue/postgres-listener.ts';
+import { PostgresListener } from '../src/queue/postgres-broadcast.ts';
 import {
   createPostgresRouter,
   type PostgresRouter,
   type PostgresRouterOptions,
 } from '../src/queue/postgres-router.ts';
 import { channelOf, ensureTables, type QueueDatabase } from '../src/queue/queue-database.ts';
-import { openQueueConnections } from '../src/store/queue-connections.ts';
+import { openQueueConnections } from '../src/store/connect-postgres.ts';
 import { PATIENT, withParameters } from './postgres-stage.ts';
 
 /** What one process has: connections, and what it hears. */

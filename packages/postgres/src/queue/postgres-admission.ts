@@ -15,12 +15,25 @@ import {
   slotText,
   type TenantId,
   wishText,
+  type CallBucket,
+  type CallRate,
+  enterSlot,
+  FORGOTTEN_MS,
+  type HeldPlace,
+  MOST_REFUSED,
+  RETRY_TO_MS,
+  type SlotAsk,
+  takeToken,
 } from '../troupe.ts';
-import { type AdmissionAsk, createAdmissionTable, providerScope, tenantScope } from './admission-table.ts';
-import { createBatches } from './batches.ts';
-import type { QueueDatabase } from './queue-database.ts';
+import {
+  createBatches,
+  type QueueDatabase,
+  prepared,
+  type QueueQueries,
+  queueTablesOf,
+} from './queue-database.ts';
 
-export interface PostgresAdmissionOptions {
+interface PostgresAdmissionOptions {
   /** Shared: `close` leaves it open. */
   database: QueueDatabase;
   caps: AdmissionCaps;
@@ -95,4 +108,192 @@ export function createPostgresAdmission(options: PostgresAdmissionOptions): Admi
   }
 
   return { enter, takeCall, load, close: () => slots.close() };
+}
+
+/** A question to admission: a slot, or one call. */
+type AdmissionAsk =
+  | { kind: 'slot'; ask: SlotAsk; provider: string; wish: string }
+  | { kind: 'call'; rate: CallRate; provider: string; wish: string };
+
+const tenantScope = (tenant: string) => `tenant:${tenant}`;
+const providerScope = (provider: string) => `provider:${provider}`;
+const askingScope = (provider: string) => `asking:${provider}`;
+const callsScope = (provider: string) => `calls:${provider}`;
+const REFUSED = 'refused';
+
+/** Of the lock that makes a decision one step over all processes: 'TRUR'. */
+const LOCK = 0x54525552;
+
+type Row = HeldPlace & { since: number; until: number };
+type Set = ReadonlyMap<string, number>;
+
+/**
+ * The state of admission as rows: held slots and asking tenants with their end as `until`, a bucket of calls with its level
+ * as `since` and its time as `until`, refused wishes with both. The rules of `admission-rules.ts` decide over what was
+ * read, under a lock that one process has at a time; it answers all its questions of that moment at once.
+ */
+function createAdmissionTable(database: QueueDatabase) {
+  const { admission } = queueTablesOf(database.schema);
+  const statements = statementsOf(admission);
+
+  async function decide(queries: QueueQueries, asks: readonly AdmissionAsk[]): Promise<number[]> {
+    await queries.rows(statements.lock, [database.schema]);
+    const scopes = new Set(asks.flatMap(scopesOf));
+    const rows = await queries.rows<Row & { now: number }>(statements.read, [[...scopes]]);
+    const now = rows[0]?.now ?? 0;
+    const accounts = createAccounts(rows);
+    const answers = asks.map((each) => answer(accounts, each, now));
+    const { removed, written } = accounts.changes();
+    if (written.length > 0) await queries.rows(statements.write, columnsOf(written));
+    if (removed.length > 0) await queries.rows(statements.remove, placesOf(removed));
+    const refusals = asks.flatMap(({ wish, kind }, at) => {
+      const waitMs = answers[at] ?? 0;
+      const retryMs = kind === 'slot' ? RETRY_TO_MS : waitMs;
+      return waitMs > 0
+        ? [{ scope: REFUSED, member: wish, since: now, until: now + retryMs + FORGOTTEN_MS }]
+        : [];
+    });
+    const refused = new Map(refusals.map((each) => [each.member, each]));
+    const granted = asks.flatMap(({ wish }, at) =>
+      answers[at] === 0 ? [{ scope: REFUSED, member: wish }] : [],
+    );
+    if (refused.size > 0) await queries.rows(statements.refuse, columnsOf([...refused.values()]));
+    if (granted.length > 0) await queries.rows(statements.remove, placesOf(granted));
+    return answers;
+  }
+
+  return {
+    /** For each question 0 if granted, else a time to wait, ms; that of a slot has no meaning. */
+    decide: (asks: readonly AdmissionAsk[]) => database.transaction((queries) => decide(queries, asks)),
+    async hold(places: readonly HeldPlace[], slotMs: number): Promise<void> {
+      await database.rows(statements.hold, [...placesOf(places), slotMs]);
+    },
+    async remove(places: readonly HeldPlace[]): Promise<void> {
+      await database.rows(statements.remove, placesOf(places));
+    },
+    /** The members of these sets, and the refused wishes with the time of their first refusal. */
+    async load(
+      scopes: readonly string[],
+    ): Promise<{ held: string[]; wishes: { text: string; since: number }[] }> {
+      const rows = await database.rows<Row>(statements.load, [[...scopes]]);
+      const wishes = rows.filter(({ scope }) => scope === REFUSED);
+      return {
+        held: rows.filter(({ scope }) => scope !== REFUSED).map(({ member }) => member),
+        wishes: wishes.map(({ member, since }) => ({ text: member, since })),
+      };
+    },
+  };
+}
+
+function scopesOf(each: AdmissionAsk): string[] {
+  if (each.kind === 'call') return [callsScope(each.provider)];
+  return [tenantScope(each.ask.tenant), providerScope(each.provider), askingScope(each.provider)];
+}
+
+function answer(accounts: Accounts, each: AdmissionAsk, now: number): number {
+  const { provider } = each;
+  if (each.kind === 'call') {
+    const { waitMs, bucket } = takeToken(accounts.bucket(callsScope(provider)), each.rate, now);
+    accounts.setBucket(callsScope(provider), bucket);
+    return waitMs;
+  }
+  const { ask } = each;
+  const [tenant, held, asking] = [tenantScope(ask.tenant), providerScope(provider), askingScope(provider)];
+  const before = { tenant: accounts.set(tenant), provider: accounts.set(held), asking: accounts.set(asking) };
+  const { admitted, state } = enterSlot(before, ask, now);
+  accounts.setSet(tenant, state.tenant);
+  accounts.setSet(held, state.provider);
+  accounts.setSet(asking, state.asking);
+  return admitted ? 0 : RETRY_TO_MS;
+}
+
+type Accounts = ReturnType<typeof createAccounts>;
+
+/** What was read, what it became, and the difference. */
+function createAccounts(rows: readonly Row[]) {
+  const before = new Map<string, Map<string, Row>>();
+  for (const row of rows) {
+    if (row.scope === '') continue;
+    const members = before.get(row.scope) ?? new Map<string, Row>();
+    before.set(row.scope, members.set(row.member, row));
+  }
+  const sets = new Map<string, Set>();
+  const buckets = new Map<string, CallBucket>();
+
+  function changes(): { written: Row[]; removed: HeldPlace[] } {
+    const written: Row[] = [...buckets].map(([scope, { level, at }]) => ({
+      scope,
+      member: '',
+      since: level,
+      until: at,
+    }));
+    const removed: HeldPlace[] = [];
+    for (const [scope, set] of sets) {
+      const known = before.get(scope);
+      for (const [member, until] of set)
+        if (known?.get(member)?.until !== until) written.push({ scope, member, since: 0, until });
+      for (const member of known?.keys() ?? []) if (!set.has(member)) removed.push({ scope, member });
+    }
+    return { written, removed };
+  }
+
+  return {
+    set: (scope: string): Set =>
+      sets.get(scope) ??
+      new Map([...(before.get(scope) ?? [])].map(([member, { until }]) => [member, until])),
+    setSet: (scope: string, set: Set) => void sets.set(scope, set),
+    bucket(scope: string): CallBucket | null {
+      const row = before.get(scope)?.get('');
+      return buckets.get(scope) ?? (row ? { level: row.since, at: row.until } : null);
+    },
+    setBucket: (scope: string, bucket: CallBucket) => void buckets.set(scope, bucket),
+    changes,
+  };
+}
+
+function placesOf(places: readonly HeldPlace[]): [string[], string[]] {
+  return [places.map(({ scope }) => scope), places.map(({ member }) => member)];
+}
+
+function columnsOf(rows: readonly Row[]): [string[], string[], number[], number[]] {
+  return [...placesOf(rows), rows.map(({ since }) => since), rows.map(({ until }) => until)];
+}
+
+/** After the lock was waited for, unlike the start of the transaction. */
+const NOW = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
+
+function statementsOf(admission: string) {
+  const given =
+    'unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS given (scope, member, since, until)';
+  const places = 'unnest($1::text[], $2::text[]) AS given (scope, member)';
+  const write = (source: string, since: string) =>
+    `INSERT INTO ${admission} AS known (scope, member, since, until) ${source} ORDER BY scope, member
+     ON CONFLICT (scope, member) DO UPDATE SET since = ${since}, until = excluded.until`;
+  return {
+    lock: prepared(`SELECT pg_advisory_xact_lock(${LOCK}, hashtext($1))`),
+    // The first row has the time, and is no member.
+    read: prepared(`SELECT '' AS scope, '' AS member, 0::bigint AS since, 0::bigint AS until, ${NOW} AS now
+      UNION ALL SELECT scope, member, since, until, ${NOW} FROM ${admission} WHERE scope = ANY ($1::text[])`),
+    write: prepared(write(`SELECT * FROM ${given}`, 'excluded.since')),
+    // A wish that was forgotten begins anew.
+    refuse: prepared(
+      write(
+        `SELECT * FROM ${given}`,
+        `CASE WHEN known.until <= excluded.since THEN excluded.since ELSE known.since END`,
+      ),
+    ),
+    hold: prepared(write(`SELECT scope, member, 0, ${NOW} + $3 FROM ${places}`, '0')),
+    remove: prepared(`WITH removed AS (
+        SELECT scope, member FROM ${admission} AS known JOIN ${places} USING (scope, member) ORDER BY scope, member
+        FOR UPDATE OF known
+      ) DELETE FROM ${admission} AS known USING removed
+        WHERE known.scope = removed.scope AND known.member = removed.member`),
+    load: prepared(`WITH forgotten AS (
+        DELETE FROM ${admission} WHERE scope = '${REFUSED}' AND until <= ${NOW}
+      )
+      (SELECT scope, member, since, until FROM ${admission}
+        WHERE scope = '${REFUSED}' AND until > ${NOW} ORDER BY since LIMIT ${MOST_REFUSED})
+      UNION ALL SELECT scope, member, since, until FROM ${admission}
+        WHERE scope = ANY ($1::text[]) AND until > ${NOW}`),
+  };
 }

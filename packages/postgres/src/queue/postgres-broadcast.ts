@@ -4,11 +4,11 @@ import {
   createNoticeSender,
   decodeNotices,
   type Outage,
+  type Clock,
 } from '../troupe.ts';
-import type { PostgresListener } from './postgres-listener.ts';
 import { prepared, type QueueQueries } from './queue-database.ts';
 
-export interface PostgresBroadcastOptions {
+interface PostgresBroadcastOptions {
   /** Shared: `close` leaves it open. */
   database: QueueQueries;
   listener: PostgresListener;
@@ -115,4 +115,158 @@ export function createParts() {
       return text;
     },
   };
+}
+
+interface Notification {
+  channel: string;
+  payload?: string | undefined;
+}
+
+/** A connection of its own, as `pg.Client` gives it. */
+interface ListenClient {
+  connect(): Promise<unknown>;
+  query(text: string): Promise<unknown>;
+  on(event: 'notification', listener: (message: Notification) => void): unknown;
+  on(event: 'error' | 'end', listener: (error?: Error) => void): unknown;
+  end(): Promise<void>;
+}
+
+interface PostgresListenerOptions {
+  connect: () => ListenClient;
+  database: QueueQueries;
+  channels: readonly string[];
+  /** Identifies this process. */
+  process: string;
+  clock: Clock;
+  outage: Outage;
+  /** Called when it hears again after it did not: the server may have lost its unlogged tables meanwhile. */
+  onReturned?: () => void;
+  pingMs?: number;
+}
+
+const PING_MS = 10_000;
+const RETRY_FROM_MS = 100;
+const RETRY_TO_MS = 5_000;
+const PING = 'ping ';
+
+/**
+ * One connection that listens. A connection that is gone, or a pooler that passes no notifications on, is not noticed by
+ * listening: so each `pingMs` a notification is sent over another connection, and must arrive before the next.
+ */
+export class PostgresListener {
+  readonly #options: PostgresListenerOptions;
+  readonly #ping: string;
+  readonly #pings = { sent: 0, heard: 0 };
+  readonly #closing = new AbortController();
+  readonly #listeners = new Map<string, (payload: string) => void>();
+  readonly #first = Promise.withResolvers<void>();
+  readonly #ended: Promise<void>;
+  #client: ListenClient | null = null;
+  #isHearing = false;
+  #wasLost = false;
+
+  constructor(options: PostgresListenerOptions) {
+    this.#options = options;
+    this.#ping = `${PING}${options.process} `;
+    this.#ended = this.#listen();
+  }
+
+  on(channel: string, listener: (payload: string) => void): void {
+    this.#listeners.set(channel, listener);
+  }
+
+  /** Whether what other processes tell arrives. */
+  isHearing(): boolean {
+    return this.#isHearing;
+  }
+
+  /** Resolves when it hears for the first time. */
+  listening(): Promise<void> {
+    return this.#first.promise;
+  }
+
+  async #listen(): Promise<void> {
+    const { clock } = this.#options;
+    let pauseMs = RETRY_FROM_MS;
+    while (!this.#isClosing) {
+      const began = clock.monotonic();
+      this.#lost(await this.#listenOnce());
+      const isStable = clock.monotonic() - began > RETRY_TO_MS;
+      pauseMs = isStable ? RETRY_FROM_MS : Math.min(2 * pauseMs, RETRY_TO_MS);
+      await clock.sleep(pauseMs, this.#closing.signal);
+    }
+  }
+
+  /** Listens until the connection is lost; returns why. */
+  async #listenOnce(): Promise<unknown> {
+    const { connect, channels } = this.#options;
+    const client = (this.#client = connect());
+    const ended = Promise.withResolvers<unknown>();
+    client.on('error', (error) => ended.resolve(error));
+    client.on('end', () => ended.resolve(new Error('connection closed')));
+    client.on('notification', (message) => this.#receive(message));
+    const over = new AbortController();
+    try {
+      await client.connect();
+      for (const channel of channels) await client.query(`LISTEN "${channel}"`);
+      const deaf = this.#keepPinging(AbortSignal.any([over.signal, this.#closing.signal]));
+      return await Promise.race([ended.promise, deaf]);
+    } catch (error) {
+      return error;
+    } finally {
+      over.abort();
+      void client.end().catch(() => undefined);
+    }
+  }
+
+  /** Resolves when a ping was not heard. */
+  async #keepPinging(signal: AbortSignal): Promise<Error> {
+    const { database, channels, clock, pingMs = PING_MS } = this.#options;
+    const [channel = ''] = channels;
+    for (;;) {
+      const number = (this.#pings.sent += 1);
+      const send = database.rows({ text: 'SELECT pg_notify($1, $2)' }, [channel, `${this.#ping}${number}`]);
+      const isSent = await send.then(
+        () => true,
+        // The server is unavailable, or busy: no fault of this connection.
+        () => false,
+      );
+      await clock.sleep(pingMs, signal);
+      if (signal.aborted) return new Error('closed');
+      if (isSent && this.#pings.heard < number) return new Error('notifications do not arrive');
+    }
+  }
+
+  #receive({ channel, payload = '' }: Notification): void {
+    if (payload.startsWith(this.#ping)) this.#heard(Number(payload.slice(this.#ping.length)));
+    else if (!payload.startsWith(PING)) this.#listeners.get(channel)?.(payload);
+  }
+
+  #heard(number: number): void {
+    this.#pings.heard = number;
+    if (this.#isHearing || this.#isClosing) return;
+    this.#isHearing = true;
+    this.#options.outage.end('listening');
+    this.#first.resolve();
+    if (this.#wasLost) this.#options.onReturned?.();
+    this.#wasLost = false;
+  }
+
+  #lost(error: unknown): void {
+    this.#isHearing = false;
+    if (this.#isClosing) return;
+    this.#wasLost = true;
+    this.#options.outage.begin('listening', error);
+  }
+
+  get #isClosing(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#listeners.clear();
+    await this.#client?.end().catch(() => undefined);
+    await this.#ended;
+  }
 }

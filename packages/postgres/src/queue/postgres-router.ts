@@ -10,11 +10,12 @@ import {
   type Service,
   type StorePace,
   type Warn,
+  addressKey,
+  type TenantId,
+  TroupeError,
 } from '../troupe.ts';
-import type { PostgresListener } from './postgres-listener.ts';
-import type { QueueDatabase } from './queue-database.ts';
-import { createTableRepair } from './table-repair.ts';
-import { createWakeAdder } from './wake-adder.ts';
+import type { PostgresListener } from './postgres-broadcast.ts';
+import { type QueueDatabase, ensureTables, isTableMissing, createBatches } from './queue-database.ts';
 import { WakeServer, type WakeServerDeps } from './wake-server.ts';
 import { WakeTable } from './wake-table.ts';
 
@@ -150,5 +151,109 @@ function notifier(warn: Warn) {
     } catch (error) {
       warn(error, 'queue');
     }
+  };
+}
+
+const MOST_ADDED = 256;
+const RECOUNT_MS = 1_000;
+/** The count is read again after this part of the bound was added here. */
+const PART = 16;
+const MAX_TENANTS = 10_000;
+
+interface WakeAdderDeps {
+  table: WakeTable;
+  /** Told to other processes with the wakes. */
+  process: string;
+  /** Maximum number of waiting actors per tenant. */
+  mostWaiting: number;
+  clock: Pick<Clock, 'monotonic'>;
+}
+
+/** Adds wakes: those that come while a statement is under way are added together. */
+function createWakeAdder({ table, process, mostWaiting, clock }: WakeAdderDeps) {
+  const count = (tenant: TenantId) => table.backlog(tenant, mostWaiting);
+  const bound = createBacklogBound({ most: mostWaiting, count, clock });
+  return createBatches(async (addresses: ActorAddress[]): Promise<void> => {
+    const distinct = new Map(addresses.map((address) => [addressKey(address), address]));
+    const admitted: ActorAddress[] = [];
+    for (const address of distinct.values()) if (await bound.admits(address.tenant)) admitted.push(address);
+    if (admitted.length > 0) await table.add(admitted, process);
+  }, MOST_ADDED);
+}
+
+interface Size {
+  counted: number;
+  at: number;
+  added: number;
+}
+
+/**
+ * Bounds the waiting actors of a tenant (R8). A count is an index scan, so it is read once for many wakes; processes that
+ * add at the same time exceed the bound by a part of it.
+ */
+function createBacklogBound(options: {
+  most: number;
+  count: (tenant: TenantId) => Promise<number>;
+  clock: Pick<Clock, 'monotonic'>;
+}) {
+  const { most, count, clock } = options;
+  const sizes = new Map<TenantId, Size>();
+  return {
+    /** Whether one more may wait. */
+    async admits(tenant: TenantId): Promise<boolean> {
+      if (sizes.size >= MAX_TENANTS) sizes.clear();
+      const size = sizes.get(tenant) ?? { counted: 0, at: Number.NEGATIVE_INFINITY, added: 0 };
+      sizes.set(tenant, size);
+      size.added += 1;
+      const isDue = size.added >= most / PART || size.counted + size.added > most;
+      if (isDue && clock.monotonic() - size.at >= RECOUNT_MS) {
+        size.at = clock.monotonic();
+        size.counted = await count(tenant);
+        size.added = 1;
+      }
+      return size.counted + size.added <= most;
+    },
+  };
+}
+
+interface TableRepairDeps {
+  database: QueueDatabase;
+  warn: Warn;
+  /** Called when missing tables were created again. */
+  onMended: () => void;
+}
+
+/** Notices missing tables, as after a restore without them, and creates them again. */
+function createTableRepair({ database, warn, onMended }: TableRepairDeps) {
+  let mending: Promise<void> | null = null;
+
+  async function mend(): Promise<void> {
+    try {
+      await ensureTables(database);
+      warn('the tables of the queue were missing and are created again; work is found in the log', 'queue');
+      onMended();
+    } catch (error) {
+      warn(error, 'queue');
+    }
+  }
+
+  /** Looks at the error of a failed statement. */
+  function suspect(error: unknown): void {
+    if (isTableMissing(error)) mending ??= mend().finally(() => (mending = null));
+  }
+
+  return {
+    suspect,
+    /** Runs statements; a failure becomes `queue_unavailable`. */
+    async reach<T>(run: () => Promise<T>): Promise<T> {
+      try {
+        return await run();
+      } catch (error) {
+        suspect(error);
+        const why = error instanceof Error ? error.message : String(error);
+        const message = `the queue in PostgreSQL does not answer: ${why}`;
+        throw new TroupeError('queue_unavailable', message, {}, { cause: error });
+      }
+    },
   };
 }

@@ -13,7 +13,7 @@ export interface QueueDatabase extends QueueQueries {
   transaction<T>(work: (queries: QueueQueries) => Promise<T>): Promise<T>;
 }
 
-export type QueueTables = ReturnType<typeof queueTablesOf>;
+type QueueTables = ReturnType<typeof queueTablesOf>;
 
 export function queueTablesOf(schema: string) {
   const quoted = `"${schema.replaceAll('"', '""')}"`;
@@ -95,4 +95,39 @@ export function isTableMissing(error: unknown): boolean {
 /** For fixed texts, of which there are few: parsed once per connection. */
 export function prepared(text: string): { name: string; text: string } {
   return { name: `troupe-${hash('sha256', text, 'base64url').slice(0, 20)}`, text };
+}
+
+/**
+ * Gathers what is asked for while one call is under way, and passes it on together in the next: under load a statement
+ * serves many, without it nothing waits.
+ */
+export function createBatches<T, R>(call: (items: T[]) => Promise<R>, most: number) {
+  let waiting: { item: T; resolve: (result: R) => void; reject: (error: unknown) => void }[] = [];
+  let calling: Promise<void> | null = null;
+
+  async function run(): Promise<void> {
+    // What the same turn of the event loop asks for comes along.
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0, most);
+      try {
+        const result = await call(batch.map(({ item }) => item));
+        for (const { resolve } of batch) resolve(result);
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+  }
+
+  return {
+    add: (item: T): Promise<R> =>
+      new Promise((resolve, reject) => {
+        waiting.push({ item, resolve, reject });
+        calling ??= run().finally(() => (calling = null));
+      }),
+    /** Resolves when nothing is under way. */
+    async idle(): Promise<void> {
+      while (calling) await calling;
+    },
+  };
 }

@@ -8,7 +8,7 @@ import {
   type StorePace,
   type WakeOutcome,
 } from '../troupe.ts';
-import { createBatches } from './batches.ts';
+import { createBatches } from './queue-database.ts';
 import type { EndedWake, HeldWake, WakeTable } from './wake-table.ts';
 
 export interface WakeServerDeps {

@@ -1,6 +1,5 @@
 import { type ActorAddress, familyOf, type QueueDepth, type TenantId, type WaitingWake } from '../troupe.ts';
-import { type QueueDatabase, queueTablesOf } from './queue-database.ts';
-import { STEP, type WakeStatements, wakeStatements } from './wake-statements.ts';
+import { type QueueDatabase, queueTablesOf, NOW, prepared } from './queue-database.ts';
 
 /** A wake that this process holds. */
 export interface HeldWake {
@@ -19,7 +18,7 @@ export interface EndedWake {
 }
 
 /** Whether holders have died, and when the next wake is due: 0 or less is now. */
-export interface WakeNeeds {
+interface WakeNeeds {
   lapsed: boolean;
   dueInMs: number | null;
 }
@@ -130,4 +129,142 @@ interface Row extends ActorAddress {
 
 function addressOf({ tenant, conversation, agent }: Row): ActorAddress {
   return { tenant, conversation, agent };
+}
+
+/** Wakes that are due, and held ones of dead processes, are moved in steps: their ranks follow from those before. */
+const STEP = 64;
+
+const WAITS = 'due IS NULL AND holder IS NULL';
+const ACTOR = 'tenant, conversation, agent';
+const GIVEN = 'unnest($1::text[], $2::text[], $3::text[], $4::text[])';
+
+type WakeStatements = ReturnType<typeof wakeStatements>;
+
+/**
+ * The statements of the queue. Rows are locked in the order of their actors, so that no two statements wait for each other;
+ * or `SKIP LOCKED` leaves out what another has.
+ */
+function wakeStatements(wakes: string) {
+  return { ...adding(wakes), ...serving(wakes), ...moving(wakes), ...reading(wakes) };
+}
+
+/** SQL for ranks: of what is served next, so also of a newcomer in a group where nothing waits; and the last ones of groups. */
+function ranksIn(wakes: string) {
+  const last = (group: string) => `(SELECT max(rank) FROM ${wakes} AS other WHERE ${WAITS} AND ${group})`;
+  const first = `(SELECT coalesce(min(rank), 0) FROM ${wakes} WHERE ${WAITS})`;
+  const ofFronts = (row: string) => last(`front AND other.tenant = ${row}.tenant`);
+  const ofFamily = (row: string) => last(`other.tenant = ${row}.tenant AND other.family = ${row}.family`);
+  /** Of a wake that was served, or is due: behind those that wait already, and behind its own last turn. */
+  const again = `greatest(${ofFamily('known')} + 1, ${ofFronts('known')} + 1, ${first}, known.rank + 1)`;
+  return { first, ofFronts, ofFamily, again };
+}
+
+/**
+ * Adds a wake for each row of `given`. Tenants take turns, and so do their families: the first of a family comes after
+ * the first ones of the tenant's other families, each further one after its predecessor. A wake merges into one that
+ * waits; one that is held is served again after it.
+ */
+function addAll(wakes: string, given: string): string {
+  const { first, ofFronts, ofFamily } = ranksIn(wakes);
+  return `
+  given AS (${given}), base AS (SELECT ${first} AS rank), counted AS (
+    SELECT given.*, row_number() OVER (PARTITION BY tenant, family ORDER BY nr) - 1 AS nth,
+      ${ofFamily('given')} AS own, ${ofFronts('given')} AS fronts
+    FROM given
+  ), fronted AS (
+    SELECT counted.*, own IS NULL AND nth = 0 AS front, coalesce(fronts + 1, base.rank) - 1
+      + count(*) FILTER (WHERE own IS NULL AND nth = 0) OVER (PARTITION BY tenant ORDER BY nr) AS place, base.rank AS base
+    FROM counted, base
+  ), placed AS (
+    SELECT fronted.*, nth + coalesce(own + 1, first_value(place) OVER (PARTITION BY tenant, family ORDER BY nr)) AS rank
+    FROM fronted
+  ), added AS (
+    INSERT INTO ${wakes} AS known (${ACTOR}, family, timed, rank, front, since)
+    SELECT ${ACTOR}, family, false, greatest(rank, base), front, ${NOW} FROM placed ORDER BY ${ACTOR}
+    ON CONFLICT (${ACTOR}) WHERE NOT timed
+      DO UPDATE SET again = true WHERE known.holder IS NOT NULL AND NOT known.again
+    RETURNING again
+  )`;
+}
+
+/** New wakes. */
+function adding(wakes: string) {
+  return {
+    add: prepared(`WITH ${addAll(wakes, `SELECT * FROM ${GIVEN} WITH ORDINALITY AS given (${ACTOR}, family, nr)`)}
+      SELECT pg_notify($5, $6) FROM added WHERE NOT again LIMIT 1`),
+    addTimed: prepared(`WITH added AS (
+        INSERT INTO ${wakes} (${ACTOR}, family, timed, rank, front, since, due)
+        SELECT given.*, true, 0, false, ${NOW}, ${NOW} + $7 FROM ${GIVEN} AS given RETURNING 1
+      ) SELECT pg_notify($5, $6) FROM added`),
+  };
+}
+
+/** What a worker does with them. */
+function serving(wakes: string) {
+  const ranks = ranksIn(wakes);
+  return {
+    take: prepared(`WITH next AS (
+        SELECT id FROM ${wakes} WHERE ${WAITS} ORDER BY rank, id LIMIT $2 FOR UPDATE SKIP LOCKED
+      ) UPDATE ${wakes} AS known SET holder = $1, until = ${NOW} + $3 FROM next WHERE known.id = next.id
+      RETURNING known.id, ${ACTOR}, since, rank`),
+    end: prepared(`WITH ended AS (
+        SELECT known.id, known.again, wait, ahead
+        FROM unnest($2::bigint[], $3::bigint[], $4::int[]) AS ended (id, wait, ahead) JOIN ${wakes} AS known USING (id)
+        WHERE holder = $1 ORDER BY ${ACTOR} FOR UPDATE OF known
+      ), gone AS (
+        DELETE FROM ${wakes} AS known USING ended WHERE known.id = ended.id AND wait IS NULL AND NOT ended.again
+      ), kept AS (
+        UPDATE ${wakes} AS known SET id = DEFAULT, holder = NULL, until = NULL, again = false, front = true,
+          rank = ${ranks.again}, due = ${NOW} + wait, begun = ahead = 1,
+          since = CASE WHEN wait IS NULL THEN ${NOW} ELSE since END
+        FROM ended WHERE known.id = ended.id AND (wait IS NOT NULL OR ended.again) RETURNING due
+      ) SELECT 1 FROM kept WHERE due IS NULL`),
+    putBack: prepared(`WITH held AS (
+        SELECT id FROM ${wakes} WHERE holder = $1 ORDER BY ${ACTOR} FOR UPDATE
+      ) UPDATE ${wakes} AS known SET holder = NULL, until = NULL, again = false FROM held WHERE known.id = held.id`),
+    renew: prepared(`WITH held AS (
+        SELECT id FROM ${wakes} WHERE holder = $1 ORDER BY ${ACTOR} FOR UPDATE
+      ) UPDATE ${wakes} AS known SET until = ${NOW} + $2 FROM held WHERE known.id = held.id`),
+  };
+}
+
+/** Wakes whose time has come, or whose holder is gone. */
+function moving(wakes: string) {
+  const ranks = ranksIn(wakes);
+  return {
+    promoteTimed: prepared(`WITH due AS (
+        DELETE FROM ${wakes} WHERE id IN (
+          SELECT id FROM ${wakes} WHERE timed AND due <= ${NOW} ORDER BY due LIMIT ${STEP} FOR UPDATE SKIP LOCKED
+        ) RETURNING *
+      ), ${addAll(wakes, `SELECT DISTINCT ON (${ACTOR}) ${ACTOR}, family, id AS nr FROM due`)} SELECT 1 FROM due`),
+    promoteHeldBack: prepared(`WITH late AS (
+        SELECT id FROM ${wakes} WHERE due <= ${NOW} AND NOT timed ORDER BY due LIMIT ${STEP} FOR UPDATE SKIP LOCKED
+      ) UPDATE ${wakes} AS known SET id = DEFAULT, due = NULL, front = true,
+        rank = CASE WHEN begun THEN ${ranks.first} - 1 ELSE ${ranks.again} END
+      FROM late WHERE known.id = late.id RETURNING 1`),
+    free: prepared(`WITH lapsed AS (
+        SELECT id FROM ${wakes} WHERE holder IS NOT NULL AND until < ${NOW} LIMIT ${STEP} FOR UPDATE SKIP LOCKED
+      ) UPDATE ${wakes} AS known SET id = DEFAULT, holder = NULL, until = NULL, again = false
+      FROM lapsed WHERE known.id = lapsed.id RETURNING known.id, ${ACTOR}, since`),
+  };
+}
+
+/** What is there. */
+function reading(wakes: string) {
+  return {
+    needs:
+      prepared(`SELECT EXISTS (SELECT 1 FROM ${wakes} WHERE holder IS NOT NULL AND until < ${NOW}) AS lapsed,
+        least((SELECT min(due) FROM ${wakes} WHERE timed),
+          (SELECT min(due) FROM ${wakes} WHERE due IS NOT NULL AND NOT timed)) - ${NOW} AS "dueInMs"`),
+    depth: prepared(`SELECT (SELECT count(*) FROM ${wakes} WHERE ${WAITS}) AS waiting,
+        (SELECT count(*) FROM ${wakes} WHERE holder IS NOT NULL) AS active,
+        (SELECT count(*) FROM ${wakes} WHERE timed)
+          + (SELECT count(*) FROM ${wakes} WHERE due IS NOT NULL AND NOT timed) AS delayed`),
+    backlog: prepared(`SELECT count(*) AS size FROM (
+        SELECT 1 FROM ${wakes} WHERE ${WAITS} AND tenant = $1 LIMIT $2) AS waiting`),
+    waiting: prepared(`(SELECT id, ${ACTOR}, since, false AS held FROM ${wakes}
+          WHERE ${WAITS} AND ($2::text IS NULL OR tenant = $2) ORDER BY rank, id LIMIT $1)
+        UNION ALL (SELECT id, ${ACTOR}, since, true FROM ${wakes}
+          WHERE due IS NOT NULL AND NOT timed AND ($2::text IS NULL OR tenant = $2) ORDER BY due LIMIT $1)`),
+  };
 }

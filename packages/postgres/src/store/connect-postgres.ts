@@ -9,13 +9,15 @@ import {
   wrapMethods,
 } from '../troupe.ts';
 import { type Database, inTransaction, openDatabase, type Queries, queriesOf, TYPES } from './database.ts';
-import { createActorDocuments } from './postgres-actors.ts';
-import { createEntryDocuments } from './postgres-entries.ts';
+import {
+  createActorDocuments,
+  createEntryDocuments,
+  createPassageDocuments,
+  createStandingDocuments,
+} from './postgres-tables.ts';
 import { postgresError, type PostgresPlace, urlError } from './postgres-error.ts';
 import { createEventDocuments } from './postgres-events.ts';
-import { createPassageDocuments } from './postgres-passages.ts';
 import { prepareSchema, tablesOf } from './postgres-schema.ts';
-import { createStandingDocuments } from './postgres-standings.ts';
 import { createSteps } from './postgres-steps.ts';
 
 /** Together they bound every wait: for a connection at the start, for a lock, for an answer. */
@@ -42,7 +44,7 @@ const settings = (statementMs: number) => `
     set_config('jit', 'off', false),
     set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)`;
 
-export interface PostgresTarget {
+interface PostgresTarget {
   config: pg.ClientConfig;
   place: PostgresPlace;
   connections: number;
@@ -53,7 +55,7 @@ export interface PostgresTarget {
  * Reads a url of the form that libpq knows, and parameters beside it: `schema`, the schema of the tables; `max`, the most
  * connections of this process; `statement_timeout`, ms. Throws `config_invalid`.
  */
-export function targetOf(url: string): PostgresTarget {
+function targetOf(url: string): PostgresTarget {
   const parsed = parseUrl(url);
   const { searchParams: given } = parsed;
   const schema = given.get('schema') ?? DEFAULT_NAME;
@@ -126,7 +128,7 @@ async function prepareDatabase(config: pg.ClientConfig, place: PostgresPlace, cl
 }
 
 /** Connects, works and closes the connection. Throws the errors of `postgresError`. */
-export async function withConnection<T>(
+async function withConnection<T>(
   config: pg.ClientConfig,
   place: PostgresPlace,
   work: (queries: Queries) => Promise<T>,
@@ -145,7 +147,7 @@ export async function withConnection<T>(
   }
 }
 
-export interface ServerFacts {
+interface ServerFacts {
   version: string;
   number: number;
   encoding: string;
@@ -154,7 +156,7 @@ export interface ServerFacts {
   isDurable: boolean;
 }
 
-export async function readServer(queries: Queries): Promise<ServerFacts> {
+async function readServer(queries: Queries): Promise<ServerFacts> {
   const [facts] = await queries.rows<ServerFacts>({
     text: `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
       current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
@@ -164,7 +166,7 @@ export async function readServer(queries: Queries): Promise<ServerFacts> {
 }
 
 /** Refuses a server that takes no writes, is too old, or cannot store every text. */
-export async function checkServer(queries: Queries, place: PostgresPlace): Promise<ServerFacts> {
+async function checkServer(queries: Queries, place: PostgresPlace): Promise<ServerFacts> {
   const facts = await readServer(queries);
   const refuse = (found: string, remedy: string) =>
     new TroupeError('server_unsuitable', `PostgreSQL at ${place.host}: ${found}. ${remedy}`, {
@@ -187,7 +189,7 @@ export async function checkServer(queries: Queries, place: PostgresPlace): Promi
  * the same time have the same process of the server only behind such a pooler.
  * https://www.pgbouncer.org/features.html
  */
-export async function refuseSharedConnections(
+async function refuseSharedConnections(
   queries: Queries,
   config: pg.ClientConfig,
   place: PostgresPlace,
@@ -240,5 +242,66 @@ function createPostgresDocuments(database: Database, place: PostgresPlace): Docu
     },
     onLost: (listener) => database.onLost(listener),
     close: () => database.close(),
+  };
+}
+
+export interface PostgresFacts {
+  /** Host and database, without credentials. */
+  at: string;
+  version: string;
+  /** Standbys that are connected. A service may copy its data by other means. */
+  standbys: number;
+  /** Whether a write waits for the disk. */
+  isDurable: boolean;
+}
+
+/** Checks a server without writing to it. Throws the errors of `postgresError`. */
+export async function checkPostgres(url: string): Promise<PostgresFacts> {
+  const { config, place } = targetOf(url);
+  const { version, standbys, isDurable } = await withConnection(config, place, async (queries) => {
+    const facts = await checkServer(queries, place);
+    await refuseSharedConnections(queries, config, place);
+    return facts;
+  });
+  return { at: `${place.host}/${place.database}`, version, standbys, isDurable };
+}
+
+const QUEUE_CONNECTIONS = 4;
+/** A process that stands still within a transaction holds up the others no longer than this. */
+const TRANSACTION_MS = 1_000;
+
+/**
+ * What the queue holds may be lost, so its writes do not wait for the disk. Every statement of it has an index, and its
+ * tables grow from nothing within moments, faster than statistics follow: so plans that read the whole table are excluded.
+ */
+const queueSettings = (statementMs: number) => `
+  SELECT set_config('statement_timeout', '${statementMs}', false),
+    set_config('idle_in_transaction_session_timeout', '${TRANSACTION_MS}', false),
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
+    set_config('synchronous_commit', 'off', false)`;
+
+interface QueueConnections {
+  database: Database & { schema: string };
+  /** A connection of its own, to listen on. */
+  connectListener: () => pg.Client;
+  /** What an error of the driver means to the operator. */
+  errorOf: (thrown: unknown) => TroupeError;
+}
+
+/** Connections for wakes, notices and admission, beside those of a store that is open. Throws `config_invalid`. */
+export function openQueueConnections(url: string): QueueConnections {
+  const { config, place, statementMs } = targetOf(url);
+  const database = openDatabase({
+    ...config,
+    max: QUEUE_CONNECTIONS,
+    connectionTimeoutMillis: statementMs + MARGIN_MS,
+    idleTimeoutMillis: IDLE_MS,
+    verify: (client, done) => client.query(queueSettings(statementMs), (error) => done(error)),
+  });
+  return {
+    database: { ...database, schema: place.schema },
+    connectListener: () => new pg.Client({ ...config, types: TYPES }),
+    errorOf: (thrown) => postgresError(thrown, place),
   };
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import pg from 'pg';
 import { isMisled, isUsableAfter } from './postgres-error.ts';
-import { fromStored, toStored } from './stored-text.ts';
+import type { IdRange, TermCondition } from '../troupe.ts';
 
 /** Only this module and `postgres-error.ts` import the driver. */
 export type Value = string | number | boolean | null | readonly (string | number | null)[];
@@ -129,4 +129,81 @@ export async function inTransaction<T>(queries: Queries, work: () => Promise<T>)
     if (isUsableAfter(error)) await queries.run({ text: 'ROLLBACK' });
     throw error;
   }
+}
+
+/** The conditions of a query and their values. A value never becomes a part of the text. */
+export interface Conditions {
+  values: Value[];
+  text(): string;
+  /** One more condition; each '?' is one of the values. */
+  add(text: string, ...values: Value[]): void;
+  /** The column is within one of the ranges; undefined: any. */
+  addRanges(column: string, ranges: readonly IdRange[] | undefined): void;
+  /** The row of these columns comes after the place. */
+  addPlace(columns: readonly string[], sign: '<' | '>', place: readonly (string | number)[]): void;
+}
+
+export function createConditions(): Conditions {
+  const all: string[] = [];
+  const values: Value[] = [];
+  const bind = (value: Value) => `$${values.push(value)}`;
+  return {
+    values,
+    text: () => all.join(' AND '),
+    add(text, ...given) {
+      const left = given.values();
+      all.push(text.replaceAll('?', () => bind(left.next().value ?? null)));
+    },
+    addRanges(column, ranges) {
+      if (!ranges) return;
+      const each = ranges.map(({ from, to }) => `(${column} >= ${bind(from)} AND ${column} < ${bind(to)})`);
+      all.push(`(${each.join(' OR ')})`);
+    },
+    addPlace(columns, sign, place) {
+      all.push(`(${columns.join(', ')}) ${sign} (${place.map(bind).join(', ')})`);
+    },
+  };
+}
+
+/**
+ * PostgreSQL stores text as UTF-8, which has no lone surrogates, and never a NUL. These units are escaped with a character
+ * that JSON texts do not contain. A text has exactly one stored form, so stored values can be compared.
+ */
+const MARK = '\u0001';
+/** Digits after the mark. */
+const DIGITS = 4;
+const LONE_SURROGATE = /\p{Cs}/gu;
+
+function toStored(text: string): string {
+  if (text.isWellFormed() && !text.includes('\0') && !text.includes(MARK)) return text;
+  return text.replaceAll(MARK, escaped).replaceAll('\0', escaped).replace(LONE_SURROGATE, escaped);
+}
+
+function fromStored(stored: string): string {
+  if (!stored.includes(MARK)) return stored;
+  const [first = '', ...rest] = stored.split(MARK);
+  const unescaped = rest.map(
+    (part) => String.fromCharCode(Number.parseInt(part.slice(0, DIGITS), 16)) + part.slice(DIGITS),
+  );
+  return first + unescaped.join('');
+}
+
+function escaped(unit: string): string {
+  return MARK + unit.charCodeAt(0).toString(16).padStart(DIGITS, '0');
+}
+
+/**
+ * Terms in indexes of PostgreSQL's full-text search. The tenant is part of every term, so that one tenant's search reads no
+ * other's entries.
+ */
+export function termsOf(tenant: string, terms: readonly string[]): string {
+  return terms.map((term) => lexeme(tenant, term)).join(' ');
+}
+
+export function queryOf(tenant: string, terms: readonly TermCondition[]): string {
+  return terms.map(({ term, whole }) => `${lexeme(tenant, term)}${whole ? '' : ':*'}`).join(' & ');
+}
+
+function lexeme(tenant: string, term: string): string {
+  return `'${`${tenant}/${term}`.toWellFormed().replace(/['\\]/g, String.raw`$&$&`)}'`;
 }

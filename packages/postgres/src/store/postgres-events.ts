@@ -10,8 +10,7 @@ import {
   type LogKey,
   placeOf,
 } from '../troupe.ts';
-import { createConditions } from './conditions.ts';
-import { type Database, prepared, type Queries, type Value } from './database.ts';
+import { createConditions, type Database, prepared, type Queries, type Value } from './database.ts';
 import { isDuplicateKey } from './postgres-error.ts';
 import type { Tables } from './postgres-schema.ts';
 

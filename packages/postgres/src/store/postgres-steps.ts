@@ -17,7 +17,7 @@ import {
   type WholeSteps,
 } from '../troupe.ts';
 import { type Database, prepared, type Queries, type Value } from './database.ts';
-import { FACTS, KEY, planUpdate } from './postgres-actors.ts';
+import { FACTS, KEY, planUpdate } from './postgres-tables.ts';
 import { EVENT_COLUMNS, EVENT_NAMES, EVENT_TYPES, EVENT_VALUES, eventArrays } from './postgres-events.ts';
 import { isDuplicateKey } from './postgres-error.ts';
 import type { Tables } from './postgres-schema.ts';
