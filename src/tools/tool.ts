@@ -47,7 +47,7 @@ export interface ToolContext<App = unknown, ForTools = unknown> {
   author: Author;
   /** The authors of all such messages, each once, the newest last: a turn may answer several people. */
   authors: readonly Author[];
-  /** `app` of the options of `createTroupe`, of the process that runs the call. */
+  /** What the application gives its tools in the process that runs the call: `app` of the options of `createTroupe`, else of the definition. */
   app: App;
   /** `forTools` of the message of `author`. Null: it had none, or another process was given it and it was not stored. */
   forTools: ForTools | null;
@@ -91,8 +91,8 @@ export interface ToolText {
   request?: ToolRequest;
 }
 
-/** A tool, made with `defineTool`. */
-export interface Tool<Name extends string = string> {
+/** A tool, made with `defineTool`. `App`: what it needs of the application. */
+export interface Tool<Name extends string = string, App = unknown> {
   /** Name that agents call it by. */
   readonly name: Name;
   /** What models are told of it. */
@@ -117,8 +117,10 @@ export interface Tool<Name extends string = string> {
   readonly takesExact?: boolean;
   /** Why calls may fail at present, in a few words for the model. Null: no reason is known. */
   readonly trouble?: () => string | null;
+  /** Names of what it needs of `app`. A troupe whose `app` lacks one is refused at the start. */
+  readonly needs?: readonly string[];
   /** Called once the arguments are checked. */
-  readonly run: (args: never, context: ToolContext) => Promise<ToolReturn> | ToolReturn;
+  run(args: never, context: ToolContext<App>): Promise<ToolReturn> | ToolReturn;
 }
 
 /** `by`: ids of the people who may decide; default: everyone. `deadlineMs`: the call is denied after it. */
@@ -127,7 +129,7 @@ export type Approval<Args = never> =
   | ((args: Args) => boolean)
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
-export interface ToolDefinition<S extends DataSchema, Name extends string = string> {
+export interface ToolDefinition<S extends DataSchema, Name extends string = string, App = unknown> {
   /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter. */
   name: Name;
   /** What models are told: what it does, and when to call it. */
@@ -137,7 +139,7 @@ export interface ToolDefinition<S extends DataSchema, Name extends string = stri
   /** JSON schema shown to models instead of what follows from `schema`. */
   parameters?: ToolSpec['parameters'];
   /** Called with checked arguments. What it throws is a failed result that the model reads. */
-  run(args: DataOf<S>, context: ToolContext): Promise<ToolReturn> | ToolReturn;
+  run(args: DataOf<S>, context: ToolContext<App>): Promise<ToolReturn> | ToolReturn;
   /**
    * Safe to send twice with the same effect id after a crash. Otherwise such a call counts as `lost`, and the model
    * learns that. Default false.
@@ -153,6 +155,17 @@ export interface ToolDefinition<S extends DataSchema, Name extends string = stri
   previewBytes?: number;
 }
 
+/** What a tool whose `run` is told the type of `app` says besides: names of what it needs of it, such as `['db']`. */
+export type ToolNeeds<App> = unknown extends App
+  ? {
+      /** Names of what it needs of `app`. A troupe whose `app` lacks one is refused at the start. Default: none. */
+      needs?: readonly string[];
+    }
+  : {
+      /** Names of what it needs of `app`. A troupe whose `app` lacks one is refused at the start. */
+      needs: readonly (keyof App & string)[];
+    };
+
 /**
  * Defines a tool for agents.
  *
@@ -164,11 +177,18 @@ export interface ToolDefinition<S extends DataSchema, Name extends string = stri
  *
  * Throws a `TypeError` that names every wrong field.
  */
-export function defineTool<const S extends DataSchema, const Name extends string = string>(
-  definition: ToolDefinition<S, Name>,
-): Tool<Name> {
+export function defineTool<const S extends DataSchema, const Name extends string = string, App = unknown>(
+  definition: ToolDefinition<S, Name, App> & ToolNeeds<NoInfer<App>>,
+): Tool<Name, App> {
   checkDefinition(definition);
-  const { idempotent = false, bounded = false, timeoutMs = 60_000, schema, parameters, ...rest } = definition;
+  const {
+    idempotent = false,
+    bounded = false,
+    timeoutMs = 60_000,
+    schema,
+    parameters,
+    ...rest
+  }: ToolDefinition<S, Name, App> = definition;
   const { json, check } = argumentSchema(rest.name, schema, parameters);
   return { ...rest, parameters: json, check, idempotent, bounded, timeoutMs };
 }
@@ -267,6 +287,7 @@ const Definition = z.strictObject({
   description: z.string(),
   schema: z.unknown(),
   parameters: z.looseObject({}).optional(),
+  needs: Ids.optional(),
   run: AFunction,
   idempotent: z.boolean().optional(),
   bounded: z.boolean().optional(),

@@ -25,6 +25,7 @@ function looker(needsApproval = false) {
     description: 'Looks.',
     schema: z.object({}),
     needsApproval,
+    needs: [],
     run(_, context: Told) {
       told.push(context);
       return 'seen';

@@ -103,13 +103,18 @@ export async function prepareCompany(
   const brought = Object.values(models).flatMap((model) =>
     isProvider(model) ? [[adapterOf(model), model] as const] : [],
   );
+  // A test whose tools are all replaced opens no database.
+  const hasApp =
+    given.some(({ name }) => (tools[name] ?? tools['*']) === undefined) ||
+    agents.some(({ instructions }) => typeof instructions === 'function');
+  const app = hasApp ? definition.app : undefined;
   const providers = { ...definition.providers, ...Object.fromEntries(brought) };
   const isScripted = definition.agents.every((agent, at) => {
     const model = modelOf(agent);
     return isProvider(model) || agents[at]?.provider === 'scripted';
   });
   return {
-    definition: { ...definition, agents, tools: replaced, limits, providers },
+    definition: { ...definition, agents, tools: replaced, limits, providers, app },
     agentsFile,
     isScripted,
     isForeign,
@@ -167,9 +172,11 @@ function withModel(agent: AgentInput, model: TestModel | undefined): AgentInput 
 
 function withStub(tool: Tool, stub: ToolStub | undefined): Tool {
   if (stub === undefined) return tool;
-  if (typeof stub === 'string') return { ...tool, run: () => stub };
-  const run = (args: Record<string, unknown>, context: ToolContext) => stub(args, context, tool.name);
-  return { ...tool, run: run as Tool['run'] };
+  const run =
+    typeof stub === 'string'
+      ? () => stub
+      : (args: Record<string, unknown>, context: ToolContext) => stub(args, context, tool.name);
+  return { ...tool, needs: [], run: run as Tool['run'] };
 }
 
 function refuseUnknown(what: string, names: readonly string[], known: readonly string[]): void {

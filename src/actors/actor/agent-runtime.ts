@@ -56,7 +56,7 @@ export interface AgentRuntime {
   reply: ReplySchema | null;
 }
 
-/** What a function that writes instructions is told. `app`: of the options of `createTroupe`. */
+/** What a function that writes instructions is told. `app`: as tools are told it. */
 export interface AboutInstructions<App = unknown> {
   /** Id of the tenant. */
   tenant: TenantId;
@@ -64,7 +64,7 @@ export interface AboutInstructions<App = unknown> {
   conversation: ConversationId;
   /** Id of the agent. */
   agent: AgentId;
-  /** What the application gives with `createTroupe`: `app` of its options. */
+  /** What the application gives its tools: `app` of the options of `createTroupe`, else of the definition. */
   app: App;
 }
 

@@ -16,6 +16,7 @@ import type { Hono } from 'hono';
 import { inspect } from 'node:util';
 import type { AgentInput } from '../../library/config/agent-definition.ts';
 import type { TroupeInput } from '../../library/config/agents-file.ts';
+import { openApp, type OpenedApp } from '../../library/config/app.ts';
 import { existsSync, statSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -47,7 +48,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   const stop = new AbortController();
   const stopped = once(stop.signal, 'abort');
   const dispose = onInterrupt(() => stop.abort());
-  const first = await opener.open(found);
+  const first = await openFirst(found, opener.open);
   const failures: unknown[] = [];
   function fail(error: unknown): void {
     failures.push(error);
@@ -55,6 +56,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   }
   const reloader = createReloader(first, {
     load: async () => (await load()) ?? found,
+    openApp,
     open: opener.open,
     report: (report) => showReload(found.file, report, json),
     onEnd: fail,
@@ -75,6 +77,17 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   } finally {
     await reloader.close();
     dispose();
+  }
+}
+
+/** Closes `app` again if the troupe cannot be opened. */
+async function openFirst(found: FoundAgents, open: DevOpener['open']): Promise<DevTroupe> {
+  const openedApp = await openApp(found.definition);
+  try {
+    return await open(found, openedApp);
+  } catch (error) {
+    await openedApp.close();
+    throw error;
   }
 }
 
@@ -152,8 +165,8 @@ interface DevTroupe extends OpenTroupe {
  * and waits for its answer. With a lock per troupe, it would open the data itself, and the server could not.
  */
 interface DevOpener extends Disposable {
-  /** Opens agents on the data directory, with an app that admits callers of `host`. One troupe at a time. */
-  open: (found: FoundAgents) => Promise<DevTroupe>;
+  /** Opens agents on the data directory, with an API that admits callers of `host`. One troupe at a time. */
+  open: (found: FoundAgents, openedApp: OpenedApp) => Promise<DevTroupe>;
   /** Lets commands of this machine find the server. */
   announce(url: string): void;
   /** Gives the data directory back. */
@@ -188,12 +201,13 @@ async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
   const writeToken = randomBytes(24).toString('base64url');
   const lock = data === MEMORY ? undefined : lockDataDir(data);
 
-  async function open(found: FoundAgents): Promise<DevTroupe> {
+  async function open(found: FoundAgents, openedApp: OpenedApp): Promise<DevTroupe> {
     const ending = new AbortController();
     const metrics = createMetrics({ version: version() });
     const troupe = await openTroupe(found.definition, {
       data,
       lock,
+      openedApp,
       metrics,
       ...operators,
       record,
@@ -221,7 +235,7 @@ async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
         writeToken,
       });
       if (lock) rememberAgents(data, found);
-      return { found, troupe, fetch: app.fetch, close };
+      return { found, troupe, openedApp, fetch: app.fetch, close };
     } catch (error) {
       await close();
       throw error;
@@ -234,9 +248,11 @@ async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
   };
 }
 
-/** A running troupe with its app. */
+/** A running troupe with its API. */
 interface OpenTroupe {
   found: FoundAgents;
+  /** What its tools are given. It is closed after the troupe, by whoever closes that. */
+  openedApp: OpenedApp;
   fetch: Hono['fetch'];
   /** Ends streams, and lets turns finish their step. */
   close(): Promise<void>;
@@ -246,7 +262,8 @@ type ReloadReport = { type: 'reloaded'; changes: DefinitionChanges } | { type: '
 
 interface ReloaderParts {
   load: () => Promise<FoundAgents>;
-  open: (found: FoundAgents) => Promise<OpenTroupe>;
+  openApp: (definition: TroupeInput) => Promise<OpenedApp>;
+  open: (found: FoundAgents, openedApp: OpenedApp) => Promise<OpenTroupe>;
   report: (report: ReloadReport) => void;
   /** Neither the new nor the old troupe can be opened. */
   onEnd: (error: unknown) => void;
@@ -260,36 +277,44 @@ interface Reloader {
   close(): Promise<void>;
 }
 
-function createReloader(first: OpenTroupe, { load, open, report, onEnd }: ReloaderParts): Reloader {
+function createReloader(first: OpenTroupe, { load, openApp, open, report, onEnd }: ReloaderParts): Reloader {
   let current = Promise.resolve(first);
   let work = Promise.resolve();
   let isQueued = false;
 
-  async function replace(before: OpenTroupe, next: FoundAgents): Promise<OpenTroupe> {
+  async function replace(before: OpenTroupe, next: FoundAgents, openedApp: OpenedApp): Promise<OpenTroupe> {
     // Two troupes cannot have one database.
     await before.close();
     let opened: OpenTroupe;
     try {
-      opened = await open(next);
+      opened = await open(next, openedApp);
     } catch (error) {
       report({ type: 'failed', error });
-      return open(before.found);
+      await closeApp(openedApp);
+      return open(before.found, before.openedApp);
     }
+    await closeApp(before.openedApp);
     report({ type: 'reloaded', changes: changesBetween(before.found.definition, next.definition) });
     return opened;
+  }
+
+  async function closeApp({ close }: OpenedApp): Promise<void> {
+    await close().catch((error: unknown) => report({ type: 'failed', error }));
   }
 
   async function reloadNow(): Promise<void> {
     isQueued = false;
     const before = await current;
     let next: FoundAgents;
+    let openedApp: OpenedApp;
     try {
       next = await load();
+      openedApp = await openApp(next.definition);
     } catch (error) {
       report({ type: 'failed', error });
       return;
     }
-    current = replace(before, next);
+    current = replace(before, next, openedApp);
     await current.catch(onEnd);
   }
 
@@ -306,6 +331,7 @@ function createReloader(first: OpenTroupe, { load, open, report, onEnd }: Reload
       // If nothing could be opened, `onEnd` has the reason.
       const open = await current.catch(() => null);
       await open?.close();
+      await open?.openedApp.close();
     },
   };
 }

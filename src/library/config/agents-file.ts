@@ -3,6 +3,7 @@ import { AccessSettings } from '../access/index.ts';
 import type { AgentInput } from './agent-input.ts';
 import type { Checked, KnownInput, TroupeInput } from './troupe-input.ts';
 import { AgentDefinition, PROVIDER_NAMES } from './agent-definition.ts';
+import { type AppField, AppSetting } from './app.ts';
 import { BudgetSettings } from './budget-settings.ts';
 import { Fragment } from '../../context/index.ts';
 import { ContextSettings } from './context-settings.ts';
@@ -36,6 +37,7 @@ export const TroupeDefinition = z.strictObject({
   ...CoordinationSettings,
   workflows: Workflows.optional(),
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
+  app: AppSetting.optional(),
   providers: z.record(z.string(), CustomProviderSetting).optional(),
   mcpServers: McpServers.optional(),
   defaults: z
@@ -72,12 +74,12 @@ function isTool(value: unknown): value is Tool {
 /** Returns its argument: gives an `agents.ts` types and completion. */
 export function defineTroupe<
   const Agent extends AgentInput,
-  const Name extends string = never,
+  const Given extends Tool = never,
   const Template extends AgentInput = never,
 >(
-  definition: KnownInput<Agent & Checked<Agent, NoInfer<Name>>, Name, Template>,
-): KnownInput<Agent, Name, Template> {
-  return definition as unknown as KnownInput<Agent, Name, Template>;
+  definition: KnownInput<Agent & Checked<Agent, NoInfer<Given>['name']>, Given, Template> & AppField<Given>,
+): KnownInput<Agent, Given, Template> & AppField<Given> {
+  return definition as unknown as KnownInput<Agent, Given, Template> & AppField<Given>;
 }
 
 /** Validates a definition. Throws `config_invalid`, which names every problem with its path, and its line where `lineOf` knows it. */

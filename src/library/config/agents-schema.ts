@@ -4,7 +4,7 @@ import { TroupeDefinition } from './agents-file.ts';
 type JsonSchema = Record<string, unknown>;
 
 /** Fields that only code can fill. */
-const CODE_ONLY = ['tools', 'providers'];
+const CODE_ONLY = ['tools', 'providers', 'app'];
 
 /** The JSON schema of `agents.json`, for completion and checks in editors. Made from what the file is parsed with. */
 export function agentsFileSchema(): JsonSchema {

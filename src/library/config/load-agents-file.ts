@@ -71,7 +71,7 @@ async function readDefinition(path: string, importModule: ImportModule): Promise
     const module = await importModule(pathToFileURL(path).href);
     const definition = module['default'] ?? module['troupe'];
     if (definition === undefined) throw new NotAgents('it exports neither "troupe" nor a default');
-    return { value: definition, lineOf: () => null };
+    return { value: withApp(definition, module['app']), lineOf: () => null };
   } catch (error) {
     const where = `${path}${lineOf(error, path)}`;
     throw new TroupeError(
@@ -81,6 +81,17 @@ async function readDefinition(path: string, importModule: ImportModule): Promise
       { cause: error },
     );
   }
+}
+
+/** The `app` that the file exports, beside its definition or in it. */
+function withApp(definition: unknown, app: unknown): unknown {
+  if (app === undefined || typeof definition !== 'object' || definition === null) return definition;
+  const { app: own = app } = definition as { app?: unknown };
+  if (own !== app)
+    throw new NotAgents(
+      'its "app" is not the "app" of its definition: export the one that the definition has',
+    );
+  return { ...definition, app };
 }
 
 function whyOf(error: unknown): string {

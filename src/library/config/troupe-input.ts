@@ -13,6 +13,7 @@ import type { LimitInput } from './limit-settings.ts';
 import type { McpServerInput } from '../../tools/mcp/settings.ts';
 import type { SupervisionSettings } from './supervision-settings.ts';
 import type { Tool } from '../../tools/tool.ts';
+import type { OpenApp } from './app.ts';
 import type { Door, DoorName } from '../integrations/door.ts';
 import type { WebhookInput } from '../integrations/webhook-settings.ts';
 
@@ -42,6 +43,12 @@ export interface TroupeInput extends CoordinationInput {
   workflows?: readonly WorkflowInput[] | undefined;
   /** Tools of the program's own, made with `defineTool`. Agents may call those that their `tools` name. Default: none. */
   tools?: readonly Tool[] | undefined;
+  /**
+   * Opens what tools are told as `context.app`, such as a database, when a troupe is opened: a function, which may be async. What it
+   * returns is closed after the troupe, by its `Symbol.asyncDispose`, `Symbol.dispose` or `close`. Default: `app` of the agents file's
+   * exports, else nothing.
+   */
+  app?: OpenApp | undefined;
   /** Models that the program brings, by name: made with `defineProvider`. Agents use one with `provider: 'custom', adapter: NAME`. */
   providers?: Record<string, CustomProvider> | undefined;
   /** MCP servers by name. Agents are granted their tools as `NAME/tool` or `NAME/*`. Default: none. */
@@ -97,7 +104,7 @@ export interface TroupeInput extends CoordinationInput {
 /** A definition whose agents and tools the compiler knows. */
 export interface KnownInput<
   Agent extends AgentInput,
-  Name extends string,
+  Given extends Tool,
   Template extends AgentInput,
 > extends Omit<TroupeInput, 'agents' | 'templates' | 'tools'> {
   /** The agents, at least one. */
@@ -105,7 +112,7 @@ export interface KnownInput<
   /** Templates of agents that the command `spawn` creates: `coder` becomes `coder-1`, `coder-2` and so on. Default: none. */
   templates?: readonly Template[] | undefined;
   /** Tools of the program's own, made with `defineTool`. Agents may call those that their `tools` name. Default: none. */
-  tools?: readonly Tool<Name>[] | undefined;
+  tools?: readonly Given[] | undefined;
 }
 
 /**

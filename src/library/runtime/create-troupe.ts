@@ -5,6 +5,7 @@ import { DEFAULT_LIMITS, type EngineDeps, DEFAULT_PENDING } from '../../actors/a
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { parseTroupe, type TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentInput } from '../config/agent-input.ts';
+import { type AppOf, openApp, type OpenApp, type OpenedApp } from '../config/app.ts';
 import type { Checked, KnownInput, TroupeInput } from '../config/troupe-input.ts';
 import { checkOptions, type AgentId } from '../../events/index.ts';
 import { longAnswers, unknownWindows } from '../config/build-agent-registry.ts';
@@ -33,6 +34,7 @@ import type { Durability } from '../../store/sqlite/sqlite-driver.ts';
 import type { TracingOptions } from '../../base/tracing.ts';
 import type { Troupe, Answer, Asked, AskOptions, Conversation, NewMessage, Note } from '../troupe.ts';
 import type { DataOf, DataSchema } from '../../tools/schema.ts';
+import type { Tool } from '../../tools/tool.ts';
 
 /** Options of `createTroupe`. */
 export interface TroupeOptions {
@@ -81,9 +83,21 @@ export interface TroupeOptions {
   onDeaf?: () => void;
   /** Source of time. Default: the clock of the system. */
   clock?: Clock;
-  /** What the application gives its tools in this process, as `context.app`: a database, a client. Never stored. */
+  /**
+   * What the application gives its tools in this process, as `context.app`: a database, a client. Never stored, and not closed by the
+   * troupe. Default: what `app` of the definition opens.
+   */
   app?: unknown;
 }
+
+/** The options of `createTroupe` for certain tools: without `app` only where the definition has it, or no tool needs it. */
+type OptionsFor<Given extends Tool, Opener> = [Given] extends [never]
+  ? [options?: TroupeOptions]
+  : unknown extends AppOf<Given>
+    ? [options?: TroupeOptions]
+    : [Opener] extends [undefined]
+      ? [options: TroupeOptions & { app: AppOf<Given> }]
+      : [options?: TroupeOptions & { app?: AppOf<Given> }];
 
 /**
  * The composition root. It checks the definition before anything is opened, then opens the models, the services, the
@@ -93,11 +107,12 @@ export interface TroupeOptions {
  */
 export async function createTroupe<
   const Agent extends AgentInput,
-  const Name extends string = never,
+  const Given extends Tool = never,
   const Template extends AgentInput = never,
+  const Opener extends OpenApp<AppOf<Given>> | undefined = undefined,
 >(
-  input: KnownInput<Agent & Checked<Agent, NoInfer<Name>>, Name, Template>,
-  options: TroupeOptions = {},
+  input: KnownInput<Agent & Checked<Agent, NoInfer<Given>['name']>, Given, Template> & { app?: Opener },
+  ...[options = {}]: OptionsFor<Given, Opener>
 ): Promise<TroupeOf<Agent, Template>> {
   checkOptions(Options, options, 'createTroupe', 'config_invalid');
   // What the compiler knows of the agents is true of every troupe of this definition.
@@ -112,6 +127,8 @@ export interface OpenOptions extends TroupeOptions {
   newSecret?: string | undefined;
   /** Limits that no setting has, for tests. */
   constants?: Constants | undefined;
+  /** What the tools are given; the caller closes it. Default: what the definition or `app` gives. */
+  openedApp?: OpenedApp | undefined;
 }
 
 /** Prompts contain numbers that follow from the secret of the store. */
@@ -123,7 +140,7 @@ const TEST_SECRET = 'troupe-evals';
  */
 export function openTestTroupe(
   input: TroupeInput,
-  options: Omit<OpenOptions, 'lock' | 'newSecret'> = {},
+  options: Omit<OpenOptions, 'lock' | 'newSecret' | 'openedApp'> = {},
 ): Promise<Troupe> {
   return openTroupe(input, { ...options, newSecret: TEST_SECRET });
 }
@@ -141,6 +158,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
   warnOfSettings(definition, work, onWarning);
   const opened = new ResourceStack();
   try {
+    const { app } = await openAppOf(definition, options, opened);
     const models = await openModels(everyone, { ...options, work, env, clock, onWarning });
     opened.defer(() => models.close());
     const services = await openServices(
@@ -166,7 +184,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       operators,
       clock,
       metrics,
-      given: options,
+      given: { ...options, app },
       process: owner,
       opened,
     });
@@ -201,8 +219,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
       release: () => opened.close(),
     });
-    opened.defer(attendClock(clock, troupe, work));
-    if (work) await startIntegrations(running, troupe, onWarning);
+    await startWork(running, troupe, { work, clock, opened, onWarning });
     return troupe;
   } catch (error) {
     await opened.close().catch((failure: unknown) => onWarning(failure, 'close'));
@@ -302,6 +319,19 @@ async function openOutside(
   return { doors, integrations: all };
 }
 
+/** A troupe without work needs it for prompts alone: where it may have no agents, nobody asks for one. */
+async function openAppOf(
+  definition: TroupeDefinition,
+  { openedApp, app, work = true, allowEmpty = false }: OpenOptions,
+  opened: ResourceStack,
+): Promise<Pick<OpenedApp, 'app'>> {
+  if (openedApp) return openedApp;
+  if (!work && allowEmpty) return { app };
+  const own = await openApp(definition, app);
+  opened.defer(() => own.close());
+  return own;
+}
+
 function openFetch({ fetch: settings }: TroupeDefinition, opened: ResourceStack): SafeFetch | null {
   if (!settings) return null;
   const fetch = openSafeFetch(settings);
@@ -309,16 +339,22 @@ function openFetch({ fetch: settings }: TroupeDefinition, opened: ResourceStack)
   return fetch;
 }
 
-/** A clock that a test moves waits for the troupe. Returns what ends that. */
-function attendClock({ moved }: Clock, troupe: Troupe, work: boolean): () => void {
-  return moved?.attend({ rest: () => troupe.idle(), looks: work }) ?? (() => {});
+interface Beginning {
+  work: boolean;
+  clock: Clock;
+  opened: ResourceStack;
+  onWarning: EngineDeps['onWarning'];
 }
 
-async function startIntegrations(
+/** A clock that a test moves waits for the troupe from now on, until it is closed. */
+async function startWork(
   integrations: Integrations,
   troupe: Troupe,
-  onWarning: EngineDeps['onWarning'],
+  { work, clock, opened, onWarning }: Beginning,
 ): Promise<void> {
+  const { moved } = clock;
+  if (moved) opened.defer(moved.attend({ rest: () => troupe.idle(), looks: work }));
+  if (!work) return;
   try {
     await integrations.start(troupe);
   } catch (error) {
