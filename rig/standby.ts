@@ -10,7 +10,7 @@ const [{ runCli }] = await Promise.all([
   import('../src/cli/run-cli.ts'),
   import('../src/cli/program.ts'),
   import('../src/library/runtime/create-troupe.ts'),
-  import('../src/library/runtime/distributed.ts'),
+  import('../src/library/runtime/open-services.ts'),
   import('../src/context/budget/tokens.ts'),
   import('../src/http/api/index.ts'),
   import('../src/http/metrics.ts'),

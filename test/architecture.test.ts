@@ -26,7 +26,7 @@ describe('the tree', () => {
  * Places beside `runtimeId` where a text becomes an event id: ids named by clients, and ids that are never stored.
  */
 const OTHER_IDS = [
-  'packages/nostr/src/receive.ts',
+  'packages/nostr/src/intake.ts',
   'src/cli/commands/act.ts',
   'src/context/compaction/plan.ts',
   'src/context/compaction/prune.ts',

@@ -227,7 +227,7 @@ const PACKAGE_LOADERS: Readonly<Record<string, string>> = {
   '@troupe/evals/command': 'cli/evals/evals-package.ts',
   '@troupe/importers': 'library/import/importers.ts',
   '@troupe/nostr': 'library/integrations/nostr.ts',
-  '@troupe/postgres': 'library/runtime/postgres.ts',
+  '@troupe/postgres': 'library/runtime/services.ts',
 };
 /** The only file of a package that imports the core, and what it may import: `troupe/integrations` and `troupe`. */
 const SEAM = { file: 'src/troupe.ts', cores: ['src/library/integrations/index.ts', 'src/index.ts'] };

@@ -1,7 +1,7 @@
 import { finalizeEvent } from 'nostr-tools/pure';
 import { pick, type Random } from '../../sim/random.ts';
-import { openVerifier, readEvent } from '../../packages/nostr/src/signed-event.ts';
-import { readFrame } from '../../packages/nostr/src/read-frame.ts';
+import { openVerifier, readEvent } from '../../packages/nostr/src/nostr-event.ts';
+import { readFrame } from '../../packages/nostr/src/relay-socket.ts';
 import { mutate, mutateText } from '../mutate.ts';
 import { Broken, type Target } from '../target.ts';
 

@@ -14,7 +14,7 @@ import { parseTurnId } from '../../src/events/index.ts';
 import { exceeded } from '../../src/http/read-json.ts';
 import { conversationName } from '../../src/library/import/import-transcript.ts';
 import { escapeHtml } from '../../src/library/projection/render-html.ts';
-import { readReferences } from '../../packages/nostr/src/references.ts';
+import { readReferences } from '../../packages/nostr/src/nostr-event.ts';
 import { bestByCapability } from '../../src/library/routing/route.ts';
 import { createRedact } from '../../src/providers/redact.ts';
 import { redactSecrets } from '../../src/library/config/redact-secrets.ts';

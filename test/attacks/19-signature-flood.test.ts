@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
-import { readFrame } from '../../packages/nostr/src/read-frame.ts';
+import { readFrame } from '../../packages/nostr/src/relay-socket.ts';
 import { cpuMsOf } from '../support/cpu-ms.ts';
 import { attack } from './attack.ts';
 import { ANA, NAMES_BO, openNostrStage } from './nostr-stage.ts';

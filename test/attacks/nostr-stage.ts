@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from '../../src/base/clock.ts';
-import { Intake } from '../../packages/nostr/src/intake.ts';
-import { openVerifier } from '../../packages/nostr/src/signed-event.ts';
-import { Receiver } from '../../packages/nostr/src/receive.ts';
+import { Intake, Receiver } from '../../packages/nostr/src/intake.ts';
+import { openVerifier } from '../../packages/nostr/src/nostr-event.ts';
 import type { Refused } from '../../packages/nostr/src/relay-faults.ts';
 import { type NostrInput, NostrSettings } from '../../packages/nostr/src/settings.ts';
 import { memoryKeyValue } from '../../src/base/key-value.ts';

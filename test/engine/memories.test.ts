@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Constants } from '../../src/library/runtime/constants.ts';
+import type { Constants } from '../../src/library/runtime/open-engine.ts';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { AgentId, ConversationId, Event } from '../../src/events/index.ts';

@@ -12,7 +12,7 @@ import { toolSchemasTarget } from '../../fuzz/targets/tool-schemas.ts';
 import { vendorStreamsTarget } from '../../fuzz/targets/vendor-streams.ts';
 import { EventDraft, type PromptMessage } from '../../src/events/index.ts';
 import { importTranscript } from '../../src/library/import/index.ts';
-import type { readEvent } from '../../packages/nostr/src/signed-event.ts';
+import type { readEvent } from '../../packages/nostr/src/nostr-event.ts';
 
 /** Each target gets code with a deliberate mistake and must find it: a fuzzer that cannot fail proves nothing. */
 

@@ -6,8 +6,8 @@ import {
   createWebhookRepository,
   type WebhookRepository,
 } from '../../src/library/integrations/webhook-repository.ts';
+import { webhookSecret } from '../../src/library/integrations/webhook.ts';
 import type { WebhookSettings } from '../../src/library/integrations/webhook-settings.ts';
-import { webhookSecret } from '../../src/library/integrations/post-webhook.ts';
 import { createFakeClock, type FakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { type FakeLog, fakeLog } from './fake-log.ts';
 

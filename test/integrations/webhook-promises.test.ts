@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { memoryKeyValue } from '../../src/base/key-value.ts';
 import { Cursors } from '../../src/library/integrations/deliver.ts';
-import { webhookSecret } from '../../src/library/integrations/post-webhook.ts';
+import { webhookSecret } from '../../src/library/integrations/webhook.ts';
 import { untilHolds } from '../support/until-holds.ts';
 import { fakeLog } from './fake-log.ts';
 import { startReceiver } from './receiver.ts';

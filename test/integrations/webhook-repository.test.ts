@@ -90,7 +90,7 @@ test('a rotation by another process is noticed after the first refusal', async (
   await webhooks.idle();
   // The delivering process gets no notice: only the stored webhook has changed.
   const { createWebhookRepository } = await import('../../src/library/integrations/webhook-repository.ts');
-  const { webhookSecret } = await import('../../src/library/integrations/post-webhook.ts');
+  const { webhookSecret } = await import('../../src/library/integrations/webhook.ts');
   const quiet = createWebhookRepository({
     keyValue: stage.keyValue(),
     tenant: 'default',

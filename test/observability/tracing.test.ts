@@ -9,7 +9,7 @@ import {
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
-import { openTracer } from '../../src/library/runtime/otel.ts';
+import { openTracer } from '../../src/library/runtime/operators.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { startVendor } from './stage.ts';
 

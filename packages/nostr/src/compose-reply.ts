@@ -1,6 +1,5 @@
-import { addressOf } from './thread-of.ts';
-import { isHex32 } from './nostr-event.ts';
-import type { Place } from './place.ts';
+import { addressOf, isHex32 } from './nostr-event.ts';
+import type { Place } from './published.ts';
 import type { EventTemplate } from './signer.ts';
 import { type Event, eventOf, type IntegrationTroupe } from './troupe.ts';
 

@@ -45,7 +45,7 @@ export function nostr(input: NostrInput): Integration & { status(): NostrStatus 
     },
     async readable(text, nameOf) {
       if (!text.includes('nostr:')) return text;
-      const { readReferences } = await import('./references.ts');
+      const { readReferences } = await import('./nostr-event.ts');
       const keys = Object.entries(running?.status().agents ?? {});
       const ownName = (pubkey: string) => {
         const [id] = keys.find(([, key]) => key === pubkey) ?? [];

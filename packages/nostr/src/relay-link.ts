@@ -7,9 +7,7 @@ import {
   type Refused,
   RelayFaults,
 } from './relay-faults.ts';
-import { type FollowHandlers, RelayChannel } from './relay-channel.ts';
-import type { Authenticate } from './relay-login.ts';
-import type { Published } from './relay-publishes.ts';
+import { type FollowHandlers, RelayChannel, type Authenticate, type Published } from './relay-channel.ts';
 import { DEFAULT_TIMING, type SocketTiming } from './relay-socket.ts';
 
 export type { Authenticate, FollowHandlers, Published };

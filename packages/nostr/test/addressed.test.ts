@@ -7,8 +7,8 @@ import {
   nsecEncode,
 } from 'nostr-tools/nip19';
 import { expect, test } from 'vitest';
-import { addressedBy } from '../src/receive.ts';
-import { readReferences, shortNpub } from '../src/references.ts';
+import { addressedBy } from '../src/intake.ts';
+import { readReferences, shortNpub } from '../src/nostr-event.ts';
 import { cpuMsOf } from '../../../test/support/cpu-ms.ts';
 
 const id = (letter: string) => letter.repeat(64);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Exchanges } from '../src/exchanges.ts';
+import { Exchanges } from '../src/intake.ts';
 
 function opened(most: number) {
   const clock = { at: 0, monotonic: () => clock.at };

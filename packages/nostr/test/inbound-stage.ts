@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { Event, EventId, EventOf } from '../../../src/events/index.ts';
 import { TroupeError } from '../../../src/base/errors.ts';
-import { type Inbound, openInbound } from '../src/open-inbound.ts';
+import { type Inbound, openInbound } from '../src/open-nostr.ts';
 import type { Authenticate } from '../src/relay-link.ts';
 import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { type NostrInput, NostrSettings } from '../src/settings.ts';

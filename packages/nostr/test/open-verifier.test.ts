@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { getEventHash } from 'nostr-tools/pure';
 import { expect, test, vi } from 'vitest';
-import { openVerifier, verify } from '../src/signed-event.ts';
+import { openVerifier, verify } from '../src/nostr-event.ts';
 import { person } from './sign.ts';
 
 const ana = person();

@@ -5,9 +5,9 @@ import { type AgentSigners, type KeySource, signersFor } from '../src/agent-sign
 import { createAgentKeys } from '../src/agent-keys.ts';
 import type { SignedEvent } from '../src/nostr-event.ts';
 import { openOutbox, type Outbox } from '../src/outbox.ts';
-import { savePlace, placeOf } from '../src/place.ts';
+import { savePlace, placeOf } from '../src/published.ts';
 import { createPublished, type Published } from '../src/published.ts';
-import { createPublisher } from '../src/publisher.ts';
+import { createPublisher } from '../src/outbox.ts';
 import { RelayLink, type RelayLinkOptions } from '../src/relay-link.ts';
 import { memoryKeyValue, type KeyValue } from '../../../src/base/key-value.ts';
 import { createTroupe } from '../../../src/library/runtime/create-troupe.ts';

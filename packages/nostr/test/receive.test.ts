@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../../src/base/errors.ts';
-import type { SignedEvent } from '../src/nostr-event.ts';
-import { Receiver, type ReceiverParts } from '../src/receive.ts';
-import type { Thread } from '../src/thread-of.ts';
+import type { SignedEvent, Thread } from '../src/nostr-event.ts';
+import { Receiver, type ReceiverParts } from '../src/intake.ts';
 import { memoryKeyValue } from '../../../src/base/key-value.ts';
 import { createFakeClock } from '../../testing/src/index.ts';
 import type { NewMessage } from '../../../src/library/troupe.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SignedEvent } from '../src/nostr-event.ts';
-import { RelayLogin } from '../src/relay-login.ts';
+import { RelayLogin } from '../src/relay-channel.ts';
 import { createFakeClock } from '../../testing/src/fake-clock.ts';
 
 /** A login whose signer answers on `signed` or `fails`. */

@@ -4,7 +4,7 @@ import { parse as parseNip10 } from 'nostr-tools/nip10';
 import { parse as parseNip22 } from 'nostr-tools/nip22';
 import { expect, test } from 'vitest';
 import { composeReply, type Reply } from '../src/compose-reply.ts';
-import { type Place, placeOf } from '../src/place.ts';
+import { type Place, placeOf } from '../src/published.ts';
 
 const hex = (digit: string) => digit.repeat(64);
 const [ROOT, PARENT, ANA, BEN, ADA, BOB] = ['1', '2', 'a', 'b', 'c', 'd'].map(hex) as [

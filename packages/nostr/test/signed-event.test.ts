@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { verifiedSymbol, verifyEvent } from 'nostr-tools/pure';
 import { describe, expect, test } from 'vitest';
-import { isAhead, readEvent, verify } from '../src/signed-event.ts';
+import { isAhead, readEvent, verify } from '../src/nostr-event.ts';
 import { person } from './sign.ts';
 
 const ana = person();

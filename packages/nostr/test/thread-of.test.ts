@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { threadOf } from '../src/thread-of.ts';
+import { threadOf } from '../src/nostr-event.ts';
 
 const id = (letter: string) => letter.repeat(64);
 const [SELF, A, B, C] = [id('0'), id('a'), id('b'), id('c')];

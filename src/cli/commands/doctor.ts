@@ -14,7 +14,7 @@ import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../process/find-agents.ts';
 import { openDoors } from '../../library/runtime/doors.ts';
 import { loadAgents } from '../../providers/agents-package.ts';
-import { loadPostgres } from '../../library/runtime/postgres.ts';
+import { loadPostgres } from '../../library/runtime/services.ts';
 import { databaseIn } from '../process/operator-flags.ts';
 import { nodeProblem } from '../../base/node-version.ts';
 

@@ -12,8 +12,7 @@ import { count, number, paint, print, printable, printHint, printJson } from '..
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createTenants } from '../../library/facade/credentials.ts';
-import { loadDatabase, needOf } from '../../library/runtime/open-database.ts';
-import { keyValueOf } from '../../library/runtime/services.ts';
+import { loadDatabase, needOf, keyValueOf } from '../../library/runtime/services.ts';
 import { createStore } from '../../store/create-store.ts';
 import type { ConversationPlace } from '../../store/driver.ts';
 import { lockDataDir } from '../../store/sqlite/data-lock.ts';

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { TroupeError } from '../../base/errors.ts';
 import { LOG_LEVELS, type Logger, type LogLevel } from '../../base/logger.ts';
 import type { TroupeOptions } from '../../library/runtime/create-troupe.ts';
-import { type DatabaseUrl, databaseOf } from '../../library/runtime/open-database.ts';
+import { type DatabaseUrl, databaseOf } from '../../library/runtime/services.ts';
 
 export interface OperatorFlags {
   logLevel?: string;

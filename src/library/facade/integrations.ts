@@ -15,7 +15,7 @@ import {
   createWebhookRepository,
   type WebhookRepository,
 } from '../integrations/webhook-repository.ts';
-import { post, webhookSecret } from '../integrations/post-webhook.ts';
+import { post, webhookSecret } from '../integrations/webhook.ts';
 import { DEFAULT_DISABLE_AFTER_MS, type WebhookSettings } from '../integrations/webhook-settings.ts';
 import { createWebhooks } from '../integrations/webhooks.ts';
 import type { KeyValue } from '../../base/key-value.ts';

@@ -1,12 +1,9 @@
 import type { Clock } from '../../base/clock.ts';
 import type { KeyValue } from '../../base/key-value.ts';
-import { Signal } from './signal.ts';
-import { Cursors, deliver } from './deliver.ts';
-import { type Follower, type FollowerStatus, pauseAfter } from './follower.ts';
+import { Cursors, deliver, type Follower, type FollowerStatus, pauseAfter } from './deliver.ts';
 import type { IntegrationTroupe } from './integration.ts';
-import { leavePeriod, takeLeft } from './period.ts';
 
-export { type Follower, type FollowerStatus, RetryAfter } from './follower.ts';
+export { type Follower, type FollowerStatus, RetryAfter } from './deliver.ts';
 
 /** What `followLog` needs. */
 export interface FollowParts {
@@ -355,4 +352,54 @@ async function listSince(
 function timeOf(stored: string | null): number | null {
   const time = stored === null ? Number.NaN : Number(stored);
   return Number.isSafeInteger(time) ? time : null;
+}
+
+type PeriodEntries = Pick<KeyValue, 'get' | 'compareAndSet'>;
+
+/** Shorter remainders are not taken. */
+const LEAST_MS = 200;
+
+/** Takes the rest of a claim that another process has left. One process gets it: returns its end, ms, or null. */
+export async function takeLeft(
+  keyValue: PeriodEntries,
+  task: string,
+  { owner, now }: { owner: string; now: number },
+): Promise<number | null> {
+  const left = await keyValue.get(keyOf(task));
+  const until = Number(left ?? 0);
+  if (!Number.isSafeInteger(until) || until <= now + LEAST_MS) return null;
+  const taken = `taken by ${owner}`;
+  return (await keyValue.compareAndSet(keyOf(task), left, taken)) === taken ? until : null;
+}
+
+/** Leaves the rest of a claim to another process, since a claim cannot be released. */
+export async function leavePeriod(keyValue: PeriodEntries, task: string, until: number): Promise<void> {
+  await keyValue.compareAndSet(keyOf(task), await keyValue.get(keyOf(task)), String(until));
+}
+
+function keyOf(task: string): string {
+  return `left/${task}`;
+}
+
+/** Wakes one waiter. Raised without a waiter, it ends the next wait at once. */
+export class Signal {
+  #isRaised = false;
+  #wake: () => void = () => {};
+
+  /** Wakes who waits for it. */
+  raise(): void {
+    this.#isRaised = true;
+    this.#wake();
+  }
+
+  /** Resolves when the signal is raised, or after `ms`. */
+  async wait(clock: Clock, ms: number): Promise<void> {
+    if (!this.#isRaised && ms > 0) {
+      const awake = new AbortController();
+      this.#wake = () => awake.abort();
+      await clock.sleep(ms, awake.signal, 'upkeep');
+      this.#wake = () => {};
+    }
+    this.#isRaised = false;
+  }
 }

@@ -52,7 +52,7 @@ export {
 export * from './database.ts';
 export * from './testing.ts';
 export { type Door, type DoorName, DOORS } from './door.ts';
-export { type Follower, type FollowerStatus, pauseAfter, RetryAfter } from './follower.ts';
+export { type Follower, type FollowerStatus, pauseAfter, RetryAfter } from './deliver.ts';
 export { followLog, type FollowParts, type LogFollower } from './follow-log.ts';
 export type {
   IncomingMessage,
@@ -74,10 +74,10 @@ export type {
   RelayInformation,
   RelayReport,
 } from './nostr.ts';
-export type { PostAnswer } from './post-webhook.ts';
-export { Signal } from './signal.ts';
+export type { PostAnswer } from './webhook.ts';
+export { Signal } from './follow-log.ts';
 export { Address } from './webhook.ts';
-export { leavePeriod, takeLeft } from './period.ts';
+export { leavePeriod, takeLeft } from './follow-log.ts';
 export { shownImages } from '../../providers/call-text.ts';
 export { classifyFailure, type VendorError } from '../../providers/classify-failure.ts';
 export { guardedStream, type StreamWatch } from '../../providers/guard-stream.ts';

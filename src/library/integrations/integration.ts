@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { AgentId, Author, ConversationId, Event, EventId, LiveNote } from '../../events/index.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import type { Metrics } from '../../events/metrics.ts';
-import type { PostAnswer } from './post-webhook.ts';
+import type { PostAnswer } from './webhook.ts';
 
 /**
  * Connects a troupe with another system: delivers events of the log to it, or sends its messages to agents. Runs in

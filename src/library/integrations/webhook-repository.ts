@@ -4,8 +4,9 @@ import { TroupeError } from '../../base/errors.ts';
 import { parseGiven } from '../../events/index.ts';
 import { hostOf, portOf, reachRule } from '../../base/net/allow-list.ts';
 import type { KeyValue } from '../../base/key-value.ts';
-import { type PostParts, postWebhook } from './post-webhook.ts';
 import {
+  type PostParts,
+  postWebhook,
   changeWebhook,
   changeWebhooks,
   changeWebhookStatus,

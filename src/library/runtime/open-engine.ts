@@ -14,7 +14,7 @@ import { createCalibrationCache } from '../../actors/actor/calibration-cache.ts'
 import { createEngine, type Engine } from '../../actors/engine/engine.ts';
 import { createRegistry } from '../../actors/actor/registry.ts';
 import { closeFeatures, openFeatures } from '../../actors/features/features.ts';
-import type { CheckpointsFeature, Features, TurnDeps } from '../../actors/attempt/turn-run.ts';
+import type { CheckpointsFeature, Features, TurnDeps, FeatureParts } from '../../actors/attempt/turn-run.ts';
 import { createColdViews } from '../../actors/log/read-log.ts';
 import { createConversationLog } from '../../actors/log/conversation-log.ts';
 import { createRedaction } from '../../actors/log/redaction.ts';
@@ -33,13 +33,13 @@ import type { ProfileRepository } from '../troupe.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import type { Metrics } from '../../events/metrics.ts';
 import type { Embedder } from '../../providers/embedder.ts';
-import type { Constants } from './constants.ts';
 import type { ResourceStack } from '../../base/resource-stack.ts';
 import { withLentPlaces } from '../../queue/lent-places.ts';
 import { keyValueOf, type Services } from './services.ts';
 import { readFileSync } from 'node:fs';
+import type { PolicyConstants } from '../config/context-settings.ts';
 
-export interface EngineOptions {
+interface EngineOptions {
   definition: TroupeDefinition;
   services: Services;
   agents: AgentRegistry;
@@ -60,7 +60,7 @@ export interface EngineOptions {
   opened: ResourceStack;
 }
 
-export interface OpenedEngine {
+interface OpenedEngine {
   deps: TurnDeps;
   engine: Engine;
   /** What happens in running turns. */
@@ -213,4 +213,14 @@ export function releaseOf(): string {
     // A bundle without its package file.
     return 'unknown';
   }
+}
+
+/** Constants with other values, for tests that cannot wait as long or write as much. No definition sets them. */
+export interface Constants {
+  /** Limits of the engine, whatever the definition says. */
+  limits?: Partial<EngineLimits> | undefined;
+  /** When and how far prompts are compacted. */
+  policy?: PolicyConstants | undefined;
+  /** How long turns wait for the vector of their question. */
+  memory?: Pick<FeatureParts, 'deadlineMs' | 'firstDeadlineMs'> | undefined;
 }

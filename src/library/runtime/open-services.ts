@@ -1,4 +1,4 @@
-import { TroupeError } from '../../base/errors.ts';
+import { TroupeError, toTroupeError } from '../../base/errors.ts';
 import { loadWith, type Need } from '../../base/optional-packages.ts';
 import { createInProcessAdmission } from '../../queue/in-process-admission.ts';
 import { createBroadcastHub } from '../../queue/in-process-broadcast.ts';
@@ -7,13 +7,22 @@ import { slicesOf } from '../../base/slices.ts';
 import { createStore } from '../../store/create-store.ts';
 import { type DataLock, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { type Durability, openSqliteDriver } from '../../store/sqlite/sqlite-driver.ts';
-import { databaseOf, type DatabaseUrl, loadDatabase, needOf } from './open-database.ts';
-import { chargeReads, countStoreErrors, reportDamage } from './observed-store.ts';
-import { loadPostgres } from './postgres.ts';
+import {
+  databaseOf,
+  type DatabaseUrl,
+  loadDatabase,
+  needOf,
+  loadPostgres,
+  type ServiceOptions,
+  type Services,
+  type DatabaseOptions,
+} from './services.ts';
+import { chargeReads, countStoreErrors, reportDamage, timeStore } from './observed-store.ts';
 import type { QueueServer } from '../../queue/queue-server.ts';
-import type { ServiceOptions, Services } from './services.ts';
+import { createStorePace } from '../../queue/fair-share.ts';
+import type { StoreDriver } from '../../store/driver.ts';
 
-export interface ServiceUrls {
+interface ServiceUrls {
   data?: string | undefined;
   mongodb?: string | undefined;
   postgres?: string | undefined;
@@ -48,9 +57,8 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
   }
   // The drivers are loaded only for the distributed mode.
   const need = needOf(database, redis);
-  const [openDriver, { openDistributed }, queue] = await Promise.all([
+  const [openDriver, queue] = await Promise.all([
     loadDatabase(database, need),
-    import('./distributed.ts'),
     loadQueue(database, redis, { need, prefix }),
   ]);
   return openDistributed({ openDriver, queue }, options);
@@ -105,4 +113,66 @@ async function openEmbedded(
     release();
     throw error;
   }
+}
+
+interface DistributedServers {
+  openDriver: (options: DatabaseOptions) => Promise<StoreDriver>;
+  queue: QueueServer;
+}
+
+/** More turns than a process runs at once, so that the store's pace starts unlimited. */
+const MOST_AT_ONCE = 1_024;
+/** How far sweeps look back, ms: the log may be very large. See P2 of the sweeper. */
+const SWEEP_WINDOW_MS = 600_000;
+
+/**
+ * Opens one process of many. The database holds the data; the queue holds only what speeds it up. Both servers are checked
+ * before anything else is opened. Throws `config_invalid`, `store_unavailable`, `queue_unavailable`, `server_unsuitable`,
+ * `store_newer`.
+ */
+async function openDistributed(
+  { openDriver, queue: server }: DistributedServers,
+  options: ServiceOptions,
+): Promise<Services> {
+  const { clock, metrics, onWarning } = options;
+  const [opened, checked] = await Promise.allSettled([
+    openDriver({ clock, onWarning }),
+    server.check({ onWarning }),
+  ]);
+  if (opened.status === 'rejected' || checked.status === 'rejected') {
+    if (opened.status === 'fulfilled') await opened.value.close();
+    throw both(opened, checked);
+  }
+  const pace = createStorePace(MOST_AT_ONCE, clock);
+  const driver = timeStore(countStoreErrors(opened.value, metrics), clock, (ms) => pace.took(ms));
+  const queue = await openBeside(driver, () => server.open({ ...options, pace }));
+  return {
+    store: createStore(chargeReads(driver), slicesOf(clock), reportDamage(metrics, onWarning)),
+    router: queue.router,
+    broadcast: queue.broadcast,
+    admission: queue.admission,
+    limits: { soleOwner: false, sweepWindowMs: SWEEP_WINDOW_MS },
+    async close() {
+      await queue.close();
+      await driver.close();
+    },
+  };
+}
+
+/** Closes the store if the queue cannot be opened. */
+async function openBeside<T>(driver: StoreDriver, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    await driver.close();
+    throw error;
+  }
+}
+
+/** Reports both failures at once, so that the operator can fix both. */
+function both(...results: readonly PromiseSettledResult<unknown>[]): unknown {
+  const errors = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
+  const [first, second] = errors.map(toTroupeError);
+  if (!first || !second) return errors[0];
+  return new TroupeError(first.code, `${first.message}; and ${second.message}`, first.data, { cause: first });
 }
