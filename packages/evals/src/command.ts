@@ -1,15 +1,13 @@
 /** `@troupe/evals/command`: what the command `troupe eval` asks this package for. */
-import { folderOfRun, keptConversations } from './kept-runs.ts';
+import { folderOfRun, keptConversations, type Scorecard } from './scorecard.ts';
 import { readRun } from './read-run.ts';
-import { recordTest } from './record-test.ts';
-import { linesOf, type RunLine } from './run-lines.ts';
-import type { Scorecard } from './scorecard.ts';
+import { recordTest, writeTest } from './record-test.ts';
+import { linesOf, type RunLine } from './show-run.ts';
 import type { Event, Troupe } from './troupe.ts';
-import { writeTest } from './write-test.ts';
 
-export { compareScores, worseOnes } from './compare-scores.ts';
+export { compareScores, worseOnes } from './scorecard.ts';
 export { readScorecard } from './scorecard.ts';
-export { scoresTable, summaryWords } from './scores-table.ts';
+export { scoresTable, summaryWords } from './scorecard.ts';
 
 type Source = Pick<Troupe, 'events' | 'trace' | 'promptOf'>;
 

@@ -12,8 +12,8 @@ export {
 export type { AddScenario, Claim, Scenario, ScenarioOptions } from './scenario.ts';
 export { playConversation, type PlayOptions, type Users } from './play-conversation.ts';
 export type { Company, Replacements, TestModel, ToolStub, TroupeSettings } from './company.ts';
-export { recordedModels } from './recorded-models.ts';
-export { recordedTools } from './recorded-tools.ts';
+export { recordedModels } from './play-conversation.ts';
+export { recordedTools } from './play-conversation.ts';
 export { readRecording, type Recording } from './recording.ts';
 export { readRun, type ReadRunOptions } from './read-run.ts';
 export {
@@ -27,20 +27,20 @@ export {
   type RunUser,
   type UserOutcome,
 } from './conversation-run.ts';
-export type { NewUser, Seen, User, UserMove, UserStart } from './user.ts';
-export { minutesPass, person, type Person } from './person.ts';
-export { scriptedUser, type Step, when } from './scripted-user.ts';
+export type { NewUser, Seen, User, UserMove, UserStart } from './users.ts';
+export { minutesPass, person, type Person } from './users.ts';
+export { scriptedUser, type Step, when } from './users.ts';
 export { simulatedUser } from './simulated-user.ts';
-export type { SimulatedUserSettings } from './simulated-user-settings.ts';
-export type { ModelChoice } from './model-agent.ts';
+export type { SimulatedUserSettings } from './simulated-user.ts';
+export type { ModelChoice } from './company.ts';
 export type { MoveName } from './move-reply.ts';
-export { type Moment, type Often } from './moment.ts';
-export { type Cause, failed, stopped, told, woken } from './moments-of-turns.ts';
-export { answered, handedOver, said } from './moments-of-words.ts';
-export { asked, askedApproval, called, type CallOutcome, decided, delegated } from './moments-of-work.ts';
-export { type Bounds, takenBy, type Within } from './whole-run.ts';
-export type { AskedWith, RunMatchers } from './run-matchers.ts';
-export type { Args, Asymmetric, Named, What, Who } from './pattern.ts';
+export { type Moment, type Often } from './moments.ts';
+export { type Cause, failed, stopped, told, woken } from './moments.ts';
+export { answered, handedOver, said } from './moments.ts';
+export { asked, askedApproval, called, type CallOutcome, decided, delegated } from './moments.ts';
+export { type Bounds, takenBy, type Within } from './matchers.ts';
+export type { AskedWith, RunMatchers } from './matchers.ts';
+export type { Args, Asymmetric, Named, What, Who } from './moments.ts';
 export {
   cost,
   hasFacts,
@@ -50,8 +50,8 @@ export {
   tokens,
   turns,
   userReachedGoal,
-} from './common-scores.ts';
-export { judge, type JudgeSettings } from './judge.ts';
+} from './score.ts';
+export { judge, type JudgeSettings } from './score.ts';
 export {
   type ExplainedValue,
   type Judged,
@@ -60,9 +60,9 @@ export {
   type ScoreContext,
   type ScoreValue,
 } from './score.ts';
-export { type ScenarioToScore, scoreScenarios, type ScoreSettings } from './score-scenarios.ts';
+export { type ScenarioToScore, scoreScenarios, type ScoreSettings } from './score.ts';
 export { readScorecard, type RunScore, type Scorecard, type ScoreSummary } from './scorecard.ts';
-export { type Change, type ComparedScore, compareScores, worseOnes } from './compare-scores.ts';
-export { scoresTable } from './scores-table.ts';
-export { scoresJunit } from './scores-junit.ts';
-export { scoresJson, writeScores } from './write-scores.ts';
+export { type Change, type ComparedScore, compareScores, worseOnes } from './scorecard.ts';
+export { scoresTable } from './scorecard.ts';
+export { scoresJunit } from './scorecard.ts';
+export { scoresJson, writeScores } from './scorecard.ts';

@@ -1,5 +1,5 @@
-import { type Event, summariseEvent } from './troupe.ts';
-import type { ConversationRun, RunPlace } from './conversation-run.ts';
+import { type Event, summariseEvent, type ByKind, type EventOf, forKind } from './troupe.ts';
+import { type ConversationRun, type RunPlace, callsOf, eventWords, isSpoken } from './conversation-run.ts';
 
 /** Lines around what matters, and most lines of a report. */
 const AROUND = 2;
@@ -63,4 +63,96 @@ export function howToOpen(
 /** A path as an argument of a command line. */
 export function quoted(path: string): string {
   return /^[\w./:@+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A line of a conversation as people read it. */
+export type RunLine =
+  | {
+      /** Words of a person or an agent. */
+      readonly kind: 'said';
+      readonly event: Event;
+      readonly who: string;
+      readonly text: string;
+    }
+  | {
+      /** A tool call with what came of it. */
+      readonly kind: 'called';
+      readonly event: Event;
+      readonly who: string;
+      readonly tool: string;
+      readonly args: string;
+      /** Null: it has none yet. */
+      readonly result: EventOf<'tool.result'> | null;
+    }
+  | {
+      /** A turn ended without an answer. */
+      readonly kind: 'ended';
+      readonly event: Event;
+      readonly who: string;
+      readonly text: string;
+    };
+
+/** What was said and called, in the order in which one led to the other, and which turns failed. */
+export function linesOf(run: ConversationRun): RunLine[] {
+  const calls = Map.groupBy(callsOf(run), ({ step }) => step);
+  return run.events.flatMap((event): RunLine[] => {
+    const who = event.author.id;
+    const end = forKind(ENDS, event);
+    if (end !== undefined) return [{ kind: 'ended', event, who, text: end }];
+    const own = event.kind === 'step' ? (calls.get(event) ?? []) : [];
+    const text = isSpoken(event) ? eventWords(event) : '';
+    const said: RunLine[] = text === '' ? [] : [{ kind: 'said', event, who, text }];
+    const made = own.map(({ turn, tool, args, result, step }): RunLine => {
+      return { kind: 'called', event: step, who: turn.agent, tool, args, result };
+    });
+    return [...said, ...made];
+  });
+}
+
+const ENDS: ByKind<'turn.failed' | 'turn.aborted' | 'guard.stopped', string> = {
+  'turn.failed': (event) => `The turn failed: ${eventWords(event)}`,
+  'turn.aborted': (event) => `The turn was stopped: ${eventWords(event)}`,
+  'guard.stopped': (event) => eventWords(event),
+};
+
+const MOST_TOLD = 8_000;
+const MOST_ALL = 200_000;
+
+/**
+ * What was said and called, for a judge: one JSON object a line, so that no words in it can pass for another line. Without
+ * times and ids of calls. Long words are cut, and a long conversation in its middle.
+ */
+export function transcriptOf(run: ConversationRun): string {
+  const lines = linesOf(run).flatMap((line) => {
+    if (line.kind === 'ended') return [];
+    return JSON.stringify(line.kind === 'said' ? spoken(line.event, line.text) : called(line));
+  });
+  return cutMiddle(lines).join('\n');
+}
+
+function called({ who, tool, args, result }: Extract<RunLine, { kind: 'called' }>): object {
+  return { who, kind: 'call', tool, arguments: cut(args), result: result && cut(result.body.content) };
+}
+
+function spoken({ author, to, kind }: Event, text: string): object {
+  return { who: author.id, is: author.kind, ...(to.length > 0 && { to }), kind, text: cut(text) };
+}
+
+function cut(text: string): string {
+  if (text.length <= MOST_TOLD) return text;
+  return `${text.slice(0, MOST_TOLD).toWellFormed()}… (${text.length - MOST_TOLD} more characters)`;
+}
+
+function cutMiddle(lines: readonly string[]): readonly string[] {
+  const fits = (some: readonly string[]) => {
+    let left = MOST_ALL / 2;
+    const end = some.findIndex((line) => (left -= line.length) < 0);
+    return end < 0 ? some.length : end;
+  };
+  const first = fits(lines);
+  const last = Math.min(fits(lines.toReversed()), lines.length - first);
+  const skipped = lines.length - first - last;
+  if (skipped === 0) return lines;
+  const tail = last === 0 ? [] : lines.slice(-last);
+  return [...lines.slice(0, first), JSON.stringify({ kind: 'cut', lines: skipped }), ...tail];
 }

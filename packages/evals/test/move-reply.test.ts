@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { person } from '../src/index.ts';
-import { ALL_MOVES, type ReadMove, readMove } from '../src/move-reply.ts';
-import type { Asked } from '../src/person-view.ts';
+import { ALL_MOVES, type ReadMove, readMove, type Asked } from '../src/move-reply.ts';
 
 const mia = person('mia');
 const task = (fields: object) => ({ owner: 'a', by: [], ...fields }) as unknown as Asked['questions'][number];

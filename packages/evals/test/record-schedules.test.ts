@@ -11,11 +11,10 @@ import {
   readRun,
   type UserMove,
 } from '../src/index.ts';
-import { openCompany } from '../src/open-company.ts';
-import { playUsers } from '../src/play-users.ts';
+import { openCompany, playUsers } from '../src/play-conversation.ts';
 import { recordTest } from '../src/record-test.ts';
 import { Recording } from '../src/recording.ts';
-import { scriptedUser } from '../src/scripted-user.ts';
+import { scriptedUser } from '../src/users.ts';
 
 const CONVERSATION = 'told';
 const mia = person('mia');

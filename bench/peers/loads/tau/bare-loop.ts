@@ -5,7 +5,7 @@ import {
   simulateCache,
 } from '../../../../src/context/cache/cache-cost.ts';
 import { countTokens } from '../../../../src/context/budget/tokens.ts';
-import { importedMoves, importedTurns } from '../../../../packages/evals/src/imported-rounds.ts';
+import { importedMoves, importedTurns } from '../../../../packages/evals/src/recorded-moves.ts';
 import type { ConversationRun } from '../../../../packages/evals/src/index.ts';
 import type { PromptMessage, ToolSpec } from '../../../../src/events/index.ts';
 import { ASSISTANT } from '../../../../test/support/real-logs.ts';

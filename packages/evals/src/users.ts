@@ -92,3 +92,80 @@ export type UserMove =
       /** Why. */
       readonly why: string;
     };
+
+/** Somebody in a script. */
+export interface Person extends Author {
+  kind: 'user';
+  /** Sends a message. `to`: ids of agents; default: whoever the company's routing finds. */
+  says(
+    content: string,
+    options?: { to?: readonly string[]; attachments?: readonly NewAttachment[] },
+  ): UserMove;
+  /** Answers a question of an agent. `question`: a part of it; default: the oldest that this person may answer. */
+  answers(content: string, options?: { question?: string }): UserMove;
+  /** Approves a call. Default: the oldest that this person may decide. */
+  approves(tool?: string, options?: { note?: string }): UserMove;
+  /** Denies a call. Default: the oldest that this person may decide. */
+  denies(tool?: string, options?: { note?: string }): UserMove;
+}
+
+/** Somebody with an id and a name. Default name: the id with a capital. */
+export function person(id: string, name = id.charAt(0).toUpperCase() + id.slice(1)): Person {
+  const by: Author = { kind: 'user', id, name };
+  return {
+    kind: 'user',
+    id,
+    name,
+    says: (content, options) => ({ move: 'say', by, content, ...options }),
+    answers: (content, options) => ({ move: 'answer', by, content, ...options }),
+    approves: (tool, options) => ({ move: 'approve', by, tool, ...options }),
+    denies: (tool, options) => ({ move: 'deny', by, tool, ...options }),
+  };
+}
+
+/** Time passes: deadlines end and reminders come, one after the other. */
+export function minutesPass(minutes: number): UserMove {
+  return { move: 'wait', minutes };
+}
+
+/** A step of a script: words of the user `User`, a move, or what is decided by what was seen. */
+export type Step = string | UserMove | ((seen: Seen) => readonly Step[] | Step | undefined);
+
+const SOMEBODY = person('user');
+
+/**
+ * A user that follows a script, one step whenever all agents are at rest. A step that is a function is asked once the steps
+ * before it are done, and its own steps come in its place: that is a branch.
+ *
+ *     scriptedUser([mia.says('Where is my parcel?'), when(/number/, [mia.says('4711')])])
+ */
+export function scriptedUser(steps: readonly Step[], name = 'the script'): NewUser {
+  return () => {
+    const left = [...steps];
+    return {
+      name,
+      next(seen) {
+        for (let step = left.shift(); step !== undefined; step = left.shift()) {
+          if (typeof step === 'string') return SOMEBODY.says(step);
+          if (typeof step !== 'function') return step;
+          left.unshift(...[step(seen) ?? []].flat());
+        }
+        return { move: 'done' };
+      },
+    };
+  };
+}
+
+/** A branch: the first steps if the last words of an agent, or an open question, match; otherwise the second ones. */
+export function when(
+  heard: string | RegExp,
+  steps: readonly Step[],
+  otherwise: readonly Step[] = [],
+): (seen: Seen) => readonly Step[] {
+  return ({ said, waits }) => {
+    const heardWords = [said, ...waits.map(({ task }) => task.text ?? task.tool ?? '')];
+    const isHeard = (words: string) =>
+      typeof heard === 'string' ? words.includes(heard) : words.search(heard) >= 0;
+    return heardWords.some(isHeard) ? steps : otherwise;
+  };
+}
