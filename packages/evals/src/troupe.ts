@@ -5,7 +5,6 @@
 export {
   type AgentInput,
   type Author,
-  type Clock,
   type ConversationId,
   defineTool,
   type Event,
@@ -20,7 +19,6 @@ export {
   redactSecrets,
   type ScriptInput,
   type StandardSchema,
-  systemClock,
   type Tool,
   type ToolContext,
   type Troupe,

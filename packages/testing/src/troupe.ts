@@ -2,15 +2,14 @@
  * The only file that imports the core. In the published package it imports `troupe` and `troupe/integrations`:
  * see `scripts/build-package.ts`.
  */
-export {
-  type Clock,
-  type Embedder,
-  type EventDraft,
-  type LiveNote,
-  type StateNote,
-  systemClock,
-  type TextNote,
-  type ToolContext,
+export type {
+  Clock,
+  Embedder,
+  EventDraft,
+  LiveNote,
+  StateNote,
+  TextNote,
+  ToolContext,
 } from '../../../src/index.ts';
 export {
   ACTOR_VERSION,
@@ -61,6 +60,7 @@ export {
   type StandingPlace,
   type StandingRow,
   STATELESS,
+  systemClock,
   type StepEvents,
   type Stepped,
   type Store,

@@ -48,7 +48,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   const stop = new AbortController();
   const stopped = once(stop.signal, 'abort');
   const dispose = onInterrupt(() => stop.abort());
-  const first = await openFirst(found, opener.open);
+  const first = await opener.open(found, await openApp(found.definition));
   const failures: unknown[] = [];
   function fail(error: unknown): void {
     failures.push(error);
@@ -77,17 +77,6 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   } finally {
     await reloader.close();
     dispose();
-  }
-}
-
-/** Closes `app` again if the troupe cannot be opened. */
-async function openFirst(found: FoundAgents, open: DevOpener['open']): Promise<DevTroupe> {
-  const openedApp = await openApp(found.definition);
-  try {
-    return await open(found, openedApp);
-  } catch (error) {
-    await openedApp.close();
-    throw error;
   }
 }
 
@@ -165,7 +154,7 @@ interface DevTroupe extends OpenTroupe {
  * and waits for its answer. With a lock per troupe, it would open the data itself, and the server could not.
  */
 interface DevOpener extends Disposable {
-  /** Opens agents on the data directory, with an API that admits callers of `host`. One troupe at a time. */
+  /** Opens agents on the data directory, with an API that admits callers of `host`. One troupe at a time. `openedApp` is closed if it fails. */
   open: (found: FoundAgents, openedApp: OpenedApp) => Promise<DevTroupe>;
   /** Lets commands of this machine find the server. */
   announce(url: string): void;
@@ -202,6 +191,15 @@ async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
   const lock = data === MEMORY ? undefined : lockDataDir(data);
 
   async function open(found: FoundAgents, openedApp: OpenedApp): Promise<DevTroupe> {
+    try {
+      return await openWith(found, openedApp);
+    } catch (error) {
+      await openedApp.close();
+      throw error;
+    }
+  }
+
+  async function openWith(found: FoundAgents, openedApp: OpenedApp): Promise<DevTroupe> {
     const ending = new AbortController();
     const metrics = createMetrics({ version: version() });
     const troupe = await openTroupe(found.definition, {
@@ -290,7 +288,6 @@ function createReloader(first: OpenTroupe, { load, openApp, open, report, onEnd 
       opened = await open(next, openedApp);
     } catch (error) {
       report({ type: 'failed', error });
-      await closeApp(openedApp);
       return open(before.found, before.openedApp);
     }
     await closeApp(before.openedApp);

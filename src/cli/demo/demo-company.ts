@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { TroupeInput } from '../../library/config/agents-file.ts';
 import type { AgentInput } from '../../library/config/agent-input.ts';
-import type { ScriptInput } from '../../providers/script.ts';
+import type { ScriptRuleInput } from '../../providers/script.ts';
 import { defineTool } from '../../tools/tool.ts';
 import type { Author } from '../../events/index.ts';
 import type { Troupe } from '../../library/troupe.ts';
@@ -144,7 +144,7 @@ interface ScriptedAgent {
 
 function scripted(
   { id, name, role, description }: ScriptedAgent,
-  rules: ScriptInput['rules'],
+  rules: readonly ScriptRuleInput[],
   more: readonly string[] = [],
 ): AgentInput {
   return {

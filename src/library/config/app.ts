@@ -29,9 +29,10 @@ export type AppField<Given extends Tool> = [Given] extends [never]
 
 /** What an application gives its tools, and how it is closed. */
 export interface OpenedApp {
+  /** What tools are told as `context.app`. */
   app: unknown;
   /** Closes it once, if it was opened here. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 interface AppParts {
