@@ -16,6 +16,8 @@ import { hashText } from './text/hash.ts';
 export interface AgentProfile {
   id: AgentId;
   name: string;
+  /** Ids that it had before. */
+  formerly?: readonly AgentId[];
   role: 'manager' | 'worker' | 'peer';
   description: string;
   instructions: string;
@@ -316,8 +318,8 @@ function rosterText(roster: Agents): string {
   const lines = roster
     .slice(0, MAX_ROSTER)
     .map(
-      ({ id, name, role, description }) =>
-        `- @${id}: ${name}, ${role}${description ? `. ${description}` : ''}`,
+      ({ id, name, role, description, formerly }) =>
+        `- @${id}: ${name}, ${role}${formerly ? `, called @${formerly.join(' and @')} before` : ''}${description ? `. ${description}` : ''}`,
     );
   const more = roster.length > MAX_ROSTER ? [`- and ${roster.length - MAX_ROSTER} more`] : [];
   return ['# Agents here', ...lines, ...more].join('\n');

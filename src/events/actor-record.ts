@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { ActorAddress, ConversationId, EventId, JoinPolicy, Seq, TurnId } from './ids.ts';
+import { ActorAddress, AgentId, ConversationId, EventId, JoinPolicy, Seq, TurnId } from './ids.ts';
 import { EventContext, EventDraft } from './event.ts';
 import { GuardStoppedBody, TurnSteeredBody } from './coordination.ts';
 import { NamedSession, Session } from './session.ts';
@@ -102,6 +102,8 @@ export const ActorRecord = ActorAddress.extend({
   /** Events of its last turn may still be missing in the log: the store appends them before the next lease. */
   unpublished: z.boolean().default(false),
   timers: z.array(Timer).default([]),
+  /** Former ids of the agent whose records this one has taken over. */
+  took: z.array(AgentId).optional(),
 });
 export type ActorRecord = z.infer<typeof ActorRecord>;
 

@@ -111,6 +111,11 @@ const LogEnvelope = DraftEnvelope.extend({
   tokens: z.int().nonnegative(),
   /** The stored row was changed after the append. Set when it is read, never stored. */
   altered: z.literal(true).optional(),
+  /**
+   * Ids in the log of agents that have other ids since: of its author, and of all whom it addresses. Set when it is read, never
+   * stored.
+   */
+  formerly: z.strictObject({ author: AgentId.optional(), to: z.array(AgentId).optional() }).optional(),
   /** Its words were erased: the id of the command that says so. Stored with what is left of the event. */
   erased: EventId.optional(),
 });

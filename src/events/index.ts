@@ -5,6 +5,7 @@ export * from './bodies.ts';
 export * from './conversation-kind.ts';
 export * from './erasure.ts';
 export * from './event.ts';
+export * from './former-ids.ts';
 export * from './ids.ts';
 export * from './json.ts';
 export * from './kinds.ts';

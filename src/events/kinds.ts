@@ -33,6 +33,8 @@ export type Aspect =
   | 'counts'
   /** The body has ids of turns, events or threads. */
   | 'ids'
+  /** The body has ids of agents. */
+  | 'agents'
   /** The schema of the body fills in what an older event lacks. */
   | 'defaults'
   /** A terminal that waits for an answer shows the event as one line. */
@@ -92,7 +94,7 @@ export const KINDS = {
   // An imported task has no owner here: its timers, its thread and the waiting agent are elsewhere.
   'delegation.opened': {
     body: 'DelegationOpenedBody',
-    aspects: ['words', 'prompt', 'taskOpening', 'tasks', 'ids', 'announced'],
+    aspects: ['words', 'prompt', 'taskOpening', 'tasks', 'ids', 'agents', 'announced'],
     imported: 'history',
     level: 'talk',
   },
@@ -129,7 +131,7 @@ export const KINDS = {
   // Membership affects this conversation only, and people can change it at any time.
   'membership.changed': {
     body: 'MembershipChangedBody',
-    aspects: ['words', 'members', 'upkeep'],
+    aspects: ['words', 'members', 'agents', 'upkeep'],
     imported: 'as is',
     level: (body) => (body.change === 'joined' ? 'noise' : 'work'),
   },
@@ -148,7 +150,7 @@ export const KINDS = {
   },
   'run.directive': {
     body: 'RunDirectiveBody',
-    aspects: ['words', 'run', 'announced', 'defaults'],
+    aspects: ['words', 'run', 'agents', 'announced', 'defaults'],
     imported: 'history',
     level: (body) => (body.status === 'failed' ? 'problem' : 'talk'),
   },
@@ -165,13 +167,13 @@ export const KINDS = {
   // These change the view of one agent. The importer bounds their reach (`import/admit-draft.ts`).
   compaction: {
     body: 'CompactionBody',
-    aspects: ['compaction', 'upkeep', 'counts'],
+    aspects: ['compaction', 'upkeep', 'counts', 'agents'],
     imported: 'as is',
     level: 'work',
   },
   'compaction.progress': {
     body: 'CompactionProgressBody',
-    aspects: ['compaction', 'upkeep'],
+    aspects: ['compaction', 'upkeep', 'agents'],
     imported: 'as is',
     level: (body) => (body.phase === 'failed' ? 'problem' : 'work'),
   },
@@ -217,7 +219,7 @@ export const KINDS = {
   },
   command: {
     body: 'CommandBody',
-    aspects: ['words', 'prompt', 'tasks', 'turn', 'conversation', 'upkeep', 'counts', 'ids'],
+    aspects: ['words', 'prompt', 'tasks', 'turn', 'conversation', 'upkeep', 'counts', 'ids', 'agents'],
     imported: 'as is',
     level: 'talk',
   },

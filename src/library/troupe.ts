@@ -63,6 +63,8 @@ export interface FollowOptions {
 export interface AgentInfo {
   /** Its address. */
   id: AgentId;
+  /** Ids that it had before, which are its addresses too. Absent: none. */
+  aliases?: readonly AgentId[];
   /** Name for people. */
   name: string;
   /** `manager`, `worker` or `peer`. */

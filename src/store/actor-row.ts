@@ -91,13 +91,13 @@ export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChan
   const { state, ...columns } = patch;
   if (!state) return columns;
   const { turnNo, lastTurn, snapshot, machineVersion, session, cursor, ...work } = { ...base, ...state };
-  const { turn, lost, timers } = work;
+  const { turn, lost, timers, took } = work;
   const memory = { turnNo, lastTurn, snapshot, machineVersion, session, cursor };
   return {
     ...columns,
     turn: turn?.id ?? null,
     wakeAt: earliest(timers),
-    data: JSON.stringify({ ...memory, turn, lost, timers }),
+    data: JSON.stringify({ ...memory, turn, lost, timers, took }),
   };
 }
 

@@ -77,6 +77,7 @@ export interface ActorPatch {
       | 'turn'
       | 'lost'
       | 'timers'
+      | 'took'
     >
   >;
 }

@@ -6,8 +6,8 @@ import { readSecretKey } from './agent-keys.ts';
 export type KeySource = 'stored' | { env: string } | { bunkerEnv: string };
 
 export interface SignersParts {
-  /** `pubkey`: from the agents file. */
-  agents: readonly { id: string; pubkey: string | null }[];
+  /** `pubkey` and `aliases`, its former ids: from the agents file. */
+  agents: readonly { id: string; aliases?: readonly string[]; pubkey: string | null }[];
   /** By agent. Default: `stored`. */
   sources: Readonly<Record<string, KeySource>>;
   keys: Pick<AgentKeys, 'open' | 'openClient'>;
@@ -29,7 +29,8 @@ export interface AgentSigners {
  * agents file, a pubkey has no key, two agents share a key, or the passphrase is wrong.
  */
 export async function signersFor(parts: SignersParts): Promise<AgentSigners> {
-  const unknown = Object.keys(parts.sources).find((name) => parts.agents.every(({ id }) => id !== name));
+  const known = new Set(parts.agents.flatMap(idsOf));
+  const unknown = Object.keys(parts.sources).find((name) => !known.has(name));
   if (unknown !== undefined) throw refused(unknown, 'is named in nostr.keys but is not an agent');
   const signers = new Map<string, Signer>();
   const close = async () =>
@@ -61,12 +62,16 @@ export async function signersFor(parts: SignersParts): Promise<AgentSigners> {
 
 async function signerOf(
   { sources, keys, env, clock, onWarning }: SignersParts,
-  { id, pubkey }: SignersParts['agents'][number],
+  agent: SignersParts['agents'][number],
 ): Promise<Signer | null> {
-  const source = Object.hasOwn(sources, id) ? (sources[id] ?? 'stored') : 'stored';
+  const { id, pubkey } = agent;
+  const named = idsOf(agent).find((each) => Object.hasOwn(sources, each));
+  const source = named === undefined ? 'stored' : (sources[named] ?? 'stored');
   if (source === 'stored') {
-    const key = await keys.open(id);
-    if (key) return createLocalSigner(key);
+    for (const each of idsOf(agent)) {
+      const key = await keys.open(each);
+      if (key) return createLocalSigner(key);
+    }
     if (pubkey === null) return null;
     throw refused(id, `has a pubkey but no key: import it with "troupe nostr keys import ${id}"`);
   }
@@ -74,10 +79,15 @@ async function signerOf(
   const value = env[variable];
   if (!value) throw refused(id, `needs its key in ${variable}, which is not set`);
   if ('env' in source) return createLocalSigner(readSecretKey(value, variable));
-  const clientKey = await keys.openClient(id);
+  const clientKey = await keys.openClient(named ?? id);
   // Most troupes have no remote signer.
   const { createRemoteSigner } = await import('./remote-signer.ts');
   return createRemoteSigner({ url: value, agent: id, variable, pubkey, clientKey, clock, onWarning });
+}
+
+/** Its id, and those that it had before: its key stays where it is. */
+function idsOf({ id, aliases = [] }: SignersParts['agents'][number]): string[] {
+  return [id, ...aliases];
 }
 
 function refused(agent: string, why: string): TroupeError {

@@ -23,8 +23,8 @@ interface NostrParts extends FollowParts {
   /** The troupe and the entries belong to one tenant. */
   troupe: IntegrationTroupe;
   settings: NostrSettings;
-  /** `pubkey`: from the agents file. */
-  agents: readonly { id: string; pubkey: string | null }[];
+  /** `pubkey` and `aliases`, its former ids: from the agents file. */
+  agents: readonly { id: string; aliases?: readonly string[]; pubkey: string | null }[];
   env: Readonly<Record<string, string | undefined>>;
   /** Outcome of each attempt to publish an event, for metrics. */
   counted?: OutboxParts['counted'];

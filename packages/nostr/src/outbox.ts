@@ -201,8 +201,9 @@ function publicPart(event: Event): { agent: AgentId; content: string } | null {
   const content = contentOf(event);
   const origin = turn === undefined ? null : parseTurnId(turn);
   if (content === null || content.trim() === '' || author.kind !== 'agent') return null;
-  if (origin?.agent !== author.id || origin.conversation !== conversation) return null;
-  return { agent: origin.agent, content };
+  const by = event.formerly?.author ?? author.id;
+  if (origin?.agent !== by || origin.conversation !== conversation) return null;
+  return { agent: author.id as AgentId, content };
 }
 
 function contentOf(event: Event): string | null {

@@ -1,13 +1,16 @@
 import type { AgentProfile, BaselineText, CompactionPolicy } from '../../context/index.ts';
-import type {
-  Mode,
-  AgentId,
-  BaselineBody,
-  BusyPolicy,
-  ConversationId,
-  EventId,
-  TenantId,
-  ToolSpec,
+import {
+  presentAddress,
+  type ActorAddress,
+  type Mode,
+  type AgentId,
+  type BaselineBody,
+  type BusyPolicy,
+  type ConversationId,
+  type EventId,
+  type FormerIds,
+  type TenantId,
+  type ToolSpec,
 } from '../../events/index.ts';
 import type { ModelPrice } from '../../providers/prices.ts';
 import type { Provider } from '../../providers/provider.ts';
@@ -102,5 +105,19 @@ export interface FrozenBaseline {
   unchangedFor?: Pick<AgentRuntime, 'baseline' | 'profile'> & { mode: Mode | null };
 }
 
-/** All agents by id. Iteration leaves out agents of templates; `get` finds them. */
-export type AgentRegistry = ReadonlyMap<AgentId, AgentRuntime> & { readonly templates?: readonly AgentId[] };
+/** All agents by id. Iteration leaves out agents of templates and former ids; `get` finds them. */
+export type AgentRegistry = ReadonlyMap<AgentId, AgentRuntime> & {
+  readonly templates?: readonly AgentId[];
+  /** Absent: no agent has been renamed. */
+  readonly former?: FormerIds | undefined;
+};
+
+/** The agent of a turn, which may have begun it under a former id. */
+export function addressOfTurn(
+  { former }: Pick<AgentRegistry, 'former'>,
+  tenant: TenantId,
+  { conversation, agent }: Pick<ActorAddress, 'conversation' | 'agent'>,
+): ActorAddress {
+  const address = { tenant, conversation, agent };
+  return former ? presentAddress(former, address) : address;
+}

@@ -160,7 +160,7 @@ export async function appendSettled(
   const leases: { record: ActorRecord; turns: number }[] = [];
   let begun = false;
   try {
-    for (const [agent, turns] of progress.agents) {
+    for (const [agent, turns] of presentAgents(deps, progress)) {
       leases.push({ record: await holdIdle(deps, { ...log, agent }), turns });
     }
     begun = true;
@@ -174,6 +174,16 @@ export async function appendSettled(
       await deps.store.update(record, { owner: '', until: 0, ...settled });
     }
   }
+}
+
+function presentAgents(
+  { agents: { former } }: EngineDeps,
+  { agents }: ImportedProgress,
+): ImportedProgress['agents'] {
+  if (!former) return agents;
+  const present = newProgress();
+  for (const [agent, turns] of agents) raise(present, former.get(agent) ?? agent, turns);
+  return present.agents;
 }
 
 async function holdIdle(deps: EngineDeps, address: ActorAddress): Promise<ActorRecord> {

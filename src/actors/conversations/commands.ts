@@ -19,6 +19,7 @@ import {
   isAbout,
 } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';
+import { addressOfTurn } from '../actor/agent-runtime.ts';
 import {
   resolveAgent,
   appendTrusted,
@@ -312,16 +313,16 @@ export async function retryTurn(
   const { store, log } = conversations.deps;
   const parts = parseTurnId(turn);
   if (!parts) throw unknown(turn);
-  const address = { tenant, conversation: parts.conversation, agent: parts.agent };
+  const address = addressOfTurn(conversations.deps.agents, tenant, parts);
   const end = await store.readById(address, runtimeId(turn, 'end'));
   const record = await readRecord(store, address);
   const isRunning = record?.turn?.id === turn;
   if (!end && !isRunning && !(await hasStarted(store, address, turn))) throw unknown(turn);
-  requireAgent(conversations, parts.agent);
+  requireAgent(conversations, address.agent);
   const participants = await conversations.participantsCache.of(address);
   const ended = endOf(end);
   const may = mayRetry({ address, turn, ended, record, participants });
-  const notice = participants.failedAt.get(parts.agent) ?? 0;
+  const notice = participants.failedAt.get(address.agent) ?? 0;
   const ids = [runtimeId(turn, 'retry'), runtimeId(turn, 'resume', notice)] as const;
   const hasFailed = !record || record.parked === 'failed';
   if (may.kind === 'refused' || !hasFailed) {

@@ -304,7 +304,8 @@ function foldPast(past: Past, event: Event): void {
   for (const agent of event.to) if (!past.turns.has(agent)) past.turns.set(agent, 0);
   const parts = event.turn === undefined ? null : parseTurnId(event.turn);
   if (!parts || event.turn === undefined || parts.conversation !== event.conversation) return;
-  const { agent, number } = parts;
+  const { number } = parts;
+  const agent = (event.author.kind === 'agent' ? event.author.id : parts.agent) as AgentId;
   past.turns.set(agent, Math.max(past.turns.get(agent) ?? 0, number));
   if (event.kind === 'turn.started') {
     past.underWay.set(agent, {

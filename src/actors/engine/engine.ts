@@ -3,11 +3,13 @@ import {
   type ActorAddress,
   addressKey,
   parseTurnId,
+  presentAddress,
   type TenantId,
   type TurnId,
 } from '../../events/index.ts';
 import type { Availability } from '../../machines/availability-fold.ts';
 import { pathOf } from '../../machines/agent-lifecycle.ts';
+import { addressOfTurn } from '../actor/agent-runtime.ts';
 import { changeAvailability, publishAvailability } from '../actor/at-rest.ts';
 import { activate, markFailed } from './activate.ts';
 import { type EngineDeps, KEPT_MS } from '../actor/engine-deps.ts';
@@ -56,7 +58,7 @@ export function createEngine(deps: TurnDeps, stopping: AbortController): Engine 
     async abort(tenant, turn) {
       const parts = parseTurnId(turn);
       if (!parts) return false;
-      const address = { tenant, conversation: parts.conversation, agent: parts.agent };
+      const address = addressOfTurn(deps.agents, tenant, parts);
       if (!(await stops.stopTurn(address, turn))) return false;
       // Without a holder, the next one must find the request. The sweeper makes up for a lost wake.
       await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
@@ -162,7 +164,8 @@ function createServe(deps: TurnDeps) {
    * Runs one activation of an actor at a time. After a standstill of the process, a queue may hand out an actor again
    * before its holder here notices that its lease ran out. The two would share one machine and one view.
    */
-  async function serve(address: ActorAddress, begun: () => void) {
+  async function serve(woken: ActorAddress, begun: () => void) {
+    const address = deps.agents.former ? presentAddress(deps.agents.former, woken) : woken;
     const key = addressKey(address);
     if (atWork.has(key)) return { kind: 'busy', retryInMs: AT_WORK_PAUSE_MS } as const;
     atWork.add(key);

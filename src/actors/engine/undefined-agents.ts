@@ -184,7 +184,7 @@ async function noteOwn({ store, agents, clock, limits }: EngineDeps): Promise<Re
   const now = clock.now();
   const before = await store.get(DEFAULT_TENANT, DEFINED_KEY);
   const known = parsed(Defined, before) ?? {};
-  const own: string[] = [...agents.keys(), ...(agents.templates ?? [])];
+  const own: string[] = [...agents.keys(), ...(agents.templates ?? []), ...(agents.former?.keys() ?? [])];
   if (own.every((agent) => now - (known[agent] ?? -Infinity) < limits.sweepMs)) return known;
   const recent = Object.entries(known).filter(([, at]) => now - at < FORGOTTEN_MS);
   const noted = { ...Object.fromEntries(recent), ...Object.fromEntries(own.map((agent) => [agent, now])) };

@@ -46,7 +46,7 @@ export async function readTurn(store: Store, tenant: TenantId, turn: string): Pr
   const own = await ownEvents(store, log, started);
   const last = own.at(-1);
   const end = last && isAbout(last, 'turnEnd') ? last : null;
-  return { log, agent: parts.agent, number: parts.number, started, inputs, own, end };
+  return { log, agent: started.author.id as AgentId, number: parts.number, started, inputs, own, end };
 }
 
 async function ownEvents(store: Store, log: ConversationKey, started: Event): Promise<Event[]> {

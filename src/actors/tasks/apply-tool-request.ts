@@ -86,7 +86,7 @@ async function handOff(
 function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace): AppliedRequest | null {
   const { deps, live, turn } = run;
   const { limits } = deps;
-  if (to === live.address.agent)
+  if ((deps.agents.former?.get(to) ?? to) === live.address.agent)
     return refused('you cannot hand over to yourself: answer the conversation instead.');
   if (!deps.agents.has(to)) {
     const known = [...deps.agents.keys()];

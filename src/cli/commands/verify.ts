@@ -271,7 +271,7 @@ export async function openWork(
   { agents, templates = [] }: TroupeInput,
   { data, env }: { data: string; env: Record<string, string | undefined> },
 ): Promise<ActorAddress[]> {
-  const ids = new Set<string>(agents.map(({ id }) => id));
+  const ids = new Set<string>(agents.flatMap(({ id, aliases = [] }) => [id, ...aliases]));
   const kinds = new Set<string>(templates.map(({ id }) => id));
   const has = (agent: string) => ids.has(agent) || kinds.has(templateOf(agent) ?? '');
   const { store, close } = await openOwnStore(data, env);

@@ -115,7 +115,7 @@ export function readerAt(view: Reader['view'], upTo: number): Reader {
 
 function target(event: Event): string {
   if (event.to.length === 0) return '';
-  return `>${event.to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
+  return `>${(event.formerly?.to ?? event.to).map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
 }
 
 /** The label of the only recipient in a label; null for none or several. */
@@ -126,7 +126,7 @@ export function recipientIn(label: string): string | null {
 
 function speaker(event: Event, { view, upTo, labels }: Reader): string {
   const { author } = event;
-  if (author.kind === 'agent') return `@${agentLabel(author.id)}`;
+  if (author.kind === 'agent') return `@${agentLabel(event.formerly?.author ?? author.id)}`;
   if (author.kind === 'system') return systemLabel(event);
   const key = `${author.id}\n${author.name}`;
   const known = labels.get(key);

@@ -302,8 +302,10 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
     case 'step':
       view.note = null;
       return openGroup(view, event.body, at);
-    case 'handoff':
-      return pushOwn(view, `[handed over to @${event.to.join(', @')}]\n${eventText(event)}`, at);
+    case 'handoff': {
+      const to = ('formerly' in event && event.formerly?.to) || event.to;
+      return pushOwn(view, `[handed over to @${to.join(', @')}]\n${eventText(event)}`, at);
+    }
     case 'turn.failed':
       return pushFailure(view, event.body.partial, `[this turn failed: ${event.body.code}]`, at);
     case 'turn.aborted':

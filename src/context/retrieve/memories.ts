@@ -79,8 +79,11 @@ function sameQuestion(asked: string): (text: string) => boolean {
 }
 
 /** Names come from outside, so they must not be able to begin a line. */
-function headOf({ seq, author, at }: Event): string {
-  const speaker = author.kind === 'agent' ? `@${agentLabel(author.id)}` : personLabel(NOBODY, author, 0);
+function headOf({ seq, author, at, formerly }: Event): string {
+  const speaker =
+    author.kind === 'agent'
+      ? `@${agentLabel(formerly?.author ?? author.id)}`
+      : personLabel(NOBODY, author, 0);
   return `#${seq} ${speaker} (${dateOf(at).toISOString().split('T')[0]}):`;
 }
 

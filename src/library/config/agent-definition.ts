@@ -9,6 +9,7 @@ import { ProviderSettings, withLanguageModel } from '../../providers/settings.ts
 
 const AgentFields = z.object({
   id: AgentId,
+  aliases: z.array(AgentId).max(100).optional(),
   name: z.string().min(1).max(200).optional(),
   role: z.enum(['manager', 'worker', 'peer']).default('peer'),
   description: z.string().max(300).default(''),

@@ -22,6 +22,11 @@ import type { SupervisionSettings } from './supervision-settings.ts';
 export interface AgentBase {
   /** Its address in the troupe: 1 to 64 of `A-Z a-z 0-9 _ -`. */
   id: string;
+  /**
+   * Ids that it had before, at most 100: it is addressed by them too, and what was said, asked and left open under them is its own.
+   * Default: none.
+   */
+  aliases?: readonly string[] | undefined;
   /** Name for people, at most 200 characters. Default: the id. */
   name?: string | undefined;
   /** What it is among the others; rosters and prompts say it. Default `peer`. */

@@ -11,6 +11,7 @@ import { CoordinationSettings, Workflows } from './coordination-settings.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { CustomProviderSetting } from '../../providers/settings.ts';
 import { AgentId, Channel, inputProblems, nearestName, tryParse } from '../../events/index.ts';
+import { formerIds } from './former-ids.ts';
 import { findProblems } from './find-problems.ts';
 import type { DataFile } from './read-data-file.ts';
 import { LimitSettings } from './limit-settings.ts';
@@ -93,7 +94,7 @@ export function parseTroupe(
   const found = parsed
     ? [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...findProblems(input)]
     : endless;
-  if (parsed?.success && found.length === 0) return parsed.data;
+  if (parsed?.success && found.length === 0) return withPresentAgents(parsed.data);
   // Both halves of an agent's schema may say the same.
   const lines = new Map(found.map(({ path, message }) => [`${formatPath(path)}: ${message}`, lineOf(path)]));
   const problems = [...lines.keys()];
@@ -105,6 +106,59 @@ export function parseTroupe(
     `${source} has ${problems.length} problem(s):\n  ${placed.join('\n  ')}`,
     { problems },
   );
+}
+
+/** The definition with the present ids of agents wherever it names them. */
+function withPresentAgents(definition: TroupeDefinition): TroupeDefinition {
+  const former = formerIds(definition.agents);
+  if (!former) return definition;
+  const present = (id: AgentId): AgentId => former.get(id) ?? id;
+  const { defaults, context, routing, schedules, workflows, budgets, fragments } = definition;
+  const { respondWhenUnaddressed } = defaults;
+  return {
+    ...definition,
+    defaults: {
+      ...defaults,
+      ...(respondWhenUnaddressed && { respondWhenUnaddressed: present(respondWhenUnaddressed) }),
+    },
+    context: { ...context, ...(context.summariser && { summariser: present(context.summariser) }) },
+    ...(routing && { routing: routedBy(routing, present) }),
+    ...(schedules && { schedules: schedules.map((each) => ({ ...each, to: present(each.to) })) }),
+    ...(workflows && {
+      workflows: workflows.map(({ steps, ...workflow }) => ({
+        ...workflow,
+        steps: steps.map((step) => ({ ...step, agent: present(step.agent) })),
+      })),
+    }),
+    ...(budgets?.agents && {
+      budgets: {
+        ...budgets,
+        agents: Object.fromEntries(
+          Object.entries(budgets.agents).map(([id, cap]) => [present(id as AgentId), cap]),
+        ),
+      },
+    }),
+    ...(fragments && {
+      fragments: fragments.map((each) =>
+        each.agents ? { ...each, agents: each.agents.map(present) } : each,
+      ),
+    }),
+  };
+}
+
+type Routing = NonNullable<TroupeDefinition['routing']>;
+
+function routedBy(routing: Routing, present: (id: AgentId) => AgentId): Routing {
+  switch (routing.by) {
+    case 'agent':
+      return { ...routing, agent: present(routing.agent) };
+    case 'round':
+      return { ...routing, agents: routing.agents.map(present) };
+    case 'capability':
+      return routing.agents ? { ...routing, agents: routing.agents.map(present) } : routing;
+    case 'rules':
+      return { ...routing, rules: routing.rules.map((rule) => ({ ...rule, to: rule.to.map(present) })) };
+  }
 }
 
 function problemsOf(issue: z.core.$ZodIssue): Problem[] {

@@ -53,6 +53,7 @@ export const BudgetSketch = z
 
 interface PricedAgent {
   id?: string | undefined;
+  aliases?: readonly (string | undefined)[] | undefined;
   provider?: string | undefined;
   model?: string | undefined;
   price?: unknown;
@@ -82,7 +83,7 @@ function isPriced(price: unknown, model: string): boolean {
 }
 
 function* unknownAgents(capped: readonly string[], agents: readonly PricedAgent[]) {
-  const ids = agents.map(({ id }) => id);
+  const ids = agents.flatMap(({ id, aliases = [] }) => [id, ...aliases]);
   for (const id of capped) {
     if (!ids.includes(id)) yield unknownAgent(id, ids, ['budgets', 'agents', id]);
   }

@@ -11,9 +11,10 @@ import {
   windowOf,
 } from '../../context/index.ts';
 import { TroupeError } from '../../base/errors.ts';
-import { type AgentId, templateOf } from '../../events/index.ts';
+import { type AgentId, type FormerIds, templateOf } from '../../events/index.ts';
 import { priceOf } from '../../providers/prices.ts';
 import type { Provider } from '../../providers/provider.ts';
+import { formerIds } from './former-ids.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { InstructionFiles } from './instruction-files.ts';
 import { replySchema } from './reply-schema.ts';
@@ -116,6 +117,7 @@ export function buildAgentRegistry(
   return new TemplatedRegistry(
     runtimes,
     new Map(templates.map((template) => [template.id, spawn(template)])),
+    formerIds(agents),
   );
 }
 
@@ -287,6 +289,7 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     contextWindow: agent.contextWindow ?? knownWindow(agent) ?? DEFAULT_CONTEXT_WINDOW,
     maxOutputTokens,
     join,
+    ...(agent.aliases && agent.aliases.length > 0 && { formerly: agent.aliases }),
     ...(agent.peers === 'system' && { peers: agent.peers }),
     ...(agent.framing === 'plain' && { framing: agent.framing }),
     tools: tools.map(toolSpec),
@@ -308,20 +311,26 @@ function approvalOf({ name: tool, needsApproval = false }: Tool): ToolApproval[]
  */
 class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
   #templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>;
+  /** Agents that `get` finds and no iteration: those of templates, and those with former ids. */
   readonly #spawned = new Map<AgentId, AgentRuntime>();
+  readonly former: FormerIds | undefined;
 
   constructor(
     runtimes: Iterable<readonly [AgentId, AgentRuntime]>,
     templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>,
+    former: FormerIds | undefined,
   ) {
     super(runtimes);
     this.#templates = templates;
+    this.former = former;
+    this.#name();
   }
 
   become(next: TemplatedRegistry): void {
     this.#templates = next.#templates;
     this.#spawned.clear();
     for (const [id, runtime] of next) this.set(id, runtime);
+    this.#name();
   }
 
   get templates(): readonly AgentId[] {
@@ -334,6 +343,10 @@ class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
 
   override has(id: AgentId): boolean {
     return this.get(id) !== undefined;
+  }
+
+  #name(): void {
+    for (const [alias, id] of this.former ?? []) this.#spawned.set(alias, this.get(id) as AgentRuntime);
   }
 
   #spawn(id: AgentId): AgentRuntime | undefined {

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { unknownFields } from './agent-definition.ts';
 import { budgetProblems, BudgetSketch } from './budget-settings.ts';
 import { coordinationProblems, workflowProblems } from './coordination-settings.ts';
+import { aliasProblems } from './former-ids.ts';
 import { fragmentProblems } from './fragments.ts';
 import { type Problem, unknownAgent, usedTwice } from './problem.ts';
 import { templateOf, unknownName } from '../../events/index.ts';
@@ -15,6 +16,7 @@ const AgentSketches = z
     z
       .object({
         id: Text,
+        aliases: z.array(Text).optional().catch(undefined),
         pubkey: Text,
         tools: z.array(Text).catch([]),
         needsApproval: z.array(Text).optional().catch(undefined),
@@ -70,11 +72,12 @@ export function* findProblems(definition: unknown): Generator<Problem> {
   yield* adapterProblems(sketch);
   yield* toolProblems(sketch);
   yield* approvalProblems(sketch);
-  const ids = agents.map(({ id }) => id);
+  yield* aliasProblems(agents, templates);
+  const ids = agents.flatMap(({ id, aliases = [] }) => [id, ...aliases]);
   const templateIds = templates.map(({ id }) => id);
   yield* coordinationProblems(sketch, ids, templateIds);
   yield* workflowProblems(workflows, ids, (agent) => {
-    const found = agents.find(({ id }) => id === agent);
+    const found = agents.find(({ id, aliases = [] }) => id === agent || aliases.includes(agent));
     return (found ?? templates.find(({ id }) => id === templateOf(agent)))?.tools ?? null;
   });
   yield* fragmentProblems(sketch.fragments, ids);

@@ -525,9 +525,10 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
 
 /** Its tools are those that it has when they are read: those of a server may come later. */
 function agentInfo(agents: AgentRegistry, { profile, capabilities, pubkey, price }: AgentRuntime): AgentInfo {
-  const { id, name, role, description, provider, model } = profile;
+  const { id, name, role, description, provider, model, formerly } = profile;
   return {
     id,
+    ...(formerly && { aliases: formerly }),
     name,
     role,
     description,

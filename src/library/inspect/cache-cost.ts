@@ -229,7 +229,8 @@ export async function traceTurn(deps: EngineDeps, tenant: TenantId, turn: string
     }
     if (status !== 'running') break;
   }
-  const { conversation, agent } = parts;
+  const { conversation } = parts;
+  const agent = started.author.id as AgentId;
   const receipts = await readReceipts(deps, tenant, turn);
   const prompts = await Promise.all(receipts.map((receipt) => withUsage(deps, tenant, receipt)));
   return {

@@ -9,6 +9,7 @@ import {
 } from '../../actors/log/read-turn.ts';
 import {
   addUsage,
+  type AgentId,
   isAbout,
   NO_USAGE,
   type Rerun,
@@ -228,7 +229,7 @@ export async function diffTurns(
   [a, b]: readonly [string, string],
   { stepA, stepB }: DiffSteps,
 ): Promise<PromptDiff> {
-  requireSameAgent(a, b);
+  requireSameAgent(deps, a, b);
   if (b === NEXT && stepB !== undefined) throw invalid('stepB', 'the next prompt has no steps yet');
   const before = await sentPrompt(deps, tenant, a, stepA);
   if (b !== NEXT) return diffPrompts(before, await sentPrompt(deps, tenant, b, stepB));
@@ -238,11 +239,12 @@ export async function diffTurns(
   return diffPrompts(before, await nextPrompt(deps, { tenant, conversation, agent }, runtime));
 }
 
-function requireSameAgent(a: string, b: string): void {
+function requireSameAgent({ agents: { former } }: Pick<TurnDeps, 'agents'>, a: string, b: string): void {
   const [before, after] = [parseTurnId(a), parseTurnId(b)];
   if (!before || !after) return;
   const { conversation, agent } = after;
-  if (before.agent === agent && before.conversation === conversation) return;
+  const present = (id: AgentId): AgentId => former?.get(id) ?? id;
+  if (present(before.agent) === present(agent) && before.conversation === conversation) return;
   throw invalid(
     'a',
     `${a} and ${b} are turns of different agents or conversations: compare ${b} with another turn of @${agent}, such as ${conversation}:${agent}:1`,

@@ -8,6 +8,7 @@ import type { AgentInput } from '../config/agent-input.ts';
 import { type AppOf, openApp, type OpenApp, type OpenedApp } from '../config/app.ts';
 import type { Checked, KnownInput, TroupeInput } from '../config/troupe-input.ts';
 import { checkOptions, type AgentId } from '../../events/index.ts';
+import { formerIds } from '../config/former-ids.ts';
 import { longAnswers, unknownWindows } from '../config/build-agent-registry.ts';
 import { messageRouter } from '../config/coordination-settings.ts';
 import { openCredentials } from '../facade/credentials.ts';
@@ -28,7 +29,9 @@ import { openOperators } from './operators.ts';
 import type { DataLock } from '../../store/sqlite/data-lock.ts';
 import { createIntegrations, type Integrations } from '../facade/integrations.ts';
 import { watchWaits } from '../facade/queues.ts';
-import { keyValueOf, type ServiceOptions } from './services.ts';
+import { keyValueOf, type ServiceOptions, type Services } from './services.ts';
+import { withFormerIds } from '../../store/renamed-agents.ts';
+import { countTokens } from '../../context/budget/tokens.ts';
 import type { Durability } from '../../store/sqlite/sqlite-driver.ts';
 import type { TracingOptions } from '../../base/tracing.ts';
 import type { Troupe, Answer, Asked, AskOptions, Conversation, NewMessage, Note } from '../troupe.ts';
@@ -160,10 +163,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
     const { app } = await openAppOf(definition, options, opened);
     const models = await openModels(everyone, { ...options, work, env, clock, onWarning });
     opened.defer(() => models.close());
-    const services = await openServices(
-      options,
-      serviceOptions(definition, { clock, metrics, onWarning, onDeaf: options.onDeaf }),
-    );
+    const services = await servicesOf(definition, options, { clock, metrics, onWarning });
     opened.defer(() => services.close());
     const agents = await openAgents(definition, {
       integrations,
@@ -224,6 +224,20 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
     await opened.close().catch((failure: unknown) => onWarning(failure, 'close'));
     throw error;
   }
+}
+
+/** For a company with agents that had other ids before, the store knows these. */
+async function servicesOf(
+  definition: TroupeDefinition,
+  options: OpenOptions,
+  parts: Pick<ServiceOptions, 'clock' | 'metrics' | 'onWarning'>,
+): Promise<Services> {
+  const settings = serviceOptions(definition, { ...parts, onDeaf: options.onDeaf });
+  const services = await openServices(options, settings);
+  const former = formerIds(definition.agents);
+  if (!former) return services;
+  const { soleOwner = false } = services.limits;
+  return { ...services, store: withFormerIds(services.store, { former, soleOwner, countTokens }) };
 }
 
 const NO_AGENTS: TroupeDefinition = {

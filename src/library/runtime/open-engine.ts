@@ -23,6 +23,7 @@ import { createTaskTrees } from '../../actors/actor/task-trees.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
 import { schedulesOf } from '../config/coordination-settings.ts';
+import { formerIds } from '../config/former-ids.ts';
 import { countTokens } from '../../context/budget/tokens.ts';
 import { fenceKey } from '../../context/index.ts';
 import { type ActorAddress, DEFAULT_TENANT, type TenantId } from '../../events/index.ts';
@@ -175,7 +176,7 @@ function featuresOf(
     metrics,
     onWarning: operators.onWarning,
     caps: { ...budgets, tree: { tokens: MAX_TREE_TOKENS } },
-    release: releaseOf(),
+    release: foldsOf(definition),
     embedder,
     ...given.constants?.memory,
     schedules: schedulesOf(schedules),
@@ -201,6 +202,12 @@ function limitsOf(
   const given = Object.entries(own).filter(([, value]) => value !== undefined);
   const all = { ...DEFAULT_LIMITS, ...services.limits, ...Object.fromEntries(given) };
   return { ...all, sweepMs: Math.round(all.leaseMs * SWEEPS_PER_LEASE), ...constants };
+}
+
+/** Names what stored folds were made by. They have the ids of agents, so that those of before a renaming are made again. */
+function foldsOf({ agents }: TroupeDefinition): string {
+  const former = formerIds(agents);
+  return former ? `${releaseOf()} ${JSON.stringify([...former])}` : releaseOf();
 }
 
 /** The version in the package file of this code, which is two folders up in `src` and in `dist`. */

@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest';
+import type { ActorAddress, AgentId, ConversationId, EventId, TenantId } from '../../src/events/index.ts';
+import { createStore } from '../../src/store/create-store.ts';
+import { withFormerIds } from '../../src/store/renamed-agents.ts';
+import type { Store } from '../../src/store/store.ts';
+import { openDriver } from '../support/mode.ts';
+
+const former = new Map([['assessor' as AgentId, 'adjuster' as AgentId]]);
+const log = { tenant: 'default' as TenantId, conversation: 'c' as ConversationId };
+const old: ActorAddress = { ...log, agent: 'assessor' as AgentId };
+const present: ActorAddress = { ...log, agent: 'adjuster' as AgentId };
+const lease = (owner: string, now: number) => ({ owner, now, until: now + 100 });
+
+/** A process that knows the agent by its former id alone, and one that knows both. */
+async function openBoth(soleOwner = false): Promise<{ before: Store; after: Store }> {
+  const before = createStore(await openDriver());
+  return { before, after: withFormerIds(before, { former, soleOwner, countTokens: (text) => text.length }) };
+}
+
+async function say(store: Store, id: string, to: string): Promise<void> {
+  const author = { kind: 'user' as const, id: 'ana', name: 'Ana' };
+  const draft = {
+    id: id as EventId,
+    author,
+    to: [to as AgentId],
+    kind: 'message' as const,
+    body: { content: id },
+  };
+  await store.append(log, [{ draft, at: 1, tokens: 1 }]);
+}
+
+async function take(store: Store, address: ActorAddress, owner: string, now: number) {
+  const acquired = await store.acquire(address, lease(owner, now));
+  if (acquired.kind === 'busy') throw new Error('busy');
+  return acquired.record;
+}
+
+test('a process waits for the holder of the former id, and no holder of the former id comes after it', async () => {
+  const { before, after } = await openBoth();
+  await say(before, 'one', 'assessor');
+  const working = await take(before, old, 'old worker', 10);
+  expect(await after.acquire(present, lease('new worker', 20))).toMatchObject({ kind: 'busy', until: 110 });
+  expect((await before.readActor(present))?.owner).toBe('');
+  await before.update(working, { owner: '', until: 0, processed: 1, state: { turnNo: 1 } });
+  const taken = await take(after, old, 'new worker', 30);
+  expect(taken).toMatchObject({ agent: 'adjuster', processed: 1, turnNo: 1, took: ['assessor'] });
+  expect(await before.acquire(old, lease('old worker', 1_000_000))).toMatchObject({ kind: 'busy' });
+  expect(await before.update(working, { processed: 5 })).toBeNull();
+});
+
+test('a holder of the former id that slept through its lease changes nothing when it wakes', async () => {
+  const { before, after } = await openBoth();
+  const asleep = await take(before, old, 'old worker', 10);
+  expect(await take(after, present, 'new worker', 200)).toMatchObject({ took: ['assessor'] });
+  expect(await before.update(asleep, { processed: 1 })).toBeNull();
+  expect(await before.step(asleep, { patch: {}, events: [] })).toBeNull();
+});
+
+test('a process that died while it took over is followed by one that ends it', async () => {
+  const { before, after } = await openBoth();
+  await say(before, 'one', 'assessor');
+  const working = await take(before, old, 'old worker', 10);
+  await before.update(working, { owner: '', until: 0, processed: 1, state: { turnNo: 4 } });
+  let isDead = true;
+  const dying = withFormerIds(
+    {
+      ...before,
+      update: (...args) => (isDead ? Promise.reject(new Error('killed')) : before.update(...args)),
+    },
+    { former, soleOwner: false, countTokens: () => 1 },
+  );
+  await expect(dying.acquire(present, lease('dying', 20))).rejects.toThrow('killed');
+  isDead = false;
+  expect(await take(after, present, 'next', 500)).toMatchObject({
+    processed: 1,
+    turnNo: 4,
+    took: ['assessor'],
+  });
+});
+
+test('what another process addresses to the former id later is found, and only until it is done', async () => {
+  const { before, after } = await openBoth();
+  const record = await take(after, present, 'new worker', 10);
+  await after.update(record, { owner: '', until: 0 });
+  await say(before, 'late', 'assessor');
+  const query = { now: 1_000, clock: 1_000, since: 0, limit: 10 };
+  expect(await before.due(query)).toEqual([]);
+  expect(await after.due(query)).toEqual([present]);
+  expect(await after.addressed(present, { after: 0, upTo: 9 })).toEqual([1]);
+  const again = await take(after, present, 'new worker', 2_000);
+  await after.update(again, { owner: '', until: 0, processed: 1 });
+  expect(await after.due(query)).toEqual([]);
+});
+
+test('events are read with the present id and stay as they were written', async () => {
+  const { before, after } = await openBoth();
+  await say(before, 'one', 'assessor');
+  await say(after, 'two', 'assessor');
+  expect(await after.read(log, { after: 0 })).toMatchObject([
+    { to: ['adjuster'], formerly: { to: ['assessor'] } },
+    { to: ['adjuster'] },
+  ]);
+  expect((await before.read(log, { after: 0 })).map(({ to }) => to)).toEqual([['assessor'], ['adjuster']]);
+  expect((await after.verify(log)).problems).toEqual([]);
+});
+
+test('a directory with one owner waits for no lease of a dead process', async () => {
+  const { before, after } = await openBoth(true);
+  await take(before, old, 'dead', 10);
+  expect(await take(after, present, 'new', 20)).toMatchObject({ took: ['assessor'] });
+});
