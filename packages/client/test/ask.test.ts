@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DESK, openStage } from '../../doors/test/stage.ts';
+import { DESK, heldReply, openStage } from '../../doors/test/stage.ts';
 import { createTroupeClient, type Event, type StreamFrame } from '../src/index.ts';
 
 const desk = () => openStage(['desk', 'billing'], DESK);
@@ -58,47 +58,37 @@ test('an approval that one client decides is gone for the other, and is decided 
 });
 
 test('an aborted wait is the error aborted, and the agent goes on', async () => {
-  const open = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
+  const held = heldReply('Here I am.');
   await using stage = await openStage(['bo'], {
     answers: {
-      async bo() {
-        asked.resolve();
-        await open.promise;
-        return { text: 'Here I am.' };
-      },
+      bo: held.answer,
     },
   });
   const troupe = createTroupeClient({ url: stage.url });
   const left = new AbortController();
   const answer = troupe.ask('c1', { to: ['bo'], content: 'Hello' }, { signal: left.signal });
   const refused = expect(answer).rejects.toMatchObject({ code: 'aborted', policy: 'stop' });
-  await asked.promise;
+  await held.asked;
   left.abort();
   await refused;
-  open.resolve();
+  held.release();
   await stage.troupe.idle();
   expect(JSON.stringify((await stage.troupe.events('c1')).events)).toContain('Here I am.');
 });
 
 test('a turn that is stopped is named in the answer', async () => {
-  const asked = Promise.withResolvers<void>();
-  const open = Promise.withResolvers<void>();
+  const held = heldReply('Too late.');
   await using stage = await openStage(['bo'], {
     answers: {
-      async bo() {
-        asked.resolve();
-        await open.promise;
-        return { text: 'Too late.' };
-      },
+      bo: held.answer,
     },
   });
   const troupe = createTroupeClient({ url: stage.url });
   const answer = troupe.ask('c1', { to: ['bo'], content: 'Hello' });
-  await asked.promise;
+  await held.asked;
   await troupe.abort('c1:bo:1');
   expect(await answer).toMatchObject({ outcome: 'failed', failures: [{ agent: 'bo', code: 'aborted' }] });
-  open.resolve();
+  held.release();
 });
 
 test('a conversation may be followed from its newest events on, also before it begins', async () => {

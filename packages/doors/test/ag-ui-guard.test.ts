@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { clientOf, lines } from './ag-ui-client.ts';
-import { openStage } from './stage.ts';
+import { openStage, refusalOf } from './stage.ts';
 
 const said = { threadId: 't1', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'x' }] };
 const deep = JSON.parse(`${'['.repeat(500)}${']'.repeat(500)}`) as unknown;
@@ -36,13 +36,7 @@ test.each([
   ['an agent that cannot exist', said, '?to=a%20b'],
 ])('%s is refused in words', async (_, body, query = '', path = '/api/conversations/c1/ag-ui') => {
   await using stage = await openStage(['bo']);
-  const response = await fetch(`${stage.url}${path}${query}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  const { error } = (await response.json()) as { error: { code: string } };
-  expect([response.status, error.code]).toEqual([
+  expect(await refusalOf(`${stage.url}${path}${query}`, body)).toEqual([
     400,
     expect.stringMatching(/^(?:event_invalid|agent_unknown)$/),
   ]);

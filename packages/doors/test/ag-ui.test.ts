@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../../src/tools/tool.ts';
 import { clientOf, lines } from './ag-ui-client.ts';
-import { openStage } from './stage.ts';
+import { openStage, PAY, PAYS } from './stage.ts';
 
 const HANDOFF = { calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund"}' }] };
 
@@ -68,19 +68,11 @@ test('several agents are told apart, and a handover is told', async () => {
 
 const CALL = 'call bo: pay {"euros":5}';
 
-const pay = defineTool({
-  name: 'pay',
-  description: '',
-  schema: z.object({ euros: z.number() }),
-  needsApproval: true,
-  run: ({ euros }) => `paid ${euros}`,
-});
-
 function paying() {
   return openStage(['bo'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['pay'] } },
-    answers: { bo: [{ text: 'I pay.', calls: [{ name: 'pay', args: '{"euros":5}' }] }, 'Paid.'] },
+    answers: { bo: [{ text: 'I pay.', ...PAYS }, 'Paid.'] },
   });
 }
 
@@ -209,11 +201,11 @@ test('words of a model call that failed are taken back', async () => {
 test('a task is a sub-agent: it waits for an approval, and goes on with the decision', async () => {
   const delegate = { calls: [{ name: 'delegate', args: '{"to":"cy","task":"Pay 5."}' }] };
   await using stage = await openStage(['bo', 'cy'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['delegate'] }, cy: { tools: ['pay'] } },
     answers: {
       bo: [{ text: 'Cy pays.', ...delegate }, 'All done.'],
-      cy: [{ text: 'I pay.', calls: [{ name: 'pay', args: '{"euros":5}' }] }, 'It is paid.'],
+      cy: [{ text: 'I pay.', ...PAYS }, 'It is paid.'],
     },
   });
   const client = clientOf(`${stage.url}/api/conversations/c1/ag-ui?to=bo`);

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { openStage } from './stage.ts';
+import { heldReply, openStage } from './stage.ts';
 
 const GO = [{ role: 'user', content: 'Go.' }];
 const A2A = { 'a2a-version': '1.0' };
@@ -49,18 +49,13 @@ const ASKED: Asked[] = [
 test.each(ASKED)(
   '$name: a client that leaves before its answer is no error of the server',
   async ({ path, body, headers }) => {
-    const asked = Promise.withResolvers<void>();
-    const open = Promise.withResolvers<void>();
+    const held = heldReply('At last.');
     const errors: unknown[] = [];
     const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined);
     await using stage = await openStage(['bo'], {
       app: { onError: (error) => void errors.push(error) },
       answers: {
-        async bo() {
-          asked.resolve();
-          await open.promise;
-          return { text: 'At last.' };
-        },
+        bo: held.answer,
       },
     });
     const leaving = new AbortController();
@@ -71,10 +66,10 @@ test.each(ASKED)(
       headers: { 'content-type': 'application/json', ...headers },
     }).then((answer) => answer.text());
     // Nothing but a refusal comes before.
-    expect(await Promise.race([asked.promise, going])).toBeUndefined();
+    expect(await Promise.race([held.asked, going])).toBeUndefined();
     leaving.abort();
     await expect(going).rejects.toThrow();
-    open.resolve();
+    held.release();
     await stage.troupe.idle();
     // A later request has seen the first one off.
     await fetch(`${stage.url}/api/agents`);

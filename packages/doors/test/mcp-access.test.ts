@@ -1,18 +1,7 @@
 import { expect, test } from 'vitest';
-import * as z from 'zod';
-import { defineTool } from '../../../src/tools/tool.ts';
 import { UMA } from '../../../test/support/company.ts';
 import { overHttp, textOf } from './mcp-client.ts';
-import { openStage } from './stage.ts';
-
-const PAY = defineTool({
-  name: 'pay',
-  description: 'Pays.',
-  schema: z.object({ euros: z.number() }),
-  needsApproval: true,
-  run: ({ euros }) => `paid ${euros}`,
-});
-const PAYS = { calls: [{ name: 'pay', args: '{"euros":5}' }] };
+import { keyOfMine, openStage, PAY, PAYS } from './stage.ts';
 
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
@@ -22,11 +11,7 @@ test('the server is behind the keys: none is 401, a conversation that was not gr
   await troupe.send('yours-1', { author: UMA, content: 'Secret.', to: ['bo'] });
   await troupe.idle();
   await expect(overHttp(url, { headers: bearer('wrong') })).rejects.toThrow(/401|Unauthorized/);
-  const { secret } = await troupe.keys.create({
-    name: 'phone',
-    scopes: ['read', 'write'],
-    conversations: ['mine-*'],
-  });
+  const secret = await keyOfMine(stage);
   const client = await overHttp(url, { headers: bearer(secret) });
   const refused = await client.callTool({
     name: 'ask_bo',

@@ -1,17 +1,7 @@
 import { expect, test } from 'vitest';
-import * as z from 'zod';
-import { defineTool } from '../../../src/tools/tool.ts';
 import { overHttp, textOf } from './mcp-client.ts';
-import { openStage } from './stage.ts';
+import { openStage, PAY, PAYS } from './stage.ts';
 
-const PAY = defineTool({
-  name: 'pay',
-  description: 'Pays.',
-  schema: z.object({ euros: z.number() }),
-  needsApproval: true,
-  run: ({ euros }) => `paid ${euros}`,
-});
-const PAYS = { calls: [{ name: 'pay', args: '{"euros":5}' }] };
 const ASKS = { calls: [{ name: 'ask', args: '{"question":"Which colour?","choices":["red","blue"]}' }] };
 
 test.each(['modern', 'legacy'] as const)('agents are tools that answer: %s protocol', async (era) => {

@@ -2,19 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
-import * as z from 'zod';
-import { defineTool } from '../../../src/tools/tool.ts';
 import { CLI, workplace } from '../../../test/cli/harness.ts';
 import { overStdio, textOf } from './mcp-client.ts';
-import { openStage } from './stage.ts';
-
-const PAY = defineTool({
-  name: 'pay',
-  description: 'Pays.',
-  schema: z.object({ euros: z.number() }),
-  needsApproval: true,
-  run: ({ euros }) => `paid ${euros}`,
-});
+import { openStage, PAY, PAYS } from './stage.ts';
 
 /** Of changes of its lists. */
 const SAYS_NOTHING = { tools: { listChanged: false }, resources: { listChanged: false } };
@@ -59,7 +49,7 @@ test.each(['modern', 'legacy'] as const)(
       isKeyed: true,
       tools: [PAY],
       agents: { bo: { tools: ['pay'] } },
-      answers: { bo: [{ calls: [{ name: 'pay', args: '{"euros":5}' }] }, 'Paid.', 'Again.'] },
+      answers: { bo: [PAYS, 'Paid.', 'Again.'] },
     });
     const { secret } = await stage.troupe.keys.create({ name: 'k', scopes: ['read', 'write'] });
     using place = workplace();

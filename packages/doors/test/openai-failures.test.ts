@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { expect, test } from 'vitest';
-import { openStage } from './stage.ts';
+import { heldReply, openStage } from './stage.ts';
 
 const clientOf = (baseURL: string, more = {}) =>
   new OpenAI({ baseURL, apiKey: 'none', maxRetries: 0, ...more });
@@ -80,26 +80,21 @@ test('a stream of a failed response ends with response.failed, whatever was said
 });
 
 test('a client that gives up is no error of the server, and the agent goes on', async () => {
-  const open = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
+  const held = heldReply('At last.');
   const errors: unknown[] = [];
   await using stage = await openStage(['bo'], {
     app: { onError: (error) => void errors.push(error) },
     answers: {
-      async bo() {
-        asked.resolve();
-        await open.promise;
-        return { text: 'At last.' };
-      },
+      bo: held.answer,
     },
   });
   const client = clientOf(`${stage.url}/api/conversations/c1/v1`);
   const leave = new AbortController();
   const first = client.chat.completions.create(GO, { signal: leave.signal });
-  await asked.promise;
+  await held.asked;
   leave.abort();
   await expect(first).rejects.toThrow(/aborted/i);
-  open.resolve();
+  held.release();
   await stage.troupe.idle();
   const { events } = await stage.troupe.events('c1');
   expect(events.at(-1)?.kind).toBe('turn.done');

@@ -2,8 +2,7 @@ import OpenAI from 'openai';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineTool } from '../../../src/tools/tool.ts';
-import { openStage } from './stage.ts';
+import { openStage, PAY, PAYS } from './stage.ts';
 
 const clientOf = (baseURL: string, more = {}) =>
   new OpenAI({ baseURL, apiKey: 'none', maxRetries: 0, ...more });
@@ -131,17 +130,10 @@ test('whoever takes over answers in the form, and who asks others first', async 
 });
 
 test('an answer that waits for people is not in the form', async () => {
-  const pay = defineTool({
-    name: 'pay',
-    description: '',
-    schema: z.object({}),
-    needsApproval: true,
-    run: () => 'paid',
-  });
   await using stage = await openStage(['bo'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['pay'] } },
-    answers: { bo: [{ calls: [{ name: 'pay', args: '{}' }] }] },
+    answers: { bo: [PAYS] },
   });
   const asked = { ...GO, response_format: zodResponseFormat(Person, 'person') };
   await expect(clientOf(`${stage.url}/api/v1`).chat.completions.create(asked)).rejects.toMatchObject({

@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { expect, test } from 'vitest';
-import { openStage } from './stage.ts';
+import { heldReply, openStage } from './stage.ts';
 
 const clientOf = (baseURL: string, more = {}) =>
   new OpenAI({ baseURL, apiKey: 'none', maxRetries: 0, ...more });
@@ -89,29 +89,24 @@ test('an answer under way is in_progress, and one that failed says so', async ()
 });
 
 test.each(['after it', 'under way'])('an answer is told again as a stream, asked for %s', async (when) => {
-  const open = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
+  const held = heldReply('At last, all of it.');
   await using stage = await openStage(['bo'], {
     answers: {
-      async bo() {
-        asked.resolve();
-        await open.promise;
-        return { text: 'At last, all of it.' };
-      },
+      bo: held.answer,
     },
   });
   const client = clientOf(`${stage.url}/api/conversations/c1/v1`);
   const going = client.responses.create({ model: 'bo', input: 'Go.' });
-  await asked.promise;
+  await held.asked;
   const isOver = when === 'after it';
   if (isOver) {
-    open.resolve();
+    held.release();
     await going;
   }
   const stream = await client.responses.retrieve('resp_c1_1', { stream: true });
   const events: OpenAI.Responses.ResponseStreamEvent[] = [];
   for await (const event of stream) {
-    if (events.push(event) === 1) open.resolve();
+    if (events.push(event) === 1) held.release();
   }
   expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
   const words = events.flatMap((event) => (event.type === 'response.output_text.delta' ? [event.delta] : []));

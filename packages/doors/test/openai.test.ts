@@ -1,8 +1,6 @@
 import OpenAI from 'openai';
 import { expect, test } from 'vitest';
-import * as z from 'zod';
-import { defineTool } from '../../../src/tools/tool.ts';
-import { openStage } from './stage.ts';
+import { heldReply, keyOfMine, openStage, PAY, PAYS } from './stage.ts';
 
 const clientOf = (baseURL: string, more = {}) =>
   new OpenAI({ baseURL, apiKey: 'none', maxRetries: 0, ...more });
@@ -78,24 +76,19 @@ test('words are streamed as they come, and agents after the first are named', as
 });
 
 test('an approval that is waited for is said, and the answer ends', async () => {
-  const pay = defineTool({
-    name: 'pay',
-    description: '',
-    schema: z.object({}),
-    needsApproval: true,
-    run: () => 'paid',
-  });
   await using stage = await openStage(['bo'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['pay'] } },
-    answers: { bo: [{ calls: [{ name: 'pay', args: '{}' }] }] },
+    answers: { bo: [PAYS] },
   });
   const client = clientOf(`${stage.url}/api/conversations/c1/v1`);
   const { choices } = await client.chat.completions.create({
     model: 'bo',
     messages: [{ role: 'user', content: 'Pay.' }],
   });
-  expect(choices[0]?.message.content).toMatch(/^\[bo waits for approval to call pay \{\} \(a-[0-9a-f]+\)\]$/);
+  expect(choices[0]?.message.content).toMatch(
+    /^\[bo waits for approval to call pay \{"euros":5\} \(a-[0-9a-f]+\)\]$/,
+  );
 });
 
 test('a repeated request with the same key is one message, and gets the same answer', async () => {
@@ -206,11 +199,7 @@ test.each([
 test('the door is behind the keys: none is 401, a conversation that was not granted 404', async () => {
   await using stage = await openStage(['bo'], { isKeyed: true });
   const { troupe, url } = stage;
-  const { secret } = await troupe.keys.create({
-    name: 'phone',
-    scopes: ['read', 'write'],
-    conversations: ['mine-*'],
-  });
+  const secret = await keyOfMine(stage);
   const ask = (conversation: string, apiKey: string) =>
     clientOf(`${url}/api/conversations/${conversation}/v1`, { apiKey }).chat.completions.create({
       model: 'bo',
@@ -227,17 +216,12 @@ test('the door is behind the keys: none is 401, a conversation that was not gran
 });
 
 test('a request that is refused because too many are answered is not stored', async () => {
-  const open = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
+  const held = heldReply('At last.');
   await using stage = await openStage(['bo'], {
     isKeyed: true,
     app: { traffic: { streams: 1 } },
     answers: {
-      async bo() {
-        asked.resolve();
-        await open.promise;
-        return { text: 'At last.' };
-      },
+      bo: held.answer,
     },
   });
   const { secret } = await stage.troupe.keys.create({ name: 'phone', scopes: ['read', 'write'] });
@@ -245,9 +229,9 @@ test('a request that is refused because too many are answered is not stored', as
   const ask = (content: string) =>
     client.chat.completions.create({ model: 'bo', messages: [{ role: 'user', content }] });
   const first = ask('One.');
-  await asked.promise;
+  await held.asked;
   await expect(ask('Two.')).rejects.toMatchObject({ status: 429 });
-  open.resolve();
+  held.release();
   expect((await first).choices[0]?.message.content).toBe('At last.');
   const { events } = await stage.troupe.events('c1');
   expect(events.filter(({ author }) => author.kind === 'user')).toHaveLength(1);

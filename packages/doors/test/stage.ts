@@ -14,6 +14,16 @@ export interface Stage extends Company {
 }
 
 /** Waits for a person. */
+export const PAY = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  schema: z.object({ euros: z.number() }),
+  needsApproval: true,
+  run: ({ euros }) => `paid ${euros}`,
+});
+export const PAYS = { calls: [{ name: 'pay', args: '{"euros":5}' }] };
+
+/** Waits for a person. */
 export const REFUND = defineTool({
   name: 'refund',
   description: 'Refunds an order.',
@@ -35,6 +45,21 @@ export const DESK = {
   },
   answers: { desk: [HANDS_OVER], billing: [REFUNDS, 'Your money is back.'] },
 } satisfies CompanyOptions;
+
+/** An answer of a model that waits for `release`. `asked` resolves when the model is asked. */
+export function heldReply(text: string) {
+  const asked = Promise.withResolvers<void>();
+  const open = Promise.withResolvers<void>();
+  return {
+    asked: asked.promise,
+    release: () => open.resolve(),
+    async answer() {
+      asked.resolve();
+      await open.promise;
+      return { text };
+    },
+  };
+}
 
 /** `isKeyed`: only callers with a key of the troupe are admitted. */
 export async function openStage(
@@ -64,4 +89,22 @@ export async function openStage(
       await room[Symbol.asyncDispose]();
     },
   };
+}
+
+/** A key for conversations whose ids begin with `mine-`. */
+export async function keyOfMine({ troupe }: Company): Promise<string> {
+  const scopes = ['read', 'write'] as const;
+  const issued = await troupe.keys.create({ name: 'phone', scopes: [...scopes], conversations: ['mine-*'] });
+  return issued.secret;
+}
+
+/** Status and code with which a body is refused. */
+export async function refusalOf(address: string, body: unknown): Promise<[status: number, code: string]> {
+  const response = await fetch(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const { error } = (await response.json()) as { error: { code: string } };
+  return [response.status, error.code];
 }

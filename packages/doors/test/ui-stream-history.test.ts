@@ -1,21 +1,12 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../../src/tools/tool.ts';
-import { openStage } from './stage.ts';
+import { openStage, PAY, PAYS } from './stage.ts';
 import { atRest, historyOf, lines, openChat, plain } from './ui-chat.ts';
 
 const UMA = { kind: 'user', id: 'uma', name: 'Uma' } as const;
 const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-
-const pay = defineTool({
-  name: 'pay',
-  description: '',
-  schema: z.object({}),
-  needsApproval: true,
-  run: () => 'paid',
-});
-const PAY = { calls: [{ name: 'pay', args: '{}' }] };
 
 test('files are attachments of the message, and come back with the history', async () => {
   await using stage = await openStage(['bo']);
@@ -83,9 +74,9 @@ test('files without their bytes, as after an import, are named', async () => {
 
 test('an approval that is given after other messages goes on in its own message', async () => {
   await using stage = await openStage(['bo', 'cy'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['pay'] } },
-    answers: { bo: [PAY, 'It is paid.'], cy: ['Cy is here.'] },
+    answers: { bo: [PAYS, 'It is paid.'], cy: ['Cy is here.'] },
   });
   const chat = openChat(stage.url);
   await chat.sendMessage({ text: 'Pay.', metadata: { to: ['bo'] } });
@@ -207,11 +198,11 @@ test('a message that an agent gets while it works is answered by the rest of its
 
 test('an approval in the thread of a task is asked for and given in the chat', async () => {
   await using stage = await openStage(['lead', 'cashier'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { lead: { tools: ['delegate'] }, cashier: { tools: ['pay'] } },
     answers: {
       lead: [{ calls: [{ name: 'delegate', args: '{"to":"cashier","task":"Pay it."}' }] }, 'All is paid.'],
-      cashier: [PAY, 'Done.'],
+      cashier: [PAYS, 'Done.'],
     },
   });
   const chat = openChat(stage.url);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openStage } from './stage.ts';
+import { keyOfMine, openStage, refusalOf } from './stage.ts';
 import { say } from './ui-chat.ts';
 
 const deep = JSON.parse(`${'['.repeat(500)}${']'.repeat(500)}`) as unknown;
@@ -21,13 +21,7 @@ test.each([
   ['an agent that does not exist', { ...say([{ type: 'text', text: 'x' }]), to: ['nobody'] }],
 ])('%s is refused in words', async (_, body) => {
   await using stage = await openStage(['bo']);
-  const response = await fetch(`${stage.url}/api/conversations/c1/chat`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  const { error } = (await response.json()) as { error: { code: string } };
-  expect([response.status, error.code]).toEqual([
+  expect(await refusalOf(`${stage.url}/api/conversations/c1/chat`, body)).toEqual([
     400,
     expect.stringMatching(/^(?:event_invalid|agent_unknown)$/),
   ]);
@@ -93,12 +87,8 @@ test.each([
 
 test('the door is behind the keys: none is 401, a conversation that was not granted 404', async () => {
   await using stage = await openStage(['bo'], { isKeyed: true });
-  const { troupe, url } = stage;
-  const { secret } = await troupe.keys.create({
-    name: 'phone',
-    scopes: ['read', 'write'],
-    conversations: ['mine-*'],
-  });
+  const { url } = stage;
+  const secret = await keyOfMine(stage);
   async function ask(conversation: string, key: string, path = ''): Promise<number> {
     const method = path === '' ? 'POST' : 'GET';
     const address = `${url}/api/conversations/${conversation}/chat${path.replace('.', '')}`;

@@ -2,20 +2,11 @@ import { DefaultChatTransport } from 'ai';
 import { expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../../src/tools/tool.ts';
-import { openStage } from './stage.ts';
+import { openStage, PAY, PAYS } from './stage.ts';
 import { atRest, chunksIn, chunksOf, historyOf, lines, openChat, plain, resume, say } from './ui-chat.ts';
 
 const HANDOFF = { calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund"}' }] };
 const NOW = { body: { to: ['bo'] } };
-
-const pay = defineTool({
-  name: 'pay',
-  description: '',
-  schema: z.object({ euros: z.number() }),
-  needsApproval: true,
-  run: ({ euros }) => `paid ${euros}`,
-});
-const PAY = { calls: [{ name: 'pay', args: '{"euros":5}' }] };
 
 test('a chat shows the words of several agents, each after its author, and the history is the same', async () => {
   await using stage = await openStage(['desk', 'billing'], {
@@ -48,9 +39,9 @@ test('a chat shows the words of several agents, each after its author, and the h
 
 test('an approval is given in the chat, and the same message goes on', async () => {
   await using stage = await openStage(['bo'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['pay'] } },
-    answers: { bo: [{ text: 'I pay.', ...PAY }, 'It is paid.'] },
+    answers: { bo: [{ text: 'I pay.', ...PAYS }, 'It is paid.'] },
   });
   const chat = openChat(stage.url);
   await chat.sendMessage({ text: 'Pay.' });
@@ -79,9 +70,9 @@ test('an approval is given in the chat, and the same message goes on', async () 
 
 test('a denied call is denied, and the agent says what follows', async () => {
   await using stage = await openStage(['bo'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['pay'] } },
-    answers: { bo: [PAY, 'Then not.'] },
+    answers: { bo: [PAYS, 'Then not.'] },
   });
   const chat = openChat(stage.url);
   await chat.sendMessage({ text: 'Pay.' });
@@ -98,9 +89,9 @@ test('a denied call is denied, and the agent says what follows', async () => {
 
 test('an approved call of an agent that is paused ends the answer, and is not sent again and again', async () => {
   await using stage = await openStage(['bo'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['pay'] } },
-    answers: { bo: [PAY, 'It is paid.'] },
+    answers: { bo: [PAYS, 'It is paid.'] },
   });
   let posts = 0;
   const chat = openChat(stage.url, {
@@ -131,9 +122,9 @@ test('an approved call of an agent that is paused ends the answer, and is not se
 
 test('the decision of somebody else counts, and is shown', async () => {
   await using stage = await openStage(['bo'], {
-    tools: [pay],
+    tools: [PAY],
     agents: { bo: { tools: ['pay'] } },
-    answers: { bo: [PAY, 'Then not.'] },
+    answers: { bo: [PAYS, 'Then not.'] },
   });
   const chat = openChat(stage.url);
   await chat.sendMessage({ text: 'Pay.' });
