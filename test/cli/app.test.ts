@@ -65,6 +65,18 @@ test('a missing or wrong app is refused before anything is opened', async () => 
   expect(existsSync(path.join(place.dir, '.troupe/troupe.db'))).toBe(false);
 });
 
+test('doctor opens app and closes it, and says what is missing', async () => {
+  using place = workplace({ agents: null });
+  place.write('agents.ts', agentsFile('one'));
+  expect((await place.run(['doctor'])).out).toMatch(/^ok +app +opened, and has what the tools need$/m);
+  expect(logIn(place.dir)).toEqual(['open one', 'close one']);
+  place.write('agents.ts', agentsFile('one', ''));
+  expect(await place.run(['doctor'])).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(/^failed +app +the tool look needs name, and there is no app/m),
+  });
+});
+
 test('dev opens the new app before the old one is closed, and keeps the old one if the new one fails', async () => {
   using place = workplace({ agents: null });
   const file = place.write('agents.ts', agentsFile('one'));

@@ -163,4 +163,9 @@ test('dev says which settings a reload has changed beside the agents', async () 
   await using dev = await place.dev([file]);
   place.write('agents.ts', withTool('b', 'limits: { previewBytes: 9_000 }, '));
   expect(await lineWith(dev, 'reloaded')).toMatchObject({ changed: [], settings: ['limits', 'tools'] });
+  const inCode = (words: string) => agentsFile('x').replace("{ reply: 'x {{n}}' }", `() => '${words}'`);
+  place.write('agents.ts', inCode('one'));
+  await lineWith(dev, 'reloaded', 2);
+  place.write('agents.ts', inCode('two'));
+  expect(await lineWith(dev, 'reloaded', 3)).toMatchObject({ changed: ['planner'], settings: [] });
 });

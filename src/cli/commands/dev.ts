@@ -381,12 +381,20 @@ function shownAs(value: unknown): string {
   return `${inspect(value, { depth: 8, maxArrayLength: null, maxStringLength: null })}\n${codeIn(value)}`;
 }
 
-/** The code of functions, of which `inspect` shows the names only: those of a value, and of the items of a list. */
-function codeIn(value: unknown): string {
-  const parts = Array.isArray(value)
-    ? value.flatMap((item) => Object.values(Object(item) as object))
-    : [value];
-  return parts.filter((part) => typeof part === 'function').join('\n');
+/** So deep are the rules of a script in an agent. */
+const CODE_DEPTH = 3;
+
+/** The code of functions, of which `inspect` shows the names only, in plain objects and lists. */
+function codeIn(value: unknown, depth = CODE_DEPTH): string {
+  if (typeof value === 'function') return `${String(value)}\n`;
+  if (depth === 0 || (!Array.isArray(value) && !isPlain(value))) return '';
+  return Object.values(value)
+    .map((part) => codeIn(part, depth - 1))
+    .join('');
+}
+
+function isPlain(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
 const ENV_FILE = '.env';

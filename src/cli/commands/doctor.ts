@@ -12,6 +12,7 @@ import {
 import { checkDatabase } from '../../store/sqlite/check-files.ts';
 import { dataPaths, lockDataDir } from '../../store/sqlite/data-lock.ts';
 import { findAgents, type FoundAgents, recallAgents } from '../process/find-agents.ts';
+import { openApp } from '../../library/config/app.ts';
 import { openDoors } from '../../library/runtime/doors.ts';
 import { loadAgents } from '../../providers/agents-package.ts';
 import { loadPostgres } from '../../library/runtime/services.ts';
@@ -96,6 +97,7 @@ export async function runChecks({ file, data, env }: CheckOptions): Promise<Chec
     ...checkKeys(agents.found, env),
     ...(await checkPrograms(agents.found, env)),
     ...(await checkPackages(agents.found)),
+    ...(await checkApp(agents.found)),
     ...(await checkServers(agents.found, env)),
     ...checkData(data),
     ...services,
@@ -149,6 +151,19 @@ function isNamed({ definition }: FoundAgents, field: 'workspace' | 'skills'): bo
 function directoryChecks(name: string, problems: readonly string[], ok: string): Check[] {
   if (problems.length === 0) return [{ name, status: 'ok', detail: ok }];
   return problems.map((detail) => ({ name, status: 'failed', detail }));
+}
+
+/** What the tools are given is opened as at a start, and closed again. */
+async function checkApp(found: FoundAgents | null): Promise<Check[]> {
+  const { app, tools = [] } = found?.definition ?? {};
+  if (!app && tools.every(({ needs = [] }) => needs.length === 0)) return [];
+  const name = 'app';
+  try {
+    await (await openApp({ app, tools })).close();
+    return [{ name, status: 'ok', detail: 'opened, and has what the tools need' }];
+  } catch (error) {
+    return [{ name, status: 'failed', detail: toTroupeError(error).message }];
+  }
 }
 
 /** Names environment variables and whether they are set, never their values. */
