@@ -20,11 +20,18 @@ export type SleepPurpose = 'pause' | 'look' | 'upkeep';
 export interface MovedTime {
   /** Number of sleeps for a `pause` that end only when it is moved. What waits for one is no work, so `idle` ends meanwhile. */
   pauses(): number;
-  /**
-   * A troupe was opened with this clock. `rest` resolves when it has nothing to do until time passes; `looks`: it searches for due work.
-   * Returns what says that it is closed.
-   */
-  attend(troupe: { rest: () => Promise<void>; looks: boolean }): () => void;
+  /** A troupe was opened with this clock. Returns what says that it is closed. */
+  attend(troupe: AttendedTroupe): () => void;
+}
+
+/** A troupe, as a clock that a test moves on sees it. */
+export interface AttendedTroupe {
+  /** It searches for work that has become due. */
+  looks: boolean;
+  /** Resolves when it has nothing to do until time passes. */
+  rest(): Promise<void>;
+  /** How much will have become due by a time, ms since the epoch. */
+  dueBy(at: number): Promise<number>;
 }
 
 /** The clock of the system. */

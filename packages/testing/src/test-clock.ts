@@ -1,10 +1,10 @@
-import { type Clock, systemClock } from './troupe.ts';
+import { type AttendedTroupe, type Clock, systemClock } from './troupe.ts';
 
 /** The time of a troupe under test. */
 export interface TestClock extends Clock {
   /**
-   * Moves the time on by `ms`, and resolves when every troupe that has this clock rests. Turns that wait go on at their times. What is
-   * due, such as a deadline, a reminder or a schedule, is searched for 72 times meanwhile, but at most once a minute.
+   * Moves the time on by `ms`, and resolves when every troupe that has this clock rests. Turns that wait go on at their times, and
+   * deadlines, reminders and schedules come at theirs. What else depends on the time is looked at 24 times meanwhile, but at most once a minute.
    */
   pass(ms: number): Promise<void>;
   /** Ms until the next turn that waits for the time, as before it tries again, goes on. Null: none waits. */
@@ -20,7 +20,7 @@ export interface TestClockOptions {
 }
 
 const START_MS = Date.UTC(2026, 0, 5, 9);
-const MOST_LOOKS = 72;
+const MOST_LOOKS = 24;
 const LEAST_LOOK_MS = 60_000;
 
 /** Shorter limits are those of somebody who looks again and again: no time of the conversation. */
@@ -34,8 +34,6 @@ interface Sleeper {
   purpose: Parameters<Clock['sleep']>[2];
   wake: () => void;
 }
-
-type Attended = Parameters<NonNullable<Clock['moved']>['attend']>[0];
 
 /**
  * A clock for `createTroupe`. Its time is what `pass` has moved it by, so that a log does not depend on how fast a machine is, and
@@ -55,7 +53,7 @@ class MovedClock implements TestClock {
   readonly #stands: boolean;
   readonly #begun: number;
   readonly #sleepers = new Set<Sleeper>();
-  readonly #attended = new Set<Attended>();
+  readonly #attended = new Set<AttendedTroupe>();
   #passed = 0;
   #changed = Promise.withResolvers<void>();
   readonly moved: NonNullable<Clock['moved']>;
@@ -116,12 +114,33 @@ class MovedClock implements TestClock {
     const lookMs = Math.max(LEAST_LOOK_MS, ms / MOST_LOOKS);
     do {
       const next = this.monotonic() + Math.min(lookMs, this.untilNext() ?? Infinity);
-      this.#passed += Math.max(0, Math.min(end, next) - this.monotonic());
+      const stop = await this.#firstDue(Math.min(end, next));
+      this.#passed += Math.max(0, stop - this.monotonic());
       const now = this.monotonic();
       const due = [...this.#sleepers].filter((each) => each.purpose === 'look' || each.due <= now);
       for (const { wake } of due.toSorted((a, b) => a.due - b.due)) wake();
       await this.#rested();
     } while (this.monotonic() < end);
+  }
+
+  /** The first time at which a troupe has something to do, up to and including `far`; else `far`. */
+  async #firstDue(far: number): Promise<number> {
+    const dueBy = async (at: number) => {
+      let sum = 0;
+      for (const troupe of this.#attended) if (troupe.looks) sum += await troupe.dueBy(this.#startsAt + at);
+      return sum;
+    };
+    let low = this.monotonic();
+    const atFar = await dueBy(far);
+    const before = atFar === 0 ? 0 : await dueBy(low);
+    if (atFar <= before) return far;
+    let high = far;
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (middle <= low || (await dueBy(middle)) > before) high = Math.max(middle, low + 1);
+      else low = middle;
+    }
+    return high;
   }
 
   #sleepersFor(purpose: Sleeper['purpose']): Sleeper[] {

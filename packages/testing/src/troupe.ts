@@ -19,6 +19,7 @@ export {
   type Admission,
   type AdmissionCaps,
   type AgentId,
+  type AttendedTroupe,
   type Broadcast,
   type ConversationId,
   type ConversationKey,

@@ -1,5 +1,5 @@
 /** `troupe/integrations`: everything an integration needs, another database, providers of models and doors in packages of their own. */
-export { type Clock, systemClock } from '../../base/clock.ts';
+export { type AttendedTroupe, type Clock, systemClock } from '../../base/clock.ts';
 export { ERROR_CODES, policyOf, TroupeError, toTroupeError } from '../../base/errors.ts';
 export { makePrivateDir } from '../../base/private-files.ts';
 export { signalGroup } from '../../base/process-group.ts';

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { featureCommands } from '../../actors/features/features.ts';
 import { randomUUID } from 'node:crypto';
 import { DEFAULT_LIMITS, type EngineDeps, DEFAULT_PENDING } from '../../actors/actor/engine-deps.ts';
-import { type Clock, systemClock } from '../../base/clock.ts';
+import { type AttendedTroupe, type Clock, systemClock } from '../../base/clock.ts';
 import { parseTroupe, type TroupeDefinition } from '../config/agents-file.ts';
 import type { AgentInput } from '../config/agent-input.ts';
 import { type AppOf, openApp, type OpenApp, type OpenedApp } from '../config/app.ts';
@@ -10,7 +10,7 @@ import type { Checked, KnownInput, TroupeInput } from '../config/troupe-input.ts
 import { checkOptions, type AgentId } from '../../events/index.ts';
 import { formerIds } from '../config/former-ids.ts';
 import { longAnswers, unknownWindows } from '../config/build-agent-registry.ts';
-import { messageRouter } from '../config/coordination-settings.ts';
+import { messageRouter, schedulesOf } from '../config/coordination-settings.ts';
 import { openCredentials } from '../facade/credentials.ts';
 import { createTroupeFacade } from '../facade/tenant-facade.ts';
 import type { Door } from '../integrations/door.ts';
@@ -218,7 +218,7 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
       release: () => opened.close(),
     });
-    await startWork(running, troupe, { work, clock, opened, onWarning });
+    await startWork(running, troupe, { definition, deps, work, opened });
     return troupe;
   } catch (error) {
     await opened.close().catch((failure: unknown) => onWarning(failure, 'close'));
@@ -353,27 +353,46 @@ function openFetch({ fetch: settings }: TroupeDefinition, opened: ResourceStack)
 }
 
 interface Beginning {
+  definition: TroupeDefinition;
+  deps: Pick<EngineDeps, 'store' | 'clock' | 'onWarning'>;
   work: boolean;
-  clock: Clock;
   opened: ResourceStack;
-  onWarning: EngineDeps['onWarning'];
 }
 
 /** A clock that a test moves waits for the troupe from now on, until it is closed. */
 async function startWork(
   integrations: Integrations,
   troupe: Troupe,
-  { work, clock, opened, onWarning }: Beginning,
+  { definition, deps, work, opened }: Beginning,
 ): Promise<void> {
-  const { moved } = clock;
-  if (moved) opened.defer(moved.attend({ rest: () => troupe.idle(), looks: work }));
+  const { moved } = deps.clock;
+  if (moved)
+    opened.defer(moved.attend({ ...timesOf(definition, deps), rest: () => troupe.idle(), looks: work }));
   if (!work) return;
   try {
     await integrations.start(troupe);
   } catch (error) {
-    await troupe.close().catch((failure: unknown) => onWarning(failure, 'close'));
+    await troupe.close().catch((failure: unknown) => deps.onWarning(failure, 'close'));
     throw error;
   }
+}
+
+/** Most actors whose timers are counted at once. */
+const MOST_DUE = 1_000;
+
+/** What a clock that a test moves asks: where time may stop on its way. */
+function timesOf(
+  { schedules = [] }: TroupeDefinition,
+  { store, clock }: Beginning['deps'],
+): Pick<AttendedTroupe, 'dueBy'> {
+  const times = schedulesOf(schedules);
+  return {
+    async dueBy(at) {
+      const now = clock.now();
+      const due = await store.due({ now, clock: at, since: Number.MAX_SAFE_INTEGER, limit: MOST_DUE });
+      return due.length + times.filter(({ lastBy }) => (lastBy(at) ?? now) > now).length;
+    },
+  };
 }
 
 /** A troupe whose agents the compiler knows: `to` takes their ids, and the data of replies have the types of their schemas. */
