@@ -1,6 +1,7 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-file.ts';
@@ -215,6 +216,64 @@ describe('the past of a renamed agent', () => {
     );
     expect(asked).toMatchObject({ to: ['adjuster'], body: { command: 'retry' } });
     expect(covered).toContain(asked?.seq);
+  });
+});
+
+describe('what is done with conversations of a renamed agent', () => {
+  /** A turn that fails, one that is answered, and a person's words. */
+  async function openPast(): Promise<Troupe> {
+    const data = newData();
+    const failing = {
+      ...assessor,
+      script: {
+        rules: [{ when: { contains: 'Fail.' }, fail: { code: 'provider_refused' } }, ...assessorRules],
+      },
+    };
+    {
+      await using troupe = await open([failing], data);
+      await troupe.ask('c', { author: ANA, to: ['assessor'], content: 'My code is Quorvinal.' });
+      await troupe.ask('c', { author: ANA, to: ['assessor'], content: 'Fail.' });
+    }
+    return open([adjuster], data);
+  }
+
+  test('a turn that failed before is asked for again by its id', async () => {
+    await using troupe = await openPast();
+    await troupe.command({ command: 'retry', turn: 'c:assessor:2' } as never, ANA);
+    await holds(async () => said(await all(troupe)).some((each) => each.startsWith('adjuster: ')));
+    await troupe.idle();
+    expect((await all(troupe)).at(-1)).toMatchObject({ kind: 'turn.done', turn: 'c:adjuster:3' });
+    expect(await troupe.diff('c:assessor:1', 'c:adjuster:3')).toBeDefined();
+  });
+
+  test('a fork and an import of an export go on with the same past', async () => {
+    await using troupe = await openPast();
+    const forked = await troupe.command(
+      { command: 'fork', conversation: 'c', seq: 4, as: 'f' } as never,
+      ANA,
+    );
+    expect(forked.kind).toBe('command');
+    await troupe.ask('f', { author: ANA, to: ['assessor'], content: 'In the fork.' });
+    const lines: string[] = [];
+    for await (const line of troupe.export('c')) lines.push(line);
+    await troupe.import(Readable.from(lines), { conversation: 'i' });
+    await troupe.ask('i', { author: ANA, to: ['adjuster'], content: 'In the import.' });
+    for (const conversation of ['f', 'i']) {
+      const prompt = await troupe.prompt(conversation, 'adjuster');
+      const own = prompt.messages.filter(({ role }) => role === 'assistant').map(({ content }) => content);
+      expect(own[0], conversation).toContain('Answer 1.');
+      const last = (await all(troupe, conversation)).at(-1);
+      expect(last, conversation).toMatchObject({ kind: 'turn.done', author: { id: 'adjuster' } });
+      expect((await troupe.actors(conversation)).map((each) => each.agent)).toEqual(['adjuster']);
+    }
+  });
+
+  test('an erasure leaves the ids of the log as they were', async () => {
+    await using troupe = await openPast();
+    await troupe.erase({ person: 'ana' });
+    expect(JSON.stringify(await all(troupe))).not.toContain('Quorvinal');
+    expect((await all(troupe))[0]).toMatchObject({ to: ['adjuster'], formerly: { to: ['assessor'] } });
+    expect((await troupe.verify('c')).problems).toEqual([]);
   });
 });
 

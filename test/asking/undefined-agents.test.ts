@@ -88,10 +88,15 @@ describe('the assignee of an open task was renamed', () => {
     await holds(async () => (await troupe.stuck()).total > 0);
     const report = await troupe.stuck();
     expect(report.stuck).toMatchObject([
-      { agent: 'worker', turn: null, reason: { kind: 'undefined' }, actions: ['define'] },
+      {
+        agent: 'worker',
+        turn: null,
+        reason: { kind: 'undefined', work: '1 task to do, 1 question' },
+        actions: ['define'],
+      },
     ]);
     expect(stuckLines(report).join('\n')).toMatch(
-      /@worker in c\.d-\w+ has work but is not defined[^]*define @worker in the agents file again/,
+      /@worker in c\.d-\w+ has work but is not defined \(1 task to do, 1 question\)[^]*define @worker in the agents file again, or give the agent that it is now aliases: \["worker"\]; to end its tasks: troupe tasks c\.d-\w+ --open, troupe cancel/,
     );
   });
 
@@ -148,7 +153,9 @@ test.skipIf(IS_DISTRIBUTED)(
       {
         name: 'work',
         status: 'warning',
-        detail: expect.stringMatching(/^@worker is not defined, but has work in c\.d-\w+: define it again/),
+        detail: expect.stringMatching(
+          /^@worker is not defined, but has work in c\.d-\w+: define it again .*aliases: \["worker"\].* There: 1 task to do, 1 question$/,
+        ),
       },
     ]);
     expect(await checksOf(lead, workerAs('worker'))).toEqual([]);

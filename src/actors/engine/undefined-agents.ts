@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { TroupeError } from '../../base/errors.ts';
 import {
   type ActorAddress,
+  type ActorRecord,
   addressKey,
   AgentId,
   ConversationId,
@@ -37,7 +38,8 @@ const MOST_TASKS = 1_000;
 
 /** Entry of a tenant: its work for agents that are not defined. */
 const LISTED_KEY = 'undefined agents';
-const Line = z.object({ conversation: ConversationId, agent: AgentId, since: z.number() });
+/** `work`: what is open, in words. */
+const Line = z.object({ conversation: ConversationId, agent: AgentId, since: z.number(), work: z.string() });
 type Line = z.infer<typeof Line>;
 const Lines = z.array(Line).catch([]);
 
@@ -68,17 +70,17 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
   }
 
   async function see(address: ActorAddress): Promise<void> {
-    const hasWork = await hasOpenWork(deps, address);
-    missing.set(addressKey(address), { address, rounds: 0, isSettled: !hasWork });
-    if (!hasWork) return;
+    const work = await openWork(deps, address);
+    missing.set(addressKey(address), { address, rounds: 0, isSettled: work === null });
+    if (work === null) return;
     const { tenant, conversation, agent } = address;
     await list(store, tenant, (lines) => [
       ...lines.filter((line) => !isOf(address, line)),
-      { conversation, agent, since: clock.now() },
+      { conversation, agent, since: clock.now(), work },
     ]);
     if (warned.has(agent)) return;
     warned.add(agent);
-    const message = `@${agent} is not defined, but has work, in ${conversation} for one: define it again if it was renamed or removed by mistake; else its open tasks are ended, and its messages stay`;
+    const message = `@${agent} is not defined, but has work, in ${conversation} for one (${work}): define it again if it was removed by mistake, or, if it was renamed, give the agent that it is now aliases: ["${agent}"]; else its open tasks are ended, and its messages stay`;
     deps.onWarning(new TroupeError('agent_unknown', message, { agent, conversation }), `work of @${agent}`);
   }
 
@@ -86,7 +88,7 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
     found.isSettled = true;
     const { address } = found;
     await endTasksOf(deps, address);
-    if (await hasOpenWork(deps, address)) return;
+    if ((await openWork(deps, address)) !== null) return;
     await list(store, address.tenant, (lines) => lines.filter((line) => !isOf(address, line)));
   }
 
@@ -112,31 +114,59 @@ function isOf({ conversation, agent }: ActorAddress, line: Line): boolean {
   return line.conversation === conversation && line.agent === agent;
 }
 
-/** Whether somebody may wait for the agent. In the thread of a task nobody does once it has ended. */
-async function hasOpenWork(
+/** What somebody may wait for, in words. Null: nothing. In the thread of a task nobody waits once it has ended. */
+async function openWork(
   deps: Pick<EngineDeps, 'store' | 'checkpoints'>,
   { agent, ...log }: ActorAddress,
-): Promise<boolean> {
+): Promise<string | null> {
   const head = await deps.store.head(log);
-  if (head === 0) return false;
+  if (head === 0) return null;
   const { fold } = await readTasks(deps.store, log, deps.checkpoints);
-  if (openTasks(fold, agent).length > 0) return true;
-  if (fold.thread) return isTaskOpen(fold);
   const record = await deps.store.readActor({ ...log, agent });
+  const own = openTasks(fold, agent);
+  const mayWait = own.length > 0 || (fold.thread ? isTaskOpen(fold) : isBehind(record, head));
+  if (!mayWait) return null;
+  const range = { after: record?.processed ?? 0, upTo: head };
+  const unread = await deps.store.addressed({ ...log, agent }, range);
+  const given = (fold.thread?.open ?? []).filter(({ assignee }) => assignee === agent);
+  const parts = [
+    counted(given.length, 'task to do', 'tasks to do'),
+    ...tasksInWords(own),
+    counted(unread.length, 'unread message'),
+  ].filter((part) => part !== '');
+  return parts.length > 0 ? parts.join(', ') : 'a turn to finish';
+}
+
+function isBehind(record: ActorRecord | null, head: number): boolean {
   return record === null || record.turn !== null || record.processed < head;
 }
 
-/** All actors with open work that are not defined. */
+function tasksInWords(own: readonly Task[]): string[] {
+  const ofKind = (kind: Task['kind']) => own.filter((task) => task.kind === kind).length;
+  return [
+    counted(ofKind('delegation'), 'task that others do for it', 'tasks that others do for it'),
+    counted(ofKind('question'), 'question'),
+    counted(ofKind('approval'), 'approval'),
+  ];
+}
+
+function counted(n: number, what: string, several = `${what}s`): string {
+  return n === 0 ? '' : `${n} ${n === 1 ? what : several}`;
+}
+
+/** All actors with open work that are not defined, with that in words. */
 export async function undefinedActors(
   deps: Pick<EngineDeps, 'store' | 'clock' | 'checkpoints'> & { agents: { has(agent: AgentId): boolean } },
-): Promise<ActorAddress[]> {
+): Promise<(ActorAddress & { work: string })[]> {
   const { store, agents, clock } = deps;
   const all = Number.MAX_SAFE_INTEGER;
   const due = await store.due({ now: all, clock: clock.now(), since: 0, limit: MOST_TASKS });
-  const found = new Map<string, ActorAddress>();
-  for (const address of [...due, ...(await undefinedOwners(store, agents, clock.now()))])
-    if (!agents.has(address.agent) && (await hasOpenWork(deps, address)))
-      found.set(addressKey(address), address);
+  const found = new Map<string, ActorAddress & { work: string }>();
+  for (const address of [...due, ...(await undefinedOwners(store, agents, clock.now()))]) {
+    const key = addressKey(address);
+    const work = agents.has(address.agent) || found.has(key) ? null : await openWork(deps, address);
+    if (work !== null) found.set(key, { ...address, work });
+  }
   return [...found.values()];
 }
 

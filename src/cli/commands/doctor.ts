@@ -308,7 +308,7 @@ async function checkWork(found: FoundAgents | null, data: string, env: Env): Pro
   return [...Map.groupBy(work, ({ agent }) => agent)].map(([agent, of]) => {
     const where =
       of.length === 1 ? of[0]?.conversation : `${of.length} conversations, ${of[0]?.conversation} for one`;
-    const detail = `@${agent} is not defined, but has work in ${where}: define it again if it was renamed or removed by mistake; a started troupe ends its tasks`;
+    const detail = `@${agent} is not defined, but has work in ${where}: define it again if it was removed by mistake, or, if it was renamed, give the agent that it is now aliases: ["${agent}"]; a started troupe ends its tasks. There: ${of[0]?.work}`;
     return { name: 'work', status: 'warning', detail };
   });
 }

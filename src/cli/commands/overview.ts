@@ -229,7 +229,7 @@ function adviceOf(
     case 'decide':
       return personAdvice(conversation, reason);
     case 'define':
-      return `to go on: define @${agent} in the agents file again, or tell its work to another agent`;
+      return `to go on: define @${agent} in the agents file again, or give the agent that it is now aliases: ["${agent}"]; to end its tasks: troupe tasks ${conversation} --open, troupe cancel`;
     case 'check_provider':
       return 'to find the cause: does the provider answer?';
   }

@@ -1,12 +1,6 @@
 import { systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
-import {
-  DEFAULT_TENANT,
-  type TenantId,
-  ConversationId,
-  type ActorAddress,
-  templateOf,
-} from '../../events/index.ts';
+import { DEFAULT_TENANT, type TenantId, ConversationId, templateOf } from '../../events/index.ts';
 import type { LogProblem, LogVerification, Store } from '../../store/store.ts';
 import { count, number, paint, print, printable, printHint, printJson } from '../render/output.ts';
 import { existsSync } from 'node:fs';
@@ -270,7 +264,7 @@ function storeSource(store: Store, close: () => Promise<void>): VerifySource {
 export async function openWork(
   { agents, templates = [] }: TroupeInput,
   { data, env }: { data: string; env: Record<string, string | undefined> },
-): Promise<ActorAddress[]> {
+): ReturnType<typeof undefinedActors> {
   const ids = new Set<string>(agents.flatMap(({ id, aliases = [] }) => [id, ...aliases]));
   const kinds = new Set<string>(templates.map(({ id }) => id));
   const has = (agent: string) => ids.has(agent) || kinds.has(templateOf(agent) ?? '');

@@ -123,13 +123,13 @@ async function undefinedLines(
   { among, afterMs = 0 }: StuckQuery,
   now: number,
 ): Promise<StuckLine[]> {
-  const work = await undefinedWork(deps, tenant);
-  return work
+  const lines = await undefinedWork(deps, tenant);
+  return lines
     .filter(({ conversation, since }) => {
       if (now - since < afterMs) return false;
       return !among || isGranted({ conversations: among }, conversation);
     })
-    .map(({ since, ...of }) => undefinedLine(of, since, now));
+    .map(({ since, work, ...of }) => undefinedLine(of, { since, work }, now));
 }
 
 interface UnansweredQuery {

@@ -35,8 +35,8 @@ type StuckReason =
   | { kind: 'slot_full'; since: number; provider: string | null; heldBy: Holder[]; holders: number }
   /** It waits for something else before it begins or goes on. */
   | { kind: 'queued'; since: number; for: Exclude<WaitCause, 'provider_slot' | 'tenant_slot'> }
-  /** The agent is not defined: it was renamed or removed. */
-  | { kind: 'undefined'; since: number }
+  /** The agent is not defined: it was renamed or removed. `work`: what is open, in words. */
+  | { kind: 'undefined'; since: number; work: string }
   /** A person has not answered. `task`: the oldest one that the agent waits for; `count`: all in its conversation. */
   | UnansweredReason;
 
@@ -152,15 +152,15 @@ export function unansweredLine(
 /** Work for an agent that is not defined. */
 export function undefinedLine(
   { conversation, agent }: Pick<StuckLine, 'conversation' | 'agent'>,
-  since: number,
+  { since, work }: { since: number; work: string },
   now: number,
 ): StuckLine {
-  const words = `has work but is not defined, noticed ${ageWords(now - since)} ago: it was renamed or removed`;
+  const words = `has work but is not defined (${work}), noticed ${ageWords(now - since)} ago: it was renamed or removed`;
   return {
     conversation,
     agent,
     turn: null,
-    reason: { kind: 'undefined', since },
+    reason: { kind: 'undefined', since, work },
     words,
     actions: ['define'],
   };

@@ -52,6 +52,13 @@ function Action({ line: { conversation, agent, turn, reason, actions } }: { line
         </Go>
       </span>
     );
+  if (reason.kind === 'undefined')
+    return (
+      <span class="quiet">
+        <code>aliases: ['{agent}']</code> gives its work to the agent that it is now; its tasks can be
+        cancelled in the conversation
+      </span>
+    );
   if (turn !== null && actions.includes('abort'))
     return <CommandButton command={{ command: 'abort', turn }} label="Abort" />;
   if (!actions.includes('raise_limit')) return null;
