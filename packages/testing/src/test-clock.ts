@@ -168,6 +168,6 @@ class MovedClock implements TestClock {
   async #rested(): Promise<void> {
     const looking = () => [...this.#attended].filter(({ looks }) => looks).length;
     while (this.#sleepersFor('look').length < looking()) await this.#changed.promise;
-    for (const { rest } of this.#attended) await rest();
+    for (const troupe of this.#attended) await troupe.rest();
   }
 }

@@ -390,7 +390,7 @@ function timesOf(
     async dueBy(at) {
       const now = clock.now();
       const due = await store.due({ now, clock: at, since: Number.MAX_SAFE_INTEGER, limit: MOST_DUE });
-      return due.length + times.filter(({ lastBy }) => (lastBy(at) ?? now) > now).length;
+      return due.length + times.filter((schedule) => (schedule.lastBy(at) ?? now) > now).length;
     },
   };
 }
