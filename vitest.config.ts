@@ -21,7 +21,7 @@ const BOTH_MODES = [
   'test/http/{state-stream,stream,stuck,tasks,tenants,unread-streams,while-busy}.test.ts',
   'test/engine/{acceptance-crash,cancel,checkpoints,delegation,forgotten,fork,fork-crash,import-leases}.test.ts',
   'test/engine/{own-lease,questions,recovery,rerun-crash,schedules,store-errors,sweeper,taken-ids,tenants}.test.ts',
-  'test/engine/two-processes.test.ts',
+  'test/engine/{moved-time,two-processes}.test.ts',
 ];
 
 const shared = {
