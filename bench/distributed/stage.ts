@@ -38,7 +38,7 @@ import type { Troupe } from '../../src/library/troupe.ts';
 import { stop } from '../support.ts';
 
 /**
- * The engine of the distributed mode, composed as in `runtime.ts` and `runtime/distributed.ts`, over any documents.
+ * The engine of the distributed mode, composed as in `runtime.ts` and `runtime/open-services.ts`, over any documents.
  */
 export interface Stage {
   troupe: Troupe;

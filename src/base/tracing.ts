@@ -1,6 +1,6 @@
 /**
  * Spans of a process, named after the OpenTelemetry conventions for generative AI. The port has no vendor types;
- * `runtime/otel.ts` is the adapter.
+ * `runtime/operators.ts` has the adapter.
  *  T1  Methods never wait and never throw.
  *  T2  Attributes hold ids, names, numbers and codes. They hold text of people and models only if `content` is true.
  */

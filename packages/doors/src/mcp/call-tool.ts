@@ -21,8 +21,76 @@ import {
   type Scope,
   type Troupe,
 } from '../troupe.ts';
-import { createSpeech } from '../speech.ts';
+import { createSpeech, namesIn } from '../speech.ts';
 import * as z from 'zod';
+
+/** What a client says. */
+interface Said {
+  conversation: string;
+  content: string;
+  /** Id of the agent. Default: as the conversation's routing says. */
+  agent?: string | undefined;
+  /** The same id again is the same message. */
+  id?: string | undefined;
+}
+
+/** One caller at a troupe, as the MCP server needs it. Methods throw as those of `Troupe`. */
+export interface McpHost {
+  /** The troupe, narrowed to what the caller may see and do. */
+  troupe: Pick<Troupe, 'agents' | 'workflows' | 'events' | 'listConversations' | 'promptOf' | 'tasks'>;
+  scopes: readonly Scope[];
+  clock: Clock;
+  /** Version of Troupe. */
+  version: string;
+  /** Aborted when the caller's rights or the process end. */
+  ends?: AbortSignal | undefined;
+  /** Id of a new conversation that the caller may write to. `key`: the same for the same one. */
+  newConversation(key: string | null): string;
+  /** What identifies a request among all of the caller's, also when it is repeated. Null: nothing does. */
+  keyOf(request: string | number): string | null;
+  /** Sends a message as the caller. */
+  send(said: Said): Promise<ExchangeId>;
+  /** Executes a command as the caller. */
+  command(command: CommandInput): Promise<Event>;
+  /**
+   * Does what a call asks for, and waits for what comes of it, as one of the caller's streams. `ends` aborts with the
+   * caller's rights.
+   */
+  call<T>(work: (ends: AbortSignal) => Promise<T>): Promise<T>;
+  /** What has come and comes of a message or a command. */
+  changes(id: ExchangeId, signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
+  /** Does something that only reads, on the caller's account. */
+  read<T>(work: () => Promise<T>): Promise<T>;
+  /** Receives errors that the client is not told. */
+  onError(error: unknown): void;
+}
+
+/** Nobody is told that a list has changed. */
+export const CAPABILITIES = { tools: { listChanged: false }, resources: { listChanged: false } };
+
+/** A message or a command in the log, and what comes of it. Clients know it as `CONVERSATION:SEQ`. */
+interface ExchangeId {
+  conversation: ConversationId;
+  /** Seq of the event. */
+  seq: number;
+}
+
+/** Ids of conversations may contain colons themselves. */
+const FORM = /^(.{1,128}):(\d{1,15})$/;
+
+function exchangeId({ conversation, seq }: ExchangeId): string {
+  return `${conversation}:${seq}`;
+}
+
+/** Throws `event_invalid`. */
+export function parseExchangeId(text: string): ExchangeId {
+  const [, name, digits] = FORM.exec(text) ?? [];
+  const conversation = ConversationId.safeParse(name);
+  const seq = Number(digits);
+  if (conversation.success && seq > 0) return { conversation: conversation.data, seq };
+  const message = `"${text.slice(0, 200)}" is no id of an answer: it looks like CONVERSATION:NUMBER, as "ask" gives it`;
+  throw new TroupeError('event_invalid', message, { path: 'id' });
+}
 
 /** A request of a client to call a tool. */
 export interface Call {
@@ -124,7 +192,7 @@ async function followExchange(
   id: ExchangeId,
   { waitMs, signal, report }: Follow,
 ): Promise<Outcome> {
-  const nameOf = (agent: string) => host.troupe.agents.find((each) => each.id === agent)?.name ?? agent;
+  const nameOf = namesIn(host.troupe);
   const textOf = createSpeech(id.conversation, nameOf);
   const linesOf = createProgress(nameOf);
   let said = '';
@@ -428,30 +496,6 @@ export function progressOf({ mcpReq }: ServerContext): ProgressReport {
   };
 }
 
-/** A message or a command in the log, and what comes of it. Clients know it as `CONVERSATION:SEQ`. */
-interface ExchangeId {
-  conversation: ConversationId;
-  /** Seq of the event. */
-  seq: number;
-}
-
-/** Ids of conversations may contain colons themselves. */
-const FORM = /^(.{1,128}):(\d{1,15})$/;
-
-function exchangeId({ conversation, seq }: ExchangeId): string {
-  return `${conversation}:${seq}`;
-}
-
-/** Throws `event_invalid`. */
-export function parseExchangeId(text: string): ExchangeId {
-  const [, name, digits] = FORM.exec(text) ?? [];
-  const conversation = ConversationId.safeParse(name);
-  const seq = Number(digits);
-  if (conversation.success && seq > 0) return { conversation: conversation.data, seq };
-  const message = `"${text.slice(0, 200)}" is no id of an answer: it looks like CONVERSATION:NUMBER, as "ask" gives it`;
-  throw new TroupeError('event_invalid', message, { path: 'id' });
-}
-
 /** The error in words for a client. What the client cannot have caused is reported to the operator instead. */
 export function describeError(error: unknown, { onError }: Pick<McpHost, 'onError'>): string {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown };
@@ -460,47 +504,3 @@ export function describeError(error: unknown, { onError }: Pick<McpHost, 'onErro
   onError(error);
   return 'internal: an internal error occurred; the server has reported it to its operator';
 }
-
-/** What a client says. */
-interface Said {
-  conversation: string;
-  content: string;
-  /** Id of the agent. Default: as the conversation's routing says. */
-  agent?: string | undefined;
-  /** The same id again is the same message. */
-  id?: string | undefined;
-}
-
-/** One caller at a troupe, as the MCP server needs it. Methods throw as those of `Troupe`. */
-export interface McpHost {
-  /** The troupe, narrowed to what the caller may see and do. */
-  troupe: Pick<Troupe, 'agents' | 'workflows' | 'events' | 'listConversations' | 'promptOf' | 'tasks'>;
-  scopes: readonly Scope[];
-  clock: Clock;
-  /** Version of Troupe. */
-  version: string;
-  /** Aborted when the caller's rights or the process end. */
-  ends?: AbortSignal | undefined;
-  /** Id of a new conversation that the caller may write to. `key`: the same for the same one. */
-  newConversation(key: string | null): string;
-  /** What identifies a request among all of the caller's, also when it is repeated. Null: nothing does. */
-  keyOf(request: string | number): string | null;
-  /** Sends a message as the caller. */
-  send(said: Said): Promise<ExchangeId>;
-  /** Executes a command as the caller. */
-  command(command: CommandInput): Promise<Event>;
-  /**
-   * Does what a call asks for, and waits for what comes of it, as one of the caller's streams. `ends` aborts with the
-   * caller's rights.
-   */
-  call<T>(work: (ends: AbortSignal) => Promise<T>): Promise<T>;
-  /** What has come and comes of a message or a command. */
-  changes(id: ExchangeId, signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
-  /** Does something that only reads, on the caller's account. */
-  read<T>(work: () => Promise<T>): Promise<T>;
-  /** Receives errors that the client is not told. */
-  onError(error: unknown): void;
-}
-
-/** Nobody is told that a list has changed. */
-export const CAPABILITIES = { tools: { listChanged: false }, resources: { listChanged: false } };
