@@ -1,9 +1,20 @@
 import { isAbout } from './aspects.ts';
 import type { Event, EventDraft } from './event.ts';
-import type { ActorAddress, AgentId } from './ids.ts';
+import { type ActorAddress, type AgentId, type EventId, runtimeId } from './ids.ts';
 
 /** The agents that have been renamed: their present ids by their former ones. */
 export type FormerIds = ReadonlyMap<AgentId, AgentId>;
+
+/** Id of the command that asks an agent again for what its turns under one id have passed over of the other. */
+export function renamedId(former: AgentId, fence: number): EventId {
+  return runtimeId('renamed', former, fence);
+}
+
+/** The inputs that such a command asks for; null for every other event. */
+export function passedOverIn({ id, kind, body }: Event): readonly number[] | null {
+  if (kind !== 'command' || !id.startsWith('renamed:')) return null;
+  return body.inputs ?? null;
+}
 
 /** The address of an agent under its present id. */
 export function presentAddress<A extends ActorAddress>(former: FormerIds, address: A): A {

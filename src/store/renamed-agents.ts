@@ -8,6 +8,7 @@ import {
   type FormerIds,
   parseTurnId,
   presentAddress,
+  renamedId,
   runtimeId,
   SYSTEM_AUTHOR,
   turnId,
@@ -46,11 +47,11 @@ interface Renamed {
 interface Names {
   /** Former ids by the present one. */
   formerOf: ReadonlyMap<AgentId, readonly AgentId[]>;
-  address(address: ActorAddress): ActorAddress;
+  address: (address: ActorAddress) => ActorAddress;
   /** The addresses under former ids. */
-  before(address: ActorAddress): ActorAddress[];
-  event(event: Event): Event;
-  draft(draft: EventDraft): EventDraft;
+  before: (address: ActorAddress) => ActorAddress[];
+  event: (event: Event) => Event;
+  draft: (draft: EventDraft) => EventDraft;
 }
 
 function namesOf(former: FormerIds): Names {
@@ -233,11 +234,13 @@ async function takeOver(renamed: Renamed, acquired: ActorRecord, taking: Taking)
   for (const before of names.before(acquired)) {
     if (record.took?.includes(before.agent)) continue;
     const old = await hold(renamed, before, record.agent, taking);
-    const patch = old.kind === 'busy' ? { owner: '', until: 0 } : patchFrom(record, old.record);
-    const written = await store.update(record, patch);
-    if (old.kind === 'busy') return old;
+    if (old.kind === 'busy') {
+      await store.update(record, { owner: '', until: 0 });
+      return old;
+    }
+    await askAgain(renamed, record, old.record, taking.now);
+    const written = await store.update(record, patchFrom(record, old.record));
     if (!written) return { kind: 'busy', until: taking.now };
-    if (!isUnused(record)) await askAgain(renamed, record, old.record, taking.now);
     record = await withAbort(store, written, old.record.abort);
     await settle(store, old.record, record.processed);
   }
@@ -284,25 +287,27 @@ async function withAbort(store: Store, record: ActorRecord, abort: TurnId | null
   return { ...record, abort };
 }
 
-/** What waited for the former id while the agent had turns under its present one begins a turn of its own. */
+/** What one of the two ids was asked, and the other one's turns have passed over, begins a turn of its own. */
 async function askAgain(
   { store, options }: Renamed,
-  { tenant, conversation, agent, processed }: ActorRecord,
+  record: ActorRecord,
   old: ActorRecord,
   at: number,
 ): Promise<void> {
-  const log = { tenant, conversation };
-  const inputs = await store.addressed(old, { after: old.processed, upTo: processed });
+  const { tenant, conversation, agent } = record;
+  const upTo = isUnused(record) ? old.processed : record.processed;
+  const passedOver = [record, old].map((each) => store.addressed(each, { after: each.processed, upTo }));
+  const inputs = (await Promise.all(passedOver)).flat().toSorted((a, b) => a - b);
   if (inputs.length === 0) return;
   const draft: EventDraft = {
-    id: runtimeId('renamed', old.agent, old.fence),
+    id: renamedId(old.agent, old.fence),
     author: SYSTEM_AUTHOR,
     to: [agent],
     kind: 'command',
     body: { command: 'retry', agent, inputs },
   };
   const event: NewEvent = { draft, at, tokens: options.countTokens(JSON.stringify(inputs)) };
-  await store.append(log, [event]);
+  await store.append({ tenant, conversation }, [event]);
 }
 
 /** Leaves nothing to do under a former id. */

@@ -8,7 +8,7 @@ import { parseTroupe, type TroupeInput } from '../../src/library/config/agents-f
 import type { Author, ConversationId, Event } from '../../src/events/index.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
-import { openTroupe } from '../support/mode.ts';
+import { IS_DISTRIBUTED, openTroupe } from '../support/mode.ts';
 import { untilHolds } from '../support/until-holds.ts';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
@@ -52,7 +52,7 @@ function open(agents: object[], data: string, more: Partial<TroupeInput> = {}): 
 }
 
 async function all(troupe: Troupe, conversation = 'c'): Promise<Event[]> {
-  return (await troupe.events(conversation)).events;
+  return (await troupe.events(conversation, { limit: 500 })).events;
 }
 
 function said(events: readonly Event[]): string[] {
@@ -216,6 +216,10 @@ describe('the past of a renamed agent', () => {
     );
     expect(asked).toMatchObject({ to: ['adjuster'], body: { command: 'retry' } });
     expect(covered).toContain(asked?.seq);
+    const waiting = (await all(troupe)).find(
+      (event) => event.kind === 'message' && event.body.content === 'Waiting.',
+    );
+    expect(covered.filter((seq) => seq === waiting?.seq)).toHaveLength(1);
   });
 });
 
@@ -276,6 +280,47 @@ describe('what is done with conversations of a renamed agent', () => {
     expect((await troupe.verify('c')).problems).toEqual([]);
   });
 });
+
+test.runIf(IS_DISTRIBUTED)(
+  'workers of both versions side by side never run at once, and each message is answered once',
+  async () => {
+    const data = newData();
+    let running = 0;
+    let most = 0;
+    const work = defineTool({
+      name: 'work',
+      description: 'Works.',
+      schema: z.object({}),
+      async run() {
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise((resolve) => setImmediate(resolve));
+        running -= 1;
+        return 'worked';
+      },
+    });
+    const rules = [call('Work', 'work', {}), { reply: 'Done.' }];
+    const before = agent('assessor', ['work'], ...rules);
+    await using old = await open([before], data, { tools: [work] });
+    await using now = await open([{ ...before, id: 'adjuster', aliases: ['assessor'] }], data, {
+      tools: [work],
+    });
+    for (let n = 0; n < 12; n += 1) {
+      const by = n % 3 === 0 ? now : old;
+      const to = by === now ? 'adjuster' : 'assessor';
+      await by.send('c', { author: ANA, to: [to], content: `Work ${n}.` });
+    }
+    const asked = (await all(now)).filter(({ kind, author }) => kind === 'message' && author.kind === 'user');
+    const covered = async () =>
+      (await all(now)).flatMap((event) => (event.kind === 'turn.done' ? event.body.covers : []));
+    const seqs = asked.map(({ seq }) => seq);
+    const answered = async () =>
+      (await covered()).filter((seq) => seqs.includes(seq)).toSorted((a, b) => a - b);
+    await holds(async () => (await answered()).length >= seqs.length);
+    expect(await answered()).toEqual(seqs);
+    expect(most).toBe(1);
+  },
+);
 
 describe('a definition with former ids', () => {
   const problemsOf = (agents: object[], templates?: object[]) => {

@@ -19,6 +19,7 @@ import {
   type EventId,
   type TurnRefusal,
   NO_USAGE,
+  passedOverIn,
   type PinnedTurn,
   type PromptRecord,
   runtimeId,
@@ -40,6 +41,7 @@ import { preview } from '../../tools/preview.ts';
 import type { AgentRuntime } from '../actor/agent-runtime.ts';
 import { type EngineDeps, KEPT_MS } from '../actor/engine-deps.ts';
 import { inSlices, catchUp } from '../log/read-log.ts';
+import { eventsAt } from '../log/read-turn.ts';
 import type { LeaseStep } from '../actor/lease.ts';
 import type { LiveActor } from '../actor/registry.ts';
 import {
@@ -97,7 +99,8 @@ export async function beginTurn(actor: ActiveActor): Promise<PinnedTurn | null> 
   const { processed, lastTurn } = lease.record;
   const head = await catchUpBeyond(deps, live, { least: Math.max(processed, lease.published), lastTurn });
   if (processed > head) throw beyondHead(lease.record, head);
-  const inputs = triggersIn(live, processed);
+  const triggers = triggersIn(live, processed);
+  const inputs = deps.agents.former ? await withPassedOver(deps, live, triggers) : triggers;
   const last = inputs.at(-1);
   const { checkpoints } = deps.features;
   const mayKeep = checkpoints !== undefined && hasGrown(live, checkpoints.folds.least);
@@ -120,6 +123,16 @@ export async function beginTurn(actor: ActiveActor): Promise<PinnedTurn | null> 
   if (!begun) throw new TroupeError('lease_lost', `another process took over @${live.address.agent}`);
   keep?.();
   return turn;
+}
+
+/** Of an agent that was renamed while processes worked that know it by one id alone. */
+async function withPassedOver(
+  { store }: EngineDeps,
+  { address }: LiveActor,
+  triggers: readonly Event[],
+): Promise<Event[]> {
+  const passedOver = triggers.flatMap((event) => passedOverIn(event) ?? []);
+  return [...(await eventsAt({ store }, address, passedOver)), ...triggers];
 }
 
 /** Whether the log is so long that its folds may be worth storing. */
