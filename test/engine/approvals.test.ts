@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { decideApproval } from '../../src/actors/tasks/task-commands.ts';
+import { decideApproval, isDecidable } from '../../src/actors/tasks/task-commands.ts';
+import { readTasks } from '../../src/actors/log/tasks.ts';
 import type { Event } from '../../src/events/index.ts';
 import { type Approval, defineTool } from '../../src/tools/tool.ts';
 import { BEN, decide, mailer, only, requestIn, wellFormed } from '../support/approvals.ts';
@@ -119,6 +120,11 @@ test('no one can approve after the deadline, even before the timer has fired', a
   await expect(
     decideApproval({ ...stage.deps, clock }, log, { request, approved: true }, ANA),
   ).rejects.toThrow(/deadline has passed/);
+  const task = (await readTasks(stage.deps.store, log)).fold.tasks.get(request);
+  if (task?.kind !== 'approval') throw new Error('no approval waits');
+  const isDecidableAt = (now: number) => isDecidable(task, ANA, { trust: null, isArchived: false, now });
+  const { deadline = 0 } = task.body;
+  expect([deadline - 1, deadline].map(isDecidableAt)).toEqual([true, false]);
   await stage.quiet();
   expect(sent).toEqual([]);
 });

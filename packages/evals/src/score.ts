@@ -1,4 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
+import { readFileSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import * as z from 'zod';
 import { TroupeError } from './troupe.ts';
 import { type ConversationRun, eventData, eventWords, isSpoken } from './conversation-run.ts';
 import { type PlayOptions, playConversation, playToItsEnd } from './play-conversation.ts';
@@ -14,12 +17,9 @@ import {
 } from './scorecard.ts';
 import { type Moment, isWhat, isWho, patternWords, type What, type Who } from './moments.ts';
 import { judgeOrder, takenBy } from './matchers.ts';
-import { readFileSync, rmSync } from 'node:fs';
-import * as z from 'zod';
 import { companyOfOne, type ModelChoice, type Company } from './company.ts';
 import { person } from './users.ts';
 import { transcriptOf } from './show-run.ts';
-import { createHash } from 'node:crypto';
 
 /** What a score says of a run. Null: it has no value here, such as the cost of a model without a price. */
 export type ScoreValue = number | boolean | null;

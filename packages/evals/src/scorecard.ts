@@ -1,9 +1,9 @@
 import { readFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { stripVTControlCharacters } from 'node:util';
+import path from 'node:path';
 import * as z from 'zod';
 import { TroupeError } from './troupe.ts';
-import { stripVTControlCharacters } from 'node:util';
 import { clip, quoted } from './show-run.ts';
-import path from 'node:path';
 
 const VERSION = 1;
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import {
   type Clock,
   KeyedBuckets,
@@ -24,7 +25,6 @@ import {
 import type { Refused } from './relay-faults.ts';
 import type { RelayLink } from './relay-link.ts';
 import type { NostrSettings } from './settings.ts';
-import { LRUCache } from 'lru-cache';
 import { savePlace, markStored, placeOf, readPlace, rootOf, type Published } from './published.ts';
 
 export interface IntakeParts {

@@ -1,8 +1,8 @@
+import { createHash } from 'node:crypto';
 import { getEventHash, verifyEvent } from 'nostr-tools/pure';
 import * as z from 'zod';
-import type { Refused } from './relay-faults.ts';
-import { createHash } from 'node:crypto';
 import { decode, npubEncode } from 'nostr-tools/nip19';
+import type { Refused } from './relay-faults.ts';
 
 /** The seven signed fields of NIP-01, and nothing else. */
 export interface SignedEvent {

@@ -1,4 +1,5 @@
 import { makeAuthEvent } from 'nostr-tools/nip42';
+import { decode } from 'nostr-tools/nip19';
 import {
   type Clock,
   type FollowParts,
@@ -13,7 +14,6 @@ import { openOutbox, type Outbox, type OutboxParts, createPublisher } from './ou
 import { createPublished, type Published } from './published.ts';
 import { type Authenticate, RelayLink, type RelayLinkOptions } from './relay-link.ts';
 import type { NostrSettings } from './settings.ts';
-import { decode } from 'nostr-tools/nip19';
 import { HighWater } from './high-water.ts';
 import { openVerifier } from './nostr-event.ts';
 import { Receiver } from './intake.ts';

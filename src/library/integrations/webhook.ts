@@ -1,9 +1,9 @@
+import { createHmac } from 'node:crypto';
 import * as z from 'zod';
 import { ConversationPatterns, isGranted } from '../access/keys.ts';
 import { type Event, EVENT_KINDS } from '../../events/index.ts';
 import { type KeyValue, updateEntry } from '../../base/key-value.ts';
 import { DEFAULT_WEBHOOK_TIMEOUT_MS } from './webhook-settings.ts';
-import { createHmac } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { SafeFetch } from '../../base/net/safe-fetch.ts';

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Integration, IntegrationHost } from './integration.ts';
 import { followLog, type LogFollower, Signal } from './follow-log.ts';
 import {
@@ -15,7 +16,6 @@ import {
   type WebhookStatus,
 } from './webhook.ts';
 import { type WebhookSettings, DEFAULT_DISABLE_AFTER_MS } from './webhook-settings.ts';
-import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import type { Event } from '../../events/index.ts';
 import type { KeyValue } from '../../base/key-value.ts';

@@ -1,11 +1,11 @@
+import type * as OtelApi from '@opentelemetry/api';
+import type { Context, Span as OtelSpan, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import type { LogFacts, Logger, LogIds } from '../../base/logger.ts';
 import type { TracingOptions, Span, SpanAttributes, Tracer } from '../../base/tracing.ts';
 import { hideSecrets, type ModelSettings, secretValues } from './secrets.ts';
 import { toTroupeError, TroupeError } from '../../base/errors.ts';
 import type { Redact } from '../../providers/redact.ts';
-import type * as OtelApi from '@opentelemetry/api';
-import type { Context, Span as OtelSpan, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 
 interface OperatorOptions {
   logger?: Logger;

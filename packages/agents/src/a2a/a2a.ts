@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type Clock,
   guardedStream,
@@ -28,7 +29,6 @@ import {
   type Status,
   textOfParts,
 } from './client.ts';
-import { createHash } from 'node:crypto';
 import { flattenMessages } from '../flatten-messages.ts';
 
 /** A remote agent. */

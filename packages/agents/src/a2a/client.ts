@@ -1,7 +1,7 @@
+import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import * as z from 'zod';
 import { TroupeError, type VendorFetch, canonicalJson } from '../troupe.ts';
-import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto';
 
 interface ClientOptions {
   /** The agent card, or the address under which `/.well-known/agent-card.json` is. */

@@ -1,5 +1,8 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import * as z from 'zod';
 import {
   type Clock,
   guardedStream,
@@ -29,9 +32,6 @@ import {
   type CliProcess,
 } from './processes.ts';
 import { readTurn, type ReadTurnOptions } from './read-turn.ts';
-import { randomUUID } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import * as z from 'zod';
 import type { ToolMessage } from './tool-server.ts';
 
 /** Claude Code, its processes and limits. */

@@ -1,3 +1,8 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { Transform } from 'node:stream';
+import { setTimeout as wait } from 'node:timers/promises';
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import {
   type ReplyLimits,
   TroupeError,
@@ -10,11 +15,6 @@ import {
 } from '../troupe.ts';
 import type { AgentSdk, SdkChild, SdkMessage, SdkSpawn, SdkUserMessage, PromptBlock } from './agent-sdk.ts';
 import { createToolServer, type ToolServer, TOOL_PREFIX } from './tool-server.ts';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { Transform } from 'node:stream';
-import { setTimeout as wait } from 'node:timers/promises';
-import { createHash } from 'node:crypto';
-import { join } from 'node:path';
 
 interface ProcessesOptions {
   loadSdk: () => Promise<AgentSdk>;

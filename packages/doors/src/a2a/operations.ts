@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import type * as z from 'zod';
 import {
@@ -62,7 +63,6 @@ import {
 import { namesIn } from '../speech.ts';
 import { listTasks } from './list-tasks.ts';
 import { addPush, type Repositories, checkPush, listPushes, readPush, removePush } from './pushes.ts';
-import { createHash } from 'node:crypto';
 
 /** One request of a client, in either binding. */
 export interface Call {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import * as z from 'zod';
 import { a2aError, type PushConfig, type PushRequest, taskId, type StatusUpdate } from './protocol.ts';
 import { findTask, readTask, type TaskLog } from './task.ts';
 import type { Caller } from '../http.ts';
@@ -20,7 +21,6 @@ import {
   parseGiven,
   updateEntry,
 } from '../troupe.ts';
-import * as z from 'zod';
 
 type Given = Omit<PushConfig, 'taskId'>;
 

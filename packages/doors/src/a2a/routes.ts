@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import * as z from 'zod';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import {
   RpcRequest,
   errorInfo,
@@ -34,7 +35,6 @@ import {
 import { dataFrame } from '../speech.ts';
 import { agentIn, cardOf, type Call, operate, type Reply } from './operations.ts';
 import { type Repositories, createTaskPushes } from './pushes.ts';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
 const Card = z.looseObject({ name: z.string(), supportedInterfaces: z.array(z.looseObject({})) });
 const KeySet = z.object({ keys: z.array(typed<PublicSigningKey>()) });

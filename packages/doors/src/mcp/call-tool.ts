@@ -8,6 +8,7 @@ import {
   type ClientCapabilities,
   type McpServer,
 } from '@modelcontextprotocol/server';
+import * as z from 'zod';
 import {
   TroupeError,
   wholeExchange,
@@ -22,7 +23,6 @@ import {
   type Troupe,
 } from '../troupe.ts';
 import { createSpeech, namesIn } from '../speech.ts';
-import * as z from 'zod';
 
 /** What a client says. */
 interface Said {

@@ -8,6 +8,7 @@ import {
   ResourceTemplate,
 } from '@modelcontextprotocol/server';
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import * as z from 'zod';
 import {
   CAPABILITIES,
   type McpHost,
@@ -19,7 +20,6 @@ import {
   canAsk,
   describeError,
 } from './call-tool.ts';
-import * as z from 'zod';
 import { type Event, messageText, type AgentInfo } from '../troupe.ts';
 
 const REJECTED = 'Rejected inbound request';

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { ulid } from 'ulid';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { McpServer } from '@modelcontextprotocol/server';
 import {
   addressed,
   type Clock,
@@ -12,8 +14,6 @@ import {
 } from '../troupe.ts';
 import { type McpHost, canAsk, CAPABILITIES, progressOf } from './call-tool.ts';
 import { createServer, serveClient } from './server.ts';
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { McpServer } from '@modelcontextprotocol/server';
 
 /** Serves a client of the Model Context Protocol at stdin and stdout, until it leaves. */
 export async function serveMcp(parts: StdioParts): Promise<void> {

@@ -1,3 +1,4 @@
+import * as z from 'zod';
 import {
   type AttachmentByAddress,
   type NewAttachment,
@@ -5,7 +6,6 @@ import {
   type AskedReply,
   JsonData,
 } from '../troupe.ts';
-import * as z from 'zod';
 
 export type Attached = NewAttachment | AttachmentByAddress;
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { Context } from 'hono';
 import { type AskedReply, type Answer, NO_USAGE, type EventOf, TroupeError } from '../troupe.ts';
 import {
   Format,
@@ -28,7 +29,6 @@ import {
   ROUTED,
   streamAnswer,
 } from './answer.ts';
-import type { Context } from 'hono';
 import {
   type Caller,
   ConversationPath,
