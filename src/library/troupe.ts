@@ -331,8 +331,8 @@ export interface Troupe {
   /** Whether the store and the queue can be reached. Never throws. */
   health(): Promise<Health>;
   /**
-   * Resolves when no wake is waiting or running. `conversation`: when nobody works in this one and in its threads, whatever
-   * happens elsewhere. Throws `queue_unavailable` if the queue has not answered for 10 s, and `conversation_unknown`.
+   * Resolves when no wake is waiting or running; turns that wait for a clock that a test moves are no work. `conversation`: when nobody
+   * works in this one and in its threads, whatever happens elsewhere. Throws `queue_unavailable` if the queue has not answered for 10 s, and `conversation_unknown`.
    */
   idle(of?: { conversation?: string | undefined }): Promise<void>;
   /** Stops taking turns, waits for the present ones to stop, and closes the services. */

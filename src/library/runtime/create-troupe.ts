@@ -83,7 +83,7 @@ export interface TroupeOptions {
   integrations?: readonly Integration[] | undefined;
   /** Called when this process takes no more wakes and should be restarted. Default: a warning. */
   onDeaf?: () => void;
-  /** Source of time. Default: the clock of the system. */
+  /** Source of time; in tests `createTestClock()` of `@troupe/testing`. Default: the clock of the system. */
   clock?: Clock;
   /**
    * What the application gives its tools in this process, as `context.app`: a database, a client. Never stored, and not closed by the
