@@ -36,6 +36,7 @@ export const PinnedTurn = z.strictObject({
   /** As in `TurnStartedBody`. */
   peers: z.literal('system').optional(),
   framing: z.literal('plain').optional(),
+  sees: z.literal('results').optional(),
   /** Present if the turn calls no model. */
   refusal: TurnRefusal.optional(),
   /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { AgentId, ConversationId } from './ids.ts';
 import { Attachment, JsonData, MAX_MESSAGE_ATTACHMENTS } from './message.ts';
+import { ToldTo } from './turn.ts';
 
 /**
  * A task is work that an agent has asked of another agent (a delegation) or of people (a question or an approval) and
@@ -62,6 +63,8 @@ export const DelegationEndedBody = z.strictObject({
   /** The beginning of the task, on one line. Absent in older logs. */
   task: z.string().max(MAX_TASK_EXCERPT).optional(),
   data: JsonData.optional(),
+  /** Present if others are told. */
+  told: ToldTo.optional(),
 });
 export type DelegationEndedBody = z.infer<typeof DelegationEndedBody>;
 
@@ -105,5 +108,8 @@ export const ApprovalDecidedBody = z.strictObject({
   /** The arguments that the call runs with, if the person changed them, and their hash. */
   args: z.string().optional(),
   argsHash: z.string().optional(),
+  /** Present if others are told, and then with the call as it was asked for, its arguments cut. */
+  told: ToldTo.optional(),
+  call: z.strictObject({ tool: z.string(), args: z.string() }).optional(),
 });
 export type ApprovalDecidedBody = z.infer<typeof ApprovalDecidedBody>;

@@ -32,6 +32,8 @@ export const TurnStartedBody = z.strictObject({
   peers: z.literal('system').optional(),
   /** Who says what is told in plain words. Default: by marks. */
   framing: z.literal('plain').optional(),
+  /** The agent is told what the tools and tasks of others brought. Default: their words alone. */
+  sees: z.literal('results').optional(),
 });
 export type TurnStartedBody = z.infer<typeof TurnStartedBody>;
 
@@ -138,6 +140,13 @@ export type ToolOutcome = z.infer<typeof ToolOutcome>;
 export const RunTime = z.strictObject({ at: z.int().nonnegative(), ms: z.int().nonnegative() });
 export type RunTime = z.infer<typeof RunTime>;
 
+/** Who is told of a result besides its owner: everybody, or the agents that see results. */
+export const ToldTo = z.enum(['all', 'results']);
+export type ToldTo = z.infer<typeof ToldTo>;
+
+/** Most characters of arguments that others are told. */
+export const MAX_TOLD_ARGS = 1_000;
+
 export const ToolResultBody = z.strictObject({
   call: z.string().min(1).max(256),
   name: z.string().min(1).max(256),
@@ -147,6 +156,9 @@ export const ToolResultBody = z.strictObject({
   /** Id of the complete output, if `content` is a preview. */
   artifact: z.string().optional(),
   ran: RunTime.optional(),
+  /** Present if others are told, and then with the arguments of the call, cut. */
+  told: ToldTo.optional(),
+  args: z.string().optional(),
 });
 export type ToolResultBody = z.infer<typeof ToolResultBody>;
 

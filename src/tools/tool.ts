@@ -7,6 +7,7 @@ import {
   HandoffDraft,
   Join,
   type TenantId,
+  type ToldTo,
   TodosBody,
   type ToolProgress,
   type ToolSpec,
@@ -113,6 +114,8 @@ export interface Tool<Name extends string = string, App = unknown> {
   readonly longestMs?: number;
   /** Size limit of an output in a prompt. Default: the troupe's limits. */
   readonly previewBytes?: number;
+  /** Who is told its results besides the agent that calls: all others, or those that see results. Default: nobody. */
+  readonly told?: ToldTo;
   /** It sends its arguments on as JSON: integers beyond 2^53 arrive as `ExactInteger`. Others refuse them. */
   readonly takesExact?: boolean;
   /** Why calls may fail at present, in a few words for the model. Null: no reason is known. */
@@ -153,6 +156,8 @@ export interface ToolDefinition<S extends DataSchema, Name extends string = stri
   timeoutMs?: number;
   /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */
   previewBytes?: number;
+  /** Whether the other agents of the conversation are told what it returned, and what was decided about its calls. Default false. */
+  shared?: boolean;
 }
 
 /** What a tool whose `run` is told the type of `app` says besides: names of what it needs of it, such as `['db']`. */
@@ -185,12 +190,14 @@ export function defineTool<const S extends DataSchema, const Name extends string
     idempotent = false,
     bounded = false,
     timeoutMs = 60_000,
+    shared = false,
     schema,
     parameters,
     ...rest
   }: ToolDefinition<S, Name, App> = definition;
   const { json, check } = argumentSchema(rest.name, schema, parameters);
-  return { ...rest, parameters: json, check, idempotent, bounded, timeoutMs };
+  const told = shared ? { told: 'all' as const } : {};
+  return { ...rest, ...told, parameters: json, check, idempotent, bounded, timeoutMs };
 }
 
 function argumentSchema(tool: string, schema: DataSchema, shown: JsonSchema | undefined): ReadySchema {
@@ -300,6 +307,7 @@ const Definition = z.strictObject({
     .optional(),
   timeoutMs: z.number().positive().optional(),
   previewBytes: z.number().positive().optional(),
+  shared: z.boolean().optional(),
 });
 
 /** Throws a `TypeError` that names the tool, every wrong field and what to give. */

@@ -57,6 +57,8 @@ export interface AgentRuntime {
   supervision: Supervision;
   /** Schema of its replies. Null: text. */
   reply: ReplySchema | null;
+  /** Whether some agent of the troupe sees results. Default: none does. */
+  watched?: boolean;
 }
 
 /** What a function that writes instructions is told. `app`: as tools are told it. */

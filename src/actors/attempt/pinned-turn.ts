@@ -23,11 +23,11 @@ export function coversOf({ inputs, steered = [] }: Pick<PinnedTurn, 'inputs' | '
 }
 
 /** How a turn's prompts are rendered. They are pinned with the turn: a later setting must not change what was sent. */
-type PromptRules = Pick<TurnInput, 'peers' | 'framing'>;
+type PromptRules = Pick<TurnInput, 'peers' | 'framing' | 'sees'>;
 
 /** The rules of an agent, or of a pinned or logged turn, without those that are absent. */
-export function promptRulesOf({ peers, framing }: PromptRules): PromptRules {
-  return { ...(peers && { peers }), ...(framing && { framing }) };
+export function promptRulesOf({ peers, framing, sees }: PromptRules): PromptRules {
+  return { ...(peers && { peers }), ...(framing && { framing }), ...(sees && { sees }) };
 }
 
 const PAGE = 1_000;

@@ -42,7 +42,7 @@ const NO_TEXT = new Set(
   [
     'agent argsHash artifact assignee baseline by call chain change code command compaction completeWhen cut delegation',
     'delegator event events forgotten group guard hash home how id join kind mediaType memories mode model name outcome',
-    'parts policy provider pruned question request root run session signature status strategy thread tool tools tree turn type workflow',
+    'parts policy provider pruned question request root run session signature status strategy thread told tool tools tree turn type workflow',
   ].flatMap((line) => line.split(' ')),
 );
 /** Kinds whose `reason` is text; in all others it is a word of the runtime. */

@@ -10,6 +10,7 @@ import {
   SYSTEM_AUTHOR,
   type ActorRecord,
   type CommandOf,
+  MAX_TOLD_ARGS,
   type AgentId,
   type ApprovalRequestedBody,
   isExactInteger,
@@ -22,7 +23,7 @@ import type { ConversationKey } from '../../store/store.ts';
 import { isTrusted, type Trust, type EngineDeps, requirePerson } from '../actor/engine-deps.ts';
 import { readOwn } from '../log/conversation-log.ts';
 import { type ReadTasks, readTasks, cancellationOf, sendOutgoing, endId } from '../log/tasks.ts';
-import { hashText } from '../../context/index.ts';
+import { capped, hashText } from '../../context/index.ts';
 import { appendFirst } from '../conversations/messages.ts';
 import { recordCancellation, stopBelow } from './task-ends.ts';
 import { checkInTime } from '../../tools/run-tool.ts';
@@ -518,6 +519,12 @@ function invalid(message: string): TroupeError {
   return new TroupeError('event_invalid', `content: ${message}`, { path: 'content' });
 }
 
+/** What others are told of a decision, where they are told the results of the tool. */
+function toldOf({ agents }: PersonDeps, { owner, body }: TaskOf<'approval'>) {
+  const told = agents?.get(owner)?.tools.get(body.tool)?.told;
+  return told && { told, call: { tool: body.tool, args: capped(body.args, MAX_TOLD_ARGS) } };
+}
+
 /**
  * Decides an approval: the first decision of an entitled person counts, and only for the requested call, with the arguments
  * as requested or as the person has changed them.
@@ -553,7 +560,7 @@ export async function decideApproval(
       author: by,
       to: [task.owner],
       kind: 'approval.decided',
-      body: { request: task.id, outcome, note: note ?? '', ...changed },
+      body: { request: task.id, outcome, note: note ?? '', ...changed, ...toldOf(deps, task) },
     },
     (end) =>
       end.kind === 'approval.decided' &&

@@ -216,6 +216,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
       task: taskExcerpt(task),
       ...data,
     });
+    const told = runtime.watched && { told: 'results' as const };
     const by = { author: agentAuthor(runtime.profile), hop: turn.hop + 1 };
     return {
       events: own.map((opened) => ({
@@ -225,7 +226,13 @@ export function taskEnds(run: TurnRun): TaskEnds {
       })),
       outgoing: own.map((opened) => ({
         conversation: opened.home,
-        draft: { id: endId(opened.delegation), ...by, to: [opened.delegator], kind, body: bodyOf(opened) },
+        draft: {
+          id: endId(opened.delegation),
+          ...by,
+          to: [opened.delegator],
+          kind,
+          body: { ...bodyOf(opened), ...told },
+        },
       })),
     };
   }

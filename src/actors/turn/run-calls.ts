@@ -1,4 +1,4 @@
-import { hashText } from '../../context/index.ts';
+import { capped, hashText } from '../../context/index.ts';
 import {
   type Event,
   type EventDraft,
@@ -8,6 +8,7 @@ import {
   type ToolOutcome,
   type Author,
   hasAuthority,
+  MAX_TOLD_ARGS,
   type PinnedTurn,
   type ActorAddress,
 } from '../../events/index.ts';
@@ -255,6 +256,9 @@ async function resultDraft(
       content: text,
       ...(cut && { artifact }),
       ...(end.ran && { ran: end.ran }),
+      // A call that waits for a person has brought nothing yet.
+      ...(tool?.told &&
+        end.outcome !== 'waiting' && { told: tool.told, args: capped(call.args, MAX_TOLD_ARGS) }),
     },
   };
 }
@@ -269,7 +273,15 @@ async function readOutput(run: TurnRun, id: string): Promise<string | null> {
   const artifact = await deps.store.readArtifact(address, id);
   if (artifact !== null) return artifact;
   const event = outputs.find((output) => output.id === id) ?? (await deps.store.readById(address, id));
-  return event && isOwnResult(event, address.agent) ? event.body.content : null;
+  if (event && isOwnResult(event, address.agent)) return event.body.content;
+  return event && toldTo(run, event);
+}
+
+/** A result of others that the agent was told. Null: it was not. */
+function toldTo({ runtime }: TurnRun, event: Event | EventDraft): string | null {
+  if (!('told' in event.body) || (event.body.told !== 'all' && !runtime.profile.sees)) return null;
+  if (event.kind === 'tool.result') return event.body.content;
+  return event.kind === 'delegation.ended' ? event.body.result : null;
 }
 
 type Result<E> = Extract<E, { kind: 'tool.result' }>;

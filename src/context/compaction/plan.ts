@@ -66,7 +66,9 @@ export function withPlan(view: View, plan: CompactionPlan): View {
 
 /** The plan without prunes of what it covers anyway. */
 export function presentIn(view: View, plan: CompactionPlan): CompactionPlan {
-  const left = new Set(withPlan(view, { ...plan, pruned: [] }).slots.map(({ event }) => event));
+  const { slots, told } = withPlan(view, { ...plan, pruned: [] });
+  const left = new Set(slots.map(({ event }) => event));
+  if (told) for (const { part } of slots) if (part) for (const { event } of linesOf(part)) left.add(event);
   return { ...plan, pruned: [...new Set(plan.pruned)].filter((event) => left.has(event)) };
 }
 

@@ -1,12 +1,12 @@
 import type { EventId, TurnId } from '../../events/index.ts';
-import type { Slot, View } from '../view/view.ts';
+import { type Line, linesOf, type Part, type Slot, type View } from '../view/view.ts';
 import type { CompactionPolicy } from './policy.ts';
 import { estimateTokens, FRAME_TOKENS } from '../budget/tokens.ts';
 import { MEMORIES } from '../view/live.ts';
 import { partTokens, renderPart } from '../render/messages.ts';
 
 interface PruneChoice {
-  /** Results. */
+  /** Results, of this agent and of others. */
   events: EventId[];
   /** Counted tokens saved. */
   gain: number;
@@ -15,10 +15,11 @@ interface PruneChoice {
 /**
  * Chooses old tool results to show as placeholders, in one batch and the oldest first, until `enough` tokens are saved:
  * a prune costs the cache of everything behind its first change. Calls, failures and exempt tools stay, as do the
- * newest turns and results.
+ * newest turns and results. Results of others come first: their agents have them too.
  */
 export function choosePrune(view: View, { prune }: CompactionPolicy, enough = Infinity): PruneChoice {
-  const prunable = prunableSlots(view, prune);
+  const own = prunableSlots(view, prune);
+  const prunable = view.told ? [...toldOutputs(view, prune), ...own] : own;
   const events: EventId[] = [];
   let gain = 0;
   for (const { event, tokens } of prunable) {
@@ -40,6 +41,15 @@ function prunableSlots({ slots }: View, prune: CompactionPolicy['prune']): Slot[
     if (at < end && newer > prune.protectTokens && isPrunable(slot, prune.exempt)) prunable.push(slot);
   }
   return prunable.toReversed();
+}
+
+/** Results of others, but those of the newest turns. Oldest first. */
+function toldOutputs({ slots, turn }: View, { turns, eachTurn, exempt }: CompactionPolicy['prune']): Line[] {
+  const begins = eachTurn ? turn?.begins : undefined;
+  return slots
+    .slice(0, Math.min(startOfTurns(slots, turns), begins ?? Infinity))
+    .flatMap(({ part }) => (part ? linesOf(part) : []))
+    .filter(({ output, tokens }) => output && tokens > PLACEHOLDER_TOKENS * 2 && !exempt.includes(output.of));
 }
 
 /** The turns, but the newest `turns` and the running one, whose retrieved memories can be removed. Oldest first. */
@@ -81,7 +91,8 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
   view.slots = view.slots.map((slot) => {
     if (slot.event !== null && events.has(slot.event)) return withoutOutput(slot);
     const turn = slot.part?.live?.turn;
-    return turn !== undefined && memories.has(turn) ? withoutMemories(slot, view.secret) : slot;
+    const left = turn !== undefined && memories.has(turn) ? withoutMemories(slot, view.secret) : slot;
+    return view.told && left.part ? withoutTold(left, left.part, events, view.secret) : left;
   });
 }
 
@@ -92,10 +103,41 @@ export const PLACEHOLDER_TOKENS = 60;
 function withoutOutput(slot: Slot): Slot {
   const { message, event, artifact } = slot;
   if (message.role !== 'tool') return slot;
-  const where = `read_artifact with id @artifact/${artifact ?? event}`;
-  const content = `[the output of ${message.name} (${message.content.length} characters) was removed to make room. All of it: ${where}]`;
+  const content = placeholder(message.name, message.content.length, artifact ?? event ?? '');
   const tokens = estimateTokens(content) + FRAME_TOKENS;
   return { ...slot, message: { ...message, content }, tokens, pruned: true };
+}
+
+function placeholder(name: string, characters: number, id: string): string {
+  return `[the output of ${name} (${characters} characters) was removed to make room. All of it: read_artifact with id @artifact/${id}]`;
+}
+
+/** Returns the same slot if it tells none of them. */
+function withoutTold(slot: Slot, part: Part, events: ReadonlySet<EventId>, secret: string): Slot {
+  if (!linesOf(part).some(({ event, output }) => output && events.has(event))) return slot;
+  const prune = (line: Line): Line => (events.has(line.event) ? withoutWords(line) : line);
+  const shorter = { ...part, plain: part.plain && prune(part.plain), missed: part.missed.map(prune) };
+  const content = renderPart(shorter, secret);
+  return {
+    ...slot,
+    part: shorter,
+    message: { ...slot.message, content },
+    tokens: partTokens(shorter, content, secret),
+    pruned: true,
+  };
+}
+
+function withoutWords(line: Line): Line {
+  const { output, ...rest } = line;
+  if (!output) return line;
+  const { content, from, to } = rest;
+  const text = placeholder(output.of, to - from, output.id);
+  return {
+    ...rest,
+    content: content.slice(0, from) + text + content.slice(to),
+    to: from + text.length,
+    tokens: estimateTokens(text),
+  };
 }
 
 /** Returns the same slot if it has no memories. */

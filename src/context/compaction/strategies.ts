@@ -203,8 +203,8 @@ export function replaceTurnSummary(run: CompactionRun, text: string): boolean {
 }
 
 /** The last event shown. Pending events lie beyond it, except ends of tasks, which wait for their own turn. */
-function shownUpTo({ upTo, pending }: View): number {
-  const first = pending.find((event) => !isTaskEnd(event));
+function shownUpTo({ upTo, pending, agent }: View): number {
+  const first = pending.find((event) => !isTaskEnd(event) || !event.to.includes(agent));
   return first ? first.seq - 1 : upTo;
 }
 

@@ -1,5 +1,6 @@
 import {
   type Event,
+  hasAuthority,
   isTaskEnd,
   type TurnId,
   type TurnStartedBody,
@@ -47,6 +48,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   if (view.group) closeGroup(view);
   view.peers = peers;
   view.framing = framing;
+  view.sees = turn.sees;
   const inputs = new Set(turn.inputs);
   const reader = readerAt(view, turn.upTo);
   const others = yield* settlePending(view, reader, inputs);
@@ -160,6 +162,7 @@ function* settlePending(view: View, reader: Reader, inputs: ReadonlySet<number>)
   const kept: Event[] = [];
   for (const event of view.pending) {
     // A finished task is shown together with everything its owner waited for.
+    if ('told' in event.body && takeTold(view, event, { upTo: reader.upTo, reached, kept })) continue;
     const isHeld = !inputs.has(event.seq) && isTaskEnd(event);
     (isHeld || event.seq > reader.upTo ? kept : reached).push(event);
   }
@@ -185,6 +188,24 @@ function* settlePending(view: View, reader: Reader, inputs: ReadonlySet<number>)
   }
   if (view.group) closeGroup(view);
   return waiting;
+}
+
+/** A result of others is shown to those who see results, unless it is for all. False: it is the reader's own. */
+function takeTold(
+  view: View,
+  event: Event,
+  { upTo, reached, kept }: { upTo: number; reached: Event[]; kept: Event[] },
+): boolean {
+  const { author, to, body, seq } = event;
+  if ((author.kind === 'agent' && author.id === view.agent) || to.includes(view.agent)) return false;
+  if (seq > upTo) kept.push(event);
+  // A decision of an imported file has decided nothing here.
+  else if (!hasAuthority(event)) return true;
+  else if (view.sees || ('told' in body && body.told === 'all')) {
+    view.told = true;
+    reached.push(event);
+  }
+  return true;
 }
 
 function placed({ id, seq, tokens }: Event) {

@@ -10,7 +10,14 @@ import {
   RUNTIME,
   indented,
 } from '../text/marks.ts';
-import { imagesOf, visibleText, visibleTokens, eventText } from '../text/event-text.ts';
+import {
+  imagesOf,
+  visibleText,
+  visibleTokens,
+  eventText,
+  type Telling,
+  toldText,
+} from '../text/event-text.ts';
 import { type Framed, type Line, type View, frame, type Part } from '../view/view.ts';
 import { agentLabel, hasSeveralPeople, isPerson, personLabel, systemLabel } from '../text/people.ts';
 import { markKey } from '../text/hash.ts';
@@ -73,7 +80,50 @@ function phaseName(name: string): string {
 }
 
 function lateWords({ body }: EventOf<'tool.result'>): string {
-  return `late result of ${body.name.replace(/[^A-Za-z0-9_.:-]/g, '_').slice(0, 64)}`;
+  return `late result of ${toolShown(body.name)}`;
+}
+
+function toolShown(name: string): string {
+  return name.replace(/[^A-Za-z0-9_.:-]/g, '_').slice(0, 64);
+}
+
+/** Whether the reader is told a result that is another agent's. */
+function isToldTo(event: Event, { view }: Reader): event is Telling {
+  const { author, to } = event;
+  return (author.kind !== 'agent' || author.id !== view.agent) && !to.includes(view.agent);
+}
+
+/** Whose result it is, and of what. */
+function toldHead(event: Telling, reader: Reader): string {
+  const by = speaker(event, reader);
+  switch (event.kind) {
+    case 'tool.result': {
+      const { outcome, name } = event.body;
+      return `${by} called ${toolShown(name)}${outcome === 'done' ? '' : ` (${outcome})`}`;
+    }
+    case 'approval.decided':
+      return `${by} ${event.body.outcome} a call of ${owners(event)}`;
+    case 'delegation.ended':
+      return `${by} ${event.body.outcome === 'done' ? 'finished' : 'failed at'} a task of ${owners(event)}`;
+  }
+}
+
+function owners({ to }: Event): string {
+  return to.map((agent) => `@${agentLabel(agent)}`).join(', ');
+}
+
+/** Of arguments, which are JSON. */
+const CHARS_OF_TOKEN = 3;
+
+/** A line that can be pruned as outputs are, and costs its arguments too. */
+function toldLine(event: Telling, line: Line): Line {
+  const added = Math.max(0, toldText(event).length - eventText(event).length);
+  const tokens = line.tokens + Math.ceil(added / CHARS_OF_TOKEN);
+  if (event.kind === 'approval.decided') return { ...line, tokens };
+  if (event.kind === 'delegation.ended')
+    return { ...line, tokens, output: { of: `task ${event.body.delegation}`, id: event.id } };
+  const { name, artifact = event.id } = event.body;
+  return { ...line, tokens, output: { of: toolShown(name), id: artifact } };
 }
 
 /** The largest time a Date can hold. Imported events may name a later one. */
@@ -174,6 +224,10 @@ export const MARKED_LINES: LineRules = {
 };
 
 function markedVerbatim(event: Event, reader: Reader): Line {
+  if ('told' in event.body && isToldTo(event, reader)) {
+    const head = toldHead(event, reader);
+    return toldLine(event, lineOf(event, marked(head, event, toldText(event), reader)));
+  }
   const head = event.kind === 'message' ? null : headOf(event, reader);
   if (head !== null) return lineOf(event, marked(head, event, eventText(event), reader));
   return said(event, reader, labelOf(event, reader));
@@ -218,6 +272,11 @@ function said(event: Event, reader: Reader, label: string | null): Line {
 
 /** The mark is around the block, and `blockLines` writes the beginning of each line. */
 function markedMissed(event: Event, reader: Reader): Line {
+  if ('told' in event.body && isToldTo(event, reader)) {
+    const by = toldHead(event, reader);
+    const words = frame(`[${by}] `, escapeWords(toldText(event)));
+    return toldLine(event, { ...lineOf(event, words), by, at: minute(event.at) });
+  }
   const head = headOf(event, reader);
   const by = head ?? listLabel(event, reader);
   const text =
@@ -235,6 +294,7 @@ export const PLAIN_LINES: LineRules = {
   verbatim: plainVerbatim,
   earlier: plainEarlier,
   missed: (event, reader) => {
+    if ('told' in event.body && isToldTo(event, reader)) return plainlyTold(event, reader);
     const head = headOf(event, reader);
     if (head !== null) return ofRuntime(head, event);
     return plainlySaid(event, reader, listLabel(event, reader));
@@ -244,6 +304,7 @@ export const PLAIN_LINES: LineRules = {
 };
 
 function plainVerbatim(event: Event, reader: Reader): Line {
+  if ('told' in event.body && isToldTo(event, reader)) return plainlyTold(event, reader);
   const head = headOf(event, reader);
   return head === null ? plainlySaid(event, reader, labelOf(event, reader)) : ofRuntime(head, event);
 }
@@ -263,9 +324,13 @@ function plainlySaid(event: Event, reader: Reader, label: string | null): Line {
   return { ...lineOf(event, frame(`${plainHead(by)}\n`, text)), by, at: minute(event.at) };
 }
 
-function ofRuntime(head: string, event: Event): Line {
+function plainlyTold(event: Telling, reader: Reader): Line {
+  return toldLine(event, ofRuntime(toldHead(event, reader), event, toldText(event)));
+}
+
+function ofRuntime(head: string, event: Event, words = eventText(event)): Line {
   const by = head === 'reminder' ? RUNTIME : `${RUNTIME}, ${head.replace('>', ' to ')}`;
-  const text = escapeHeads(escapeWords(eventText(event)));
+  const text = escapeHeads(escapeWords(words));
   return { ...lineOf(event, frame(`${plainHead(by)}\n`, text)), by, at: minute(event.at) };
 }
 

@@ -200,7 +200,8 @@ export function historyPart(event: Event, reader: Reader): Part {
 
 /** Only user messages may have images. */
 function withRole(part: Part, events: readonly Event[], { view }: Reader): Part {
-  const isOfPeers = events.every(({ author }) => author.kind === 'agent');
+  // Outputs of tools get no more weight than a user's words.
+  const isOfPeers = events.every(({ author, kind }) => author.kind === 'agent' && kind !== 'tool.result');
   return view.peers === 'system' && isOfPeers && imagesIn(part).length === 0
     ? { ...part, as: 'system' }
     : part;

@@ -4,6 +4,7 @@ import {
   type DelegationEndedBody,
   type Event,
   type EventDraft,
+  type EventOf,
   type PhaseChangedBody,
   handoffText,
   type ImageRef,
@@ -90,10 +91,10 @@ function retryText({ command, code, inputs = [] }: CommandBody): string | null {
   return `Your last turn ${how} and is asked for again: answer now what it was given${given}. What it said and did before is above and holds.`;
 }
 
-/** Whether an agent may see the event. Events between two parties are hidden from the others. */
+/** Whether an agent may see the event. Events between two parties are hidden from the others, unless they are told. */
 export function isShownTo(agent: string, event: Event): boolean {
   const isBetweenTwo = event.kind === 'delegation.opened' || event.kind === 'command' || isTaskEnd(event);
-  return !isBetweenTwo || event.to.some((each) => each === agent);
+  return !isBetweenTwo || event.to.some((each) => each === agent) || 'told' in event.body;
 }
 
 /**
@@ -112,9 +113,7 @@ export function visibleText(event: Event): string | null {
     case 'handoff':
       return `(handoff)\n${handoffText(event.body.summary)}`;
     case 'phase.changed':
-      return event.body.summary
-        ? `(the phase is now ${event.body.phase})\n${handoffText(event.body.summary)}`
-        : null;
+      return phaseText(event.body);
     case 'delegation.opened':
       return taskText(event);
     case 'command':
@@ -123,8 +122,34 @@ export function visibleText(event: Event): string | null {
     case 'turn.aborted':
       return unlessBlank(event.body.partial, '(interrupted) ');
     case 'tool.result':
-      return null;
+      return event.body.told === undefined ? null : toldText(event);
   }
+}
+
+/** The events of which others may be told. */
+export type Telling = EventOf<'tool.result' | 'approval.decided' | 'delegation.ended'>;
+
+/** A result as others are told it, below a head that says whose it is. */
+export function toldText(event: Telling): string {
+  switch (event.kind) {
+    case 'tool.result': {
+      const { args, content } = event.body;
+      return args === undefined ? content : `with ${args}\n${content}`;
+    }
+    case 'approval.decided': {
+      const { call, args, note } = event.body;
+      const edited = args === undefined ? '' : `with these arguments instead: ${capped(args, MAX_ARGS)}`;
+      return [call ? `${call.tool} ${call.args}` : '', edited, note].filter(Boolean).join('\n');
+    }
+    case 'delegation.ended': {
+      const { delegation, task, result } = event.body;
+      return `${taskNamed({ delegation, task })}\n${result}`;
+    }
+  }
+}
+
+function phaseText({ phase, summary }: PhaseChangedBody): string | null {
+  return summary ? `(the phase is now ${phase})\n${handoffText(summary)}` : null;
 }
 
 function unlessBlank(text: string, head = ''): string | null {

@@ -70,6 +70,10 @@ export interface View {
   peers: 'user' | 'system';
   /** How the last turn told apart who says what. */
   framing: 'marked' | 'plain';
+  /** Whether the last turn was told results of others. Absent: their words alone. */
+  sees?: 'results' | undefined;
+  /** Whether results of others stand in `slots`. Absent: none do. */
+  told?: true;
   /** The baseline in force: the last one logged by this agent. */
   baseline: { id: EventId; body: BaselineBody } | null;
   /** Whether the agent has spoken or had a turn. */
@@ -279,6 +283,8 @@ export interface Line extends Framed {
   tokens: number;
   /** Its images; never empty. */
   images?: readonly ImageRef[];
+  /** A result of somebody else: what it is of, and the id under which all of it is found. It can be pruned. */
+  output?: { of: string; id: string };
   /** The speaker named in front of the text, and the minute. Absent where the line names nobody. */
   by?: string;
   at?: string;

@@ -27,6 +27,7 @@ const AgentFields = z.object({
   join: JoinPolicy.default('full'),
   peers: z.enum(['user', 'system']).default('user'),
   framing: z.enum(['marked', 'plain']).default('marked'),
+  sees: z.enum(['words', 'results']).default('words'),
   whileBusy: BusyPolicy.default('queue'),
   retry: RetrySettings.prefault({}),
   reply: z.custom<ReplyInput>().superRefine(refineReply).optional(),

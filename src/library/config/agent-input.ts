@@ -70,6 +70,11 @@ export interface AgentBase {
    */
   framing?: 'marked' | 'plain' | undefined;
   /**
+   * What the agent is told of what others do: their words, or also what their tools and tasks brought and which of their calls were
+   * approved (`results`), from the time that it is set. Such an agent gets `read_artifact`. Default `words`.
+   */
+  sees?: 'words' | 'results' | undefined;
+  /**
    * Treatment of a message while the agent has a turn under way: it waits for the next turn (`queue`), joins the next step
    * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.
    */

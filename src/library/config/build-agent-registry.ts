@@ -59,9 +59,8 @@ export function buildAgentRegistry(
   countTokens: (text: string) => number,
   { files = new Map(), skills = new Map(), away = new Map(), policy }: Surroundings = {},
 ): ChangingRegistry {
-  const builtin = builtinTools(definition.handoffs ?? 'extract', definition.fetch);
-  const offered = new Map<string, Tool>([...definition.tools, ...builtin].map((tool) => [tool.name, tool]));
   const { agents, templates = [], context } = definition;
+  const { offered, watched } = offeredTools(definition);
   const doors = channelsOf(definition.channels);
   const isLed = agents.some(({ role }) => role === 'manager');
   const grantedTo = (agent: AgentDefinition) =>
@@ -99,6 +98,7 @@ export function buildAgentRegistry(
         granted.map(({ name }) => name),
       ),
       reply: agent.reply ? replySchema(agent.reply) : null,
+      watched,
     };
   };
   const runtimes = new Map<AgentId, AgentRuntime>(
@@ -122,15 +122,22 @@ export function buildAgentRegistry(
 }
 
 function profileBuilder(
-  { fragments = [], machine, routing }: Pick<TroupeDefinition, 'fragments' | 'machine' | 'routing'>,
+  {
+    fragments = [],
+    machine,
+    routing,
+    tools,
+  }: Pick<TroupeDefinition, 'fragments' | 'machine' | 'routing' | 'tools'>,
   grantedTo: (agent: AgentDefinition) => readonly Tool[],
   skills: ReadonlyMap<string, SkillSet>,
 ): (agent: AgentDefinition) => AgentProfile {
   const about = machine && machineText(machine);
   const router = routing?.by === 'agent' ? routing.agent : null;
+  const isShared = tools.some(({ told }) => told === 'all');
   return (agent) => ({
     ...profileOf(agent, grantedTo(agent)),
     ...(agent.id === router && { routes: true }),
+    ...((isShared || agent.sees === 'results') && { told: true as const }),
     ...(about !== undefined && { machine: about }),
     skills: skills.get(agent.id)?.now ?? [],
     fragments: fragmentsOf(fragments, { agent: agent.id, role: agent.role }),
@@ -261,12 +268,26 @@ function toolsOf(
   { skills, away = [] }: { skills: SkillSet | undefined; away: readonly string[] | undefined },
 ): Tool[] {
   const names = new Set(agent.tools);
-  if (names.size + away.length > 0) names.add('read_artifact');
+  if (names.size + away.length > 0 || agent.sees === 'results') names.add('read_artifact');
   const granted = [...names]
     .flatMap((name) => offered.get(name) ?? [])
     .map((tool) => (agent.needsApproval?.includes(tool.name) ? withApproval(tool) : tool));
   const all = skills ? [...granted, loadSkillTool(skills)] : granted;
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The tools that agents may be granted, by name. Where some agent sees results (`watched`), it is told those of the troupe's own. */
+function offeredTools({
+  agents,
+  templates = [],
+  tools,
+  handoffs = 'extract',
+  fetch,
+}: Pick<TroupeDefinition, 'agents' | 'templates' | 'tools' | 'handoffs' | 'fetch'>) {
+  const watched = [...agents, ...templates].some(({ sees }) => sees === 'results');
+  const own = watched ? tools.map((tool): Tool => (tool.told ? tool : { ...tool, told: 'results' })) : tools;
+  const all = [...own, ...builtinTools(handoffs, fetch)];
+  return { offered: new Map(all.map((tool): [string, Tool] => [tool.name, tool])), watched };
 }
 
 /** Every call needs approval, whatever the tool's own condition; its deciders and its deadline stay. */
@@ -292,6 +313,7 @@ function profileOf(agent: AgentDefinition, tools: readonly Tool[]): AgentProfile
     ...(agent.aliases && agent.aliases.length > 0 && { formerly: agent.aliases }),
     ...(agent.peers === 'system' && { peers: agent.peers }),
     ...(agent.framing === 'plain' && { framing: agent.framing }),
+    ...(agent.sees === 'results' && { sees: agent.sees }),
     tools: tools.map(toolSpec),
     approvals: tools.flatMap(approvalOf),
   };

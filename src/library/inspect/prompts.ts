@@ -94,7 +94,10 @@ async function beginNextTurn(
   const { view, tasks } = folds;
   const inputs = triggersIn(folds, record?.processed ?? 0);
   const last = inputs.at(-1);
-  if (!last) return inSlices(deps.clock, showWaitingSteps(view));
+  if (!last) {
+    if (runtime.profile.sees) view.sees = runtime.profile.sees;
+    return inSlices(deps.clock, showWaitingSteps(view));
+  }
   const facts = await readFacts(deps, { address, runtime }, folds, last);
   const steps = beginTurnSteps(view, {
     id: turnId(address, (record?.turnNo ?? 0) + 1),
