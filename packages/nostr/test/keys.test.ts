@@ -26,7 +26,7 @@ function keysOver(keyValue: KeyValue, passphrase: string | undefined = PASSPHRAS
 
 function signers(
   keyValue: KeyValue,
-  agents: { id: string; pubkey: string | null }[],
+  agents: { id: string; aliases?: string[]; pubkey: string | null }[],
   sources: Record<string, KeySource> = {},
   env: Record<string, string> = {},
 ) {
@@ -55,6 +55,20 @@ test('a created key signs events that an independent verifier accepts', async ()
   expect(problemOf({ ...signed, sig: '0'.repeat(128) })).toMatch(/signature/);
   await opened.close();
   await expect(opened.of('ada')?.sign(TEMPLATE)).rejects.toThrow('closed');
+});
+
+test('an agent that was renamed signs with the key of its former id, stored or named in the settings', async () => {
+  const keyValue = memoryKeyValue();
+  const { pubkey } = await keysOver(keyValue).create('ada');
+  const renamed = [{ id: 'countess', aliases: ['ada'], pubkey: null }];
+  const opened = await signers(keyValue, renamed);
+  expect([...opened.pubkeys]).toEqual([['countess', pubkey]]);
+  await opened.close();
+  const secret = generateSecretKey();
+  const env = { ADA_KEY: nsecEncode(secret) };
+  const named = await signers(memoryKeyValue(), renamed, { ada: { env: 'ADA_KEY' } }, env);
+  expect([...named.pubkeys]).toEqual([['countess', getPublicKey(secret)]]);
+  await named.close();
 });
 
 test('the store holds the key encrypted by NIP-49, and a listing only its public part', async () => {
