@@ -53,7 +53,7 @@ export function heldReply(text: string) {
   return {
     asked: asked.promise,
     release: () => open.resolve(),
-    async answer() {
+    answer: async () => {
       asked.resolve();
       await open.promise;
       return { text };
