@@ -3,7 +3,8 @@ import './base/require-node.ts';
 import { createRequire } from 'node:module';
 import type * as http from './http/api/index.ts';
 
-export { defineTroupe, parseTroupe, type TroupeInput } from './library/config/agents-file.ts';
+export { parseTroupe, type TroupeInput } from './library/config/agents-file.ts';
+export { defineTroupe } from './library/config/troupe-input.ts';
 export type { AboutInstructions } from './actors/actor/agent-runtime.ts';
 export type {
   AgentBase,

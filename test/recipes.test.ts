@@ -50,10 +50,12 @@ const FIRST_STEPS: Record<string, { change: (text: string) => string; asks: stri
   },
   'src/providers/settings.ts': {
     change: (text) =>
-      text.replace(
-        "provider: z.literal('scripted'),",
-        "provider: z.literal('fixture'), ...Common }),\n  z.object({\n    $&",
-      ),
+      text
+        .replace(
+          'PROVIDER_SETTINGS = {',
+          "$&\n  fixture: z.object({ provider: z.literal('fixture'), ...Model }),",
+        )
+        .replace('  P.scripted,', '$&\n  P.fixture,'),
     asks: ['src/library/runtime/registry.ts', 'src/library/runtime/providers.ts'],
   },
   'src/machines/compaction.ts': {

@@ -15,9 +15,11 @@ export type InputOf<Schema> =
           ? readonly InputOf<Item>[]
           : Schema extends z.ZodRecord<infer _, infer Value>
             ? Record<string, InputOf<Value>>
-            : Schema extends z.ZodUnion<infer Options>
-              ? InputOf<Options[number]>
-              : z.input<Schema>;
+            : Schema extends z.ZodJSONSchema // a union that contains itself
+              ? z.core.util.JSONType
+              : Schema extends z.ZodUnion<infer Options>
+                ? InputOf<Options[number]>
+                : z.input<Schema>;
 
 /** The same of the fields of an object. */
 type ObjectInput<Shape> = {
@@ -27,5 +29,5 @@ type ObjectInput<Shape> = {
 };
 
 type OptionalIn<Shape> = {
-  [Field in keyof Shape]: undefined extends z.input<Shape[Field]> ? Field : never;
+  [Field in keyof Shape]: Shape[Field] extends { _zod: { optin: 'optional' | 'defaulted' } } ? Field : never;
 }[keyof Shape];

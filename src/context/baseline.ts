@@ -384,54 +384,33 @@ export interface AgentFragments {
 export const NO_FRAGMENTS: AgentFragments = { rules: [], environment: [], live: [] };
 
 const common = {
+  /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter; unique. */
   name: z
     .string()
     .regex(
       /^[A-Za-z][A-Za-z0-9_-]{0,63}$/,
       'a fragment name is 1 to 64 of A-Z a-z 0-9 _ - and starts with a letter',
     ),
+  /** Ids of the agents that receive it. Default: all. */
   agents: z.array(AgentId).min(1).optional(),
 };
 
-/** A text that belongs to a frozen part of prompts, evaluated when the runtime starts. */
-interface StaticFragment {
-  /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter; unique. */
-  name: string;
-  /** Ids of the agents that receive it. Default: all. */
-  agents?: readonly string[] | undefined;
-  /** Evaluated once. */
-  lifecycle: 'static';
-  /** Where it stands: among the rules, or with what is said of the surroundings. */
-  layer: 'rules' | 'environment';
-  /** The text, or a function that gives it; null omits it. */
-  text: string | StaticText;
-}
-
-/** A text that is evaluated for each turn, recorded with it, and restated only when it changes. */
-interface DynamicFragment {
-  /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter; unique. */
-  name: string;
-  /** Ids of the agents that receive it. Default: all. */
-  agents?: readonly string[] | undefined;
-  /** Evaluated for each turn. */
-  lifecycle: 'dynamic';
-  /** Gives the text; null omits it. */
-  text: DynamicText;
-}
-
 /** A text that an application adds to prompts. */
-export type FragmentInput = StaticFragment | DynamicFragment;
-
 export const Fragment = z.discriminatedUnion('lifecycle', [
   z.strictObject({
     ...common,
+    /** Evaluated once, when the runtime starts: it belongs to a frozen part of prompts. */
     lifecycle: z.literal('static'),
+    /** Where it stands: among the rules, or with what is said of the surroundings. */
     layer: z.enum(['rules', 'environment']),
+    /** The text, or a function that gives it; null omits it. */
     text: z.union([z.string(), functionOf<StaticText>()], 'must be a text or a function that gives one'),
   }),
   z.strictObject({
     ...common,
+    /** Evaluated for each turn, recorded with it, and restated only when it changes. */
     lifecycle: z.literal('dynamic'),
+    /** Gives the text; null omits it. */
     text: functionOf<DynamicText>('must be a function: what never changes is a static fragment'),
   }),
 ]);

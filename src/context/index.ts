@@ -14,7 +14,6 @@ export {
   type DynamicText,
   type FileFragment,
   Fragment,
-  type FragmentInput,
   NO_FRAGMENTS,
 } from './baseline.ts';
 export { capped } from './text/cut-text.ts';

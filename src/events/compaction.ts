@@ -155,12 +155,17 @@ export type CompactionProgressBody = z.infer<typeof CompactionProgressBody>;
 
 /** A compaction in force in a prompt. */
 export const Cut = z.object({
+  /** The event that put it into force. */
   event: EventId,
+  /** A summary in place of events, or placeholders in place of tool results. */
   kind: z.enum(['adopt', 'prune']),
+  /** Why it was made. */
   reason: CompactionReason,
+  /** Tokens of the prompt before and after. */
   tokens: CutTokens,
   /** For an adoption: the last event that its summary covers. */
   upTo: z.int().nonnegative().optional(),
+  /** For an adoption: the event that holds its summary. */
   compaction: EventId.nullable().optional(),
   /** Number of tool results that are placeholders since then. */
   results: z.int().nonnegative().optional(),

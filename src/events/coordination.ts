@@ -16,13 +16,18 @@ export type PhaseChangedBody = z.infer<typeof PhaseChangedBody>;
 
 /** One step of a workflow. */
 export const RunStep = z.strictObject({
+  /** Names the step within its workflow, 1 to 64 of `A-Z a-z 0-9 _ -`. */
   id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a step id is 1 to 64 of A-Z a-z 0-9 _ -'),
+  /** Id of the agent that does it. */
   agent: AgentId,
   /** Instructions for the agent. */
   brief: z.string().min(1),
-  /** The phase that the step begins. */
+  /** The phase that the step begins. Default: the phase stays. */
   phase: z.string().min(1).max(200).optional(),
-  /** Completes with the agent's reply or its call of `complete_step`, but never while the agent waits for a task. */
+  /**
+   * Completes with the agent's reply, or its call of `complete_step` (`tool`), but never while the agent waits for a task.
+   * Default `reply`.
+   */
   completeWhen: z.enum(['reply', 'tool']).default('reply'),
 });
 export type RunStep = z.infer<typeof RunStep>;

@@ -58,7 +58,14 @@ export const DEFAULT_TENANT = 'default' as TenantId;
 export const Seq = z.int().positive();
 
 /** One agent in one conversation of one tenant. Each has an actor record. */
-export const ActorAddress = z.object({ tenant: TenantId, conversation: ConversationId, agent: AgentId });
+export const ActorAddress = z.object({
+  /** Id of the tenant. */
+  tenant: TenantId,
+  /** Id of the conversation. */
+  conversation: ConversationId,
+  /** Id of the agent. */
+  agent: AgentId,
+});
 export type ActorAddress = z.infer<typeof ActorAddress>;
 
 /** One text for each address. */

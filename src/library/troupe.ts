@@ -362,6 +362,7 @@ type WithoutConversation<C> = C extends unknown ? Omit<C, 'conversation'> : neve
 
 /** A conversation of a troupe. Its methods are those of `Troupe`, without the id. */
 export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutFirst<Troupe[M]> } & {
+  /** Its id. */
   readonly id: ConversationId;
   /** As `Troupe.send`. */
   send(message: NewMessage | string): Promise<Appended>;

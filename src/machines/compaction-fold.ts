@@ -17,6 +17,7 @@ export interface CompactionFold {
   running: readonly AgentId[];
   /** Commands to compact that no turn has taken up yet, by agent. */
   requested: Readonly<Record<AgentId, number>>;
+  /** The newest of them. */
   last: LastCompaction | null;
 }
 

@@ -1,43 +1,33 @@
 import * as z from 'zod';
+import type { InputOf } from '../base/input-of.ts';
 import { modelTable, type Usage } from '../events/index.ts';
 
 /** US dollars per million tokens. A dollar per token or more is a typing error. */
 const Price = z.number().nonnegative().max(1_000_000);
 const Prices = {
+  /** Input that is neither read from a cache nor written to one. */
   input: Price,
+  /** Input that is read from a cache. */
   cacheRead: Price,
+  /** Input that is written to a cache. */
   cacheWrite: Price,
+  /** Output, with reasoning. */
   output: Price,
 };
 
 export const ModelPrice = z.strictObject({
   ...Prices,
-  long: z.strictObject({ above: z.int().positive(), ...Prices }).optional(),
-});
-
-/** US dollars per million tokens. */
-interface TokenPrices {
-  /** Input that is neither read from a cache nor written to one. */
-  input: number;
-  /** Input that is read from a cache. */
-  cacheRead: number;
-  /** Input that is written to a cache. */
-  cacheWrite: number;
-  /** Output, with reasoning. */
-  output: number;
-}
-
-/** Prices of all tokens of a call with a long input. */
-interface LongPrices extends TokenPrices {
-  /** Tokens of input above which these prices hold. */
-  above: number;
-}
-
-/** Price of a model, in US dollars per million tokens. */
-export interface ModelPrice extends TokenPrices {
   /** Prices of all tokens of a call whose input is longer than `long.above` tokens. Default: the same. */
-  long?: LongPrices | undefined;
-}
+  long: z
+    .strictObject({
+      /** Tokens of input above which these prices hold. */
+      above: z.int().positive(),
+      ...Prices,
+    })
+    .optional(),
+});
+/** Price of a model, in US dollars per million tokens. */
+export interface ModelPrice extends InputOf<typeof ModelPrice> {}
 
 /** Approximate publication date of the price lists behind the table. */
 export const PRICES_AS_OF = '2026-11-05';

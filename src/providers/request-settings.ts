@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { TroupeError } from '../base/errors.ts';
+import type { InputOf } from '../base/input-of.ts';
 import { NOT_REASONING, isReasoningModel, quirksOf } from './quirks.ts';
 import { createRedact, credentialOf } from './redact.ts';
 
@@ -21,32 +22,23 @@ const HeaderValue = z
     'this is a key: name the variable that holds it in headersEnv',
   );
 
-/** How much a model reasons. */
 const Effort = z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
+/** How much a model reasons. */
 export type Effort = z.infer<typeof Effort>;
-export const EffortField = { effort: Effort.optional() };
+export const EffortField = {
+  /** How much the model reasons, where it does. Default: the vendor's. */
+  effort: Effort.optional(),
+};
 
 /** What a request holds beside what Troupe puts there. */
 export const RequestFields = {
-  /** Headers of every request. Secrets go into `headersEnv`. */
+  /** Headers of every request. Secrets go into `headersEnv`. Default: none. */
   headers: z.record(HeaderName, HeaderValue).optional(),
-  /** Headers with a secret value: each maps to the name of the variable that holds it. */
+  /** Headers with a secret value: each maps to the name of the variable that holds it. Default: none. */
   headersEnv: z.record(HeaderName, KeyVariable).optional(),
-  /** Further fields of the body of every request, as the vendor names them; for packages of the AI SDK by vendor. */
+  /** Further fields of the body of every request, as the vendor names them; for packages of the AI SDK by vendor. Default: none. */
   providerOptions: z.record(z.string().min(1), z.json()).optional(),
 };
-/** What a request holds beside what Troupe puts there. Written out for its texts; a test holds it equal to the fields. */
-export interface RequestInput {
-  /** Headers of every request. Secrets go into `headersEnv`. Default: none. */
-  headers?: Readonly<Record<string, string>> | undefined;
-  /** Headers with a secret value: each maps to the name of the variable that holds it. Default: none. */
-  headersEnv?: Readonly<Record<string, string>> | undefined;
-  /**
-   * Further fields of the body of every request, as the vendor names them; for packages of the AI SDK by vendor. Default:
-   * none.
-   */
-  providerOptions?: Readonly<Record<string, z.core.util.JSONType>> | undefined;
-}
 
 const RequestSettings = z.object({ ...RequestFields, ...EffortField });
 export type RequestSettings = z.infer<typeof RequestSettings>;
@@ -142,32 +134,25 @@ function optionProblem(provider: string, name: string, value: unknown): string |
 }
 
 export const SamplingFields = {
+  /** 0: the likeliest word; higher values, up to 2, vary more. */
   temperature: z.number().min(0).max(2).optional(),
+  /** Only the likeliest words that together have this probability are considered, above 0 to 1. */
   topP: z.number().gt(0).max(1).optional(),
+  /** Only this many of the likeliest words are considered. */
   topK: z.int().positive().optional(),
+  /** Makes words less likely the more often they were used; -2 to 2. */
   frequencyPenalty: z.number().min(-2).max(2).optional(),
+  /** Makes words that were used less likely; -2 to 2. */
   presencePenalty: z.number().min(-2).max(2).optional(),
+  /** Equal requests with one seed get similar answers, as far as the server can. */
   seed: z.int().nonnegative().optional(),
+  /** The answer ends before the first of these texts, 1 to 4. Summaries are written without them. */
   stop: z.array(z.string().min(1).max(200)).min(1).max(4).optional(),
 };
+const SamplingSettings = z.object(SamplingFields);
 
 /** How a model chooses its words. A field that is left out is not sent: the vendor's default applies. */
-export interface Sampling {
-  /** 0: the likeliest word; higher values, up to 2, vary more. */
-  temperature?: number | undefined;
-  /** Only the likeliest words that together have this probability are considered, above 0 to 1. */
-  topP?: number | undefined;
-  /** Only this many of the likeliest words are considered. */
-  topK?: number | undefined;
-  /** Makes words less likely the more often they were used; -2 to 2. */
-  frequencyPenalty?: number | undefined;
-  /** Makes words that were used less likely; -2 to 2. */
-  presencePenalty?: number | undefined;
-  /** Equal requests with one seed get similar answers, as far as the server can. */
-  seed?: number | undefined;
-  /** The answer ends before the first of these texts, 1 to 4. Summaries are written without them. */
-  stop?: readonly string[] | undefined;
-}
+export interface Sampling extends InputOf<typeof SamplingSettings> {}
 type SamplingField = keyof Sampling;
 const SAMPLING_FIELDS = Object.keys(SamplingFields) as SamplingField[];
 

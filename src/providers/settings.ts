@@ -18,78 +18,67 @@ import {
   KeyVariable,
   RequestFields,
   requestProblems,
-  type RequestInput,
   samplingProblems,
 } from './request-settings.ts';
+import type { InputOf } from '../base/input-of.ts';
 import type { Embedder } from './embedder.ts';
 import { type CustomProvider, isProvider } from './provider.ts';
 import { Script, type ScriptInput } from './script.ts';
 
-export type { ScriptInput, AiSdkModel, AnswerTimes, ModelPrice, QuirkSettings, RequestInput, Sampling };
+export type { ScriptInput, AiSdkModel, AnswerTimes, ModelPrice, QuirkSettings, Sampling };
 
 const BaseUrl = z
   .url({ protocol: /^https?$/, error: 'give an address with http:// or https://' })
   .refine((url) => !/^[a-z+.-]+:\/\/[^/?#]*@/i.test(url), 'a URL is no place for a password: use apiKeyEnv');
 
-/**
- * The model part of an agent definition. Keys stay in the environment; only the names of their variables are written.
- */
-const Common = {
+/** Fields of every model. Keys stay in the environment; only the names of their variables are written. */
+const Model = {
+  /** Never written here: keys stay out of files. Name the variable that holds it with `apiKeyEnv`. */
   apiKey: z.never('keys stay out of files: name the variable that holds it with apiKeyEnv').optional(),
+  /** The vendor's name of the model. Default `default`. */
   model: z.string().min(1).default('default'),
+  /** Tokens of prompt and answer together, at least 1,024. Default: that of a known model, else 128,000. */
   contextWindow: z.int().min(1024).optional(),
+  /** Most tokens of an answer. Default 4,096. */
   maxOutputTokens: z.int().positive().default(4096),
+  /** Price of the model, if it differs from its vendor's list. In US dollars per million tokens. */
   price: ModelPrice.optional(),
+  /** Longest silence and duration of an answer, beyond which it is `provider_reply_too_long`. */
   replyLimits: AnswerTimes.optional(),
   ...SamplingFields,
 };
+export const ModelSettings = z.object(Model);
+
 export const AnthropicFields = z.strictObject({
-  thinking: z.union([z.literal('adaptive'), z.strictObject({ budgetTokens: z.int().min(1024) })]).optional(),
-  effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
-  contextEditing: z
-    .strictObject({
-      clearToolUses: z
-        .strictObject({
-          triggerTokens: z.int().positive(),
-          keep: z.int().nonnegative().optional(),
-          clearAtLeastTokens: z.int().positive().optional(),
-        })
-        .optional(),
-      clearThinking: z.strictObject({ keepTurns: z.int().positive() }).optional(),
-    })
-    .optional(),
-});
-
-/** Old tool results that the vendor may drop. */
-export interface ClearToolUses {
-  /** Input tokens from which on results are dropped. */
-  triggerTokens: number;
-  /** Number of the newest results to keep. The vendor's default: 3. */
-  keep?: number | undefined;
-  /** Drops nothing unless at least this many tokens go, because dropping invalidates the cache. */
-  clearAtLeastTokens?: number | undefined;
-}
-
-/** What Anthropic may drop from a prompt. */
-export interface ContextEditing {
-  /** Drops old tool results. Default: none. */
-  clearToolUses?: ClearToolUses | undefined;
-  /** Drops thinking but that of the newest `keepTurns` turns. Default: none. */
-  clearThinking?: { keepTurns: number } | undefined;
-}
-
-/** How hard a Claude model thinks, and what the vendor may drop from a prompt. */
-export interface AnthropicFields {
   /** `adaptive`: newer models decide how much to think. Older models take a budget, at least 1,024 tokens. Default: none. */
-  thinking?: 'adaptive' | { budgetTokens: number } | undefined;
+  thinking: z.union([z.literal('adaptive'), z.strictObject({ budgetTokens: z.int().min(1024) })]).optional(),
   /** How much effort an answer is worth. Default: the vendor's. */
-  effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max' | undefined;
+  effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
   /**
    * Lets the vendor drop old tool results or old thinking, in addition to our own budgets. Off by default: the log
    * does not show what the vendor dropped, and the vendor's count no longer matches what was sent.
    */
-  contextEditing?: ContextEditing | undefined;
-}
+  contextEditing: z
+    .strictObject({
+      /** Drops old tool results. Default: none. */
+      clearToolUses: z
+        .strictObject({
+          /** Input tokens from which on results are dropped. */
+          triggerTokens: z.int().positive(),
+          /** Number of the newest results to keep. The vendor's default: 3. */
+          keep: z.int().nonnegative().optional(),
+          /** Drops nothing unless at least this many tokens go, because dropping invalidates the cache. */
+          clearAtLeastTokens: z.int().positive().optional(),
+        })
+        .optional(),
+      /** Drops thinking but that of the newest `keepTurns` turns. Default: none. */
+      clearThinking: z.strictObject({ keepTurns: z.int().positive() }).optional(),
+    })
+    .optional(),
+});
+/** How hard a Claude model thinks, and what the vendor may drop from a prompt. */
+export interface AnthropicFields extends InputOf<typeof AnthropicFields> {}
+
 /** A public key as a JSON Web Key. */
 const CardKey = z
   .looseObject({ kty: z.enum(['EC', 'RSA', 'OKP']), kid: z.string().max(200).optional() })
@@ -114,89 +103,119 @@ const OpenAiServer = {
 };
 
 /** Settings of a model behind a command-line program that remembers the conversation. */
-const Cli = {
+const Program = {
+  ...Model,
+  /** Working directory, created if missing. Default: an empty directory of the agent's own. */
   cwd: z.string().min(1).optional(),
+  /** Names of environment variables that the program gets besides PATH. Default: no others. */
   env: z.array(KeyVariable).default([]),
+  /** The model server, if it is not the vendor's. */
+  baseUrl: BaseUrl.optional(),
 };
-/** Written as `model: bedrock('…')`; `withLanguageModel` splits that into the id and the model. */
-const AiSdkFields = {
-  ...Common,
-  /** A model of a package of the AI SDK, such as `bedrock('…')`. */
-  model: z.string() as unknown as z.ZodType<string, AiSdkModel | string>,
-  /** Set by Troupe. */
-  languageModel: z.custom<AiSdkModel>().optional(),
-  ...RequestFields,
-  ...EffortField,
-};
+
+/** Fields of a model that is reached over HTTP, or that the program brings. */
+const ReachedModel = { ...Model, ...RequestFields, ...EffortField };
+
 const NO_EMBEDDING_MODEL =
   'is an embedding model of a package of the AI SDK, such as bedrock.embeddingModel("…")';
-const AnySettings = z.discriminatedUnion('provider', [
-  z.object({
+/** The fields of an agent that depend on its provider, by the name of the provider. */
+export const PROVIDER_SETTINGS = {
+  scripted: z.object({
+    /** Who runs the model. */
     provider: z.literal('scripted'),
-    ...Common,
+    ...Model,
+    /** Inline rules, or the path of a JSON file with them, relative to the agents file. */
     script: z.union([z.string().min(1), Script]),
   }),
-  z.object({
+  custom: z.object({
+    /** Who runs the model. */
     provider: z.literal('custom'),
-    ...Common,
+    ...ReachedModel,
+    /** Name of the provider in `providers` of the definition. */
     adapter: z.string().min(1),
-    ...RequestFields,
-    ...EffortField,
   }),
-  z.object({ provider: z.literal('ai-sdk'), ...AiSdkFields }),
-  z.object({
+  'ai-sdk': z.object({
+    /** Who runs the model. */
+    provider: z.literal('ai-sdk'),
+    ...ReachedModel,
+    /** The model, such as `bedrock('…')`; `withLanguageModel` splits it: a parsed definition has its id here. */
+    model: z.string() as unknown as z.ZodType<string, AiSdkModel | string>,
+    /** Set by Troupe. */
+    languageModel: z.custom<AiSdkModel>().optional(),
+  }),
+  'openai-compatible': z.object({
+    /** Who runs the model. */
     provider: z.literal('openai-compatible'),
-    ...Common,
-    baseUrl: BaseUrl.default('https://api.openai.com/v1'),
-    apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
+    ...ReachedModel,
+    ...OpenAiServer,
+    /** Differences of the server. Overrides what is known of its host. */
     quirks: QuirkSettings.optional(),
-    ...RequestFields,
-    ...EffortField,
   }),
-  z.object({
+  anthropic: z.object({
+    /** Who runs the model. */
     provider: z.literal('anthropic'),
-    ...Common,
-    baseUrl: BaseUrl.optional(),
-    apiKeyEnv: KeyVariable.default('ANTHROPIC_API_KEY'),
+    ...Model,
     ...AnthropicFields.shape,
     ...RequestFields,
-  }),
-  z.object({
-    provider: z.literal('openai'),
-    ...Common,
-    baseUrl: BaseUrl.default('https://api.openai.com/v1'),
-    apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
-    ...RequestFields,
-    ...EffortField,
-  }),
-  z.object({
-    provider: z.literal('claude-code'),
-    ...Common,
-    ...Cli,
+    /** The server, if it is not the vendor's. */
     baseUrl: BaseUrl.optional(),
+    /** Name of the variable that holds the key. Default `ANTHROPIC_API_KEY`. */
     apiKeyEnv: KeyVariable.default('ANTHROPIC_API_KEY'),
+  }),
+  openai: z.object({
+    /** Who runs the model. */
+    provider: z.literal('openai'),
+    ...ReachedModel,
+    ...OpenAiServer,
+  }),
+  'claude-code': z.object({
+    /** Who runs the model. */
+    provider: z.literal('claude-code'),
+    ...Program,
+    /** Name of the variable that holds the key. If it is not set, the program's own login is used. Default `ANTHROPIC_API_KEY`. */
+    apiKeyEnv: KeyVariable.default('ANTHROPIC_API_KEY'),
+    /** Claude Code's own tools that this agent may use, by their names there (`Read`, `Bash`). Default: none. */
     builtinTools: z.array(z.string().min(1)).default([]),
   }),
-  z.object({
+  a2a: z.object({
+    /** Who runs the model. */
     provider: z.literal('a2a'),
-    ...Common,
+    ...Model,
+    /** Its agent card, or the address under which `/.well-known/agent-card.json` is. */
     url: BaseUrl,
+    /** Name of the variable that holds the bearer token. Default: none is sent. */
     apiKeyEnv: KeyVariable.optional(),
+    /** Public keys, as JSON Web Keys. Its card must be signed with one of them. Default: it need not be signed. */
     cardKeys: z.array(CardKey).min(1).max(20).optional(),
+    /** None: a remote agent calls no tools of this company. */
     tools: z
       .array(z.string())
       .max(0, 'a remote agent calls no tools of this company: leave tools out')
       .optional(),
   }),
-  z.object({
+  codex: z.object({
+    /** Who runs the model. */
     provider: z.literal('codex'),
-    ...Common,
-    ...Cli,
-    baseUrl: BaseUrl.optional(),
+    ...Program,
+    /** Name of the variable that holds the key. If it is not set, the program's own login is used. Default `OPENAI_API_KEY`. */
     apiKeyEnv: KeyVariable.default('OPENAI_API_KEY'),
+    /** Codex's own tools that this agent may use. Default: none. */
     builtinTools: z.array(z.enum(['shell'])).default([]),
+    /** Access of Codex's own tools to files. Default `read-only`. */
     sandbox: z.enum(['read-only', 'workspace-write', 'danger-full-access']).default('read-only'),
   }),
+};
+const P = PROVIDER_SETTINGS;
+const AnySettings = z.discriminatedUnion('provider', [
+  P.scripted,
+  P.custom,
+  P['ai-sdk'],
+  P['openai-compatible'],
+  P.anthropic,
+  P.openai,
+  P['claude-code'],
+  P.a2a,
+  P.codex,
 ]);
 export const ProviderSettings = AnySettings.superRefine((settings, context) => {
   for (const { field, message } of samplingProblems(settings))

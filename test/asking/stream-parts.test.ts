@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput } from '../../src/library/config/agent-definition.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Answer, Note, Troupe } from '../../src/library/troupe.ts';
 import { company } from '../support/company.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput } from '../../src/library/config/agent-definition.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import {
   ActorAddress,
   type AgentId,

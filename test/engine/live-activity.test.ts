@@ -4,7 +4,7 @@ import type { TurnNote } from '../../src/events/index.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
-import type { AgentInput } from '../../src/library/config/agent-definition.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { openTroupe } from '../support/mode.ts';
 import { asks, inOrder, says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';

@@ -1,7 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as z from 'zod';
-import type { AgentInput } from '../../src/library/config/agent-definition.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { defineTool, parseTroupe, type TroupeInput } from '../../src/index.ts';
 import { createAiSdk } from '../../src/providers/ai-sdk/ai-sdk.ts';
 import type { AiSdkModel } from '../../src/providers/ai-sdk-model.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TroupeInput } from '../../src/library/config/agents-file.ts';
-import type { AgentInput } from '../../src/library/config/agent-definition.ts';
+import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import { parseTroupe } from '../../src/index.ts';
 import {
   type FakeHandler,

@@ -8,11 +8,14 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 /** That every public symbol has one is checked where the types are built: by `scripts/check-pack.ts`. */
 test('a symbol and a field without a text are named', () => {
   const folder = scratch();
-  const bare = `/** Said. */\nexport interface Said { field: string; kind: 'tag' }\nexport declare function bare(): Said;\n`;
+  const bare = `/** Said. */\nexport interface Said { field: string; kind: 'tag' }\nexport declare function bare(): Said;
+/** Of no name. */\nexport declare const shape: { limit: number };
+/** Fields of a type without a name. */
+export interface Taken extends Pick<typeof shape, 'limit'> {}\n`;
   writeFileSync(path.join(folder, 'index.d.ts'), bare);
   writeProject(folder, ['index.d.ts']);
   const missing = withoutText(path.join(folder, 'tsconfig.json'), [path.join(folder, 'index.d.ts')]);
-  expect(missing).toEqual(['Said.field', 'bare']);
+  expect(missing).toEqual(['Said.field', 'Taken.limit', 'bare']);
 });
 
 function writeProject(folder: string, files: readonly string[]): void {

@@ -70,7 +70,9 @@ class Walk {
     this.#seen.add(type.id);
     for (const part of this.#partsOf(type)) this.#type(part);
     if (!type.isObjectType()) return;
-    for (const property of this.#checker.getPropertiesOfType(type)) this.#property(property);
+    // An interface may have its fields from a schema, whose type has no name.
+    const heir = type.isClassOrInterface() ? type.getSymbol()?.name : undefined;
+    for (const property of this.#checker.getPropertiesOfType(type)) this.#property(property, heir);
     for (const kind of [SignatureKind.Call, SignatureKind.Construct]) {
       for (const signature of this.#checker.getSignaturesOfType(type, kind)) {
         for (const parameter of signature.getParameters()) this.#typeOf(parameter);
@@ -86,11 +88,12 @@ class Walk {
     return [...parts, ...given, ...type.getAliasTypeArguments()];
   }
 
-  #property(property: Symbol): void {
+  #property(property: Symbol, heir = ''): void {
     if (!this.#isOurs(property)) return;
     const type = this.#checker.getTypeOfSymbol(property);
-    // Fields of types that have no name, such as those that a schema infers, are told of where the whole is.
-    const owner = property.getParent()?.name ?? '';
+    // Fields of types that have no name are told of where the whole is.
+    const parent = property.getParent()?.name ?? '';
+    const owner = parent === '' || parent.startsWith('__') ? heir : parent;
     const isNamed = owner !== '' && !owner.startsWith('__') && !property.name.startsWith('__');
     // A tag says by its value what it means.
     const isTag = type?.isLiteralType() ?? false;

@@ -1,16 +1,14 @@
 import { expectTypeOf } from 'vitest';
 import type * as z from 'zod';
-import type { AccessInput } from '../../src/library/access/index.ts';
-import type { AccessSettings } from '../../src/library/access/access-settings.ts';
-import type { AgentDefinition } from '../../src/library/config/agent-definition.ts';
-import type { AgentInput } from '../../src/library/config/agent-input.ts';
+import type { InputOf } from '../../src/base/input-of.ts';
+import type { AccessInput, AccessSettings } from '../../src/library/access/access-settings.ts';
+import type { AgentFields, AgentInput } from '../../src/library/config/agent-input.ts';
 import type { TroupeDefinition, TroupeInput } from '../../src/library/config/agents-file.ts';
-import type { LimitInput, LimitSettings } from '../../src/library/config/limit-settings.ts';
-import type { ContextInput, ContextSettings } from '../../src/library/config/context-settings.ts';
+import type { PROVIDER_SETTINGS, ProviderSettings } from '../../src/providers/settings.ts';
 
 /*
- * Some interfaces of a definition are written out, the others are made of the schemas by `InputOf`. They must have exactly the
- * fields of the schemas. Lists of an interface are `readonly`; those of a schema are not.
+ * The types of settings are made of their schemas by `InputOf`, which keeps the comments. They must have exactly the fields of the
+ * schemas, and take what the schemas take. Lists of a type are `readonly`; those of a schema are not.
  */
 type Same<T> = T extends (...args: never[]) => unknown
   ? T
@@ -22,22 +20,23 @@ type Same<T> = T extends (...args: never[]) => unknown
         ? { -readonly [K in keyof T]: Same<T[K]> }
         : T;
 
-expectTypeOf<Same<LimitInput>>().toEqualTypeOf<Same<NonNullable<z.input<typeof LimitSettings>>>>();
-expectTypeOf<Same<ContextInput>>().toEqualTypeOf<Same<z.input<typeof ContextSettings>>>();
+type Settings = typeof PROVIDER_SETTINGS;
+type Of<P extends keyof Settings> = Same<InputOf<Settings[P]>>;
+type OfSchema<P extends keyof Settings> = Same<z.input<Settings[P]>>;
+type Plain<T> = Same<Omit<T, 'reply'>>;
+expectTypeOf<keyof InputOf<typeof AgentFields>>().toEqualTypeOf<keyof z.input<typeof AgentFields>>();
+expectTypeOf<Plain<InputOf<typeof AgentFields>>>().toExtend<Plain<z.input<typeof AgentFields>>>();
+expectTypeOf<Plain<z.input<typeof AgentFields>>>().toExtend<Plain<InputOf<typeof AgentFields>>>();
 expectTypeOf<Same<AccessInput>>().toEqualTypeOf<Same<z.input<typeof AccessSettings>>>();
-
-type Agent<P extends AgentInput['provider']> = Same<Extract<AgentInput, { provider: P }>>;
-type AgentOfSchema<P extends AgentInput['provider']> = Same<
-  Extract<z.input<typeof AgentDefinition>, { provider: P }>
->;
-expectTypeOf<AgentInput['provider']>().toEqualTypeOf<z.input<typeof AgentDefinition>['provider']>();
-expectTypeOf<Agent<'scripted'>>().toEqualTypeOf<AgentOfSchema<'scripted'>>();
-expectTypeOf<Agent<'custom'>>().toEqualTypeOf<AgentOfSchema<'custom'>>();
-expectTypeOf<Agent<'openai-compatible'>>().toEqualTypeOf<AgentOfSchema<'openai-compatible'>>();
-expectTypeOf<Agent<'anthropic'>>().toEqualTypeOf<AgentOfSchema<'anthropic'>>();
-expectTypeOf<Agent<'openai'>>().toEqualTypeOf<AgentOfSchema<'openai'>>();
-expectTypeOf<Agent<'claude-code'>>().toEqualTypeOf<AgentOfSchema<'claude-code'>>();
-expectTypeOf<Agent<'codex'>>().toEqualTypeOf<AgentOfSchema<'codex'>>();
+expectTypeOf<Of<'scripted'>>().toEqualTypeOf<OfSchema<'scripted'>>();
+expectTypeOf<Of<'ai-sdk'>>().toEqualTypeOf<OfSchema<'ai-sdk'>>();
+expectTypeOf<Of<'custom'>>().toEqualTypeOf<OfSchema<'custom'>>();
+expectTypeOf<Of<'openai-compatible'>>().toEqualTypeOf<OfSchema<'openai-compatible'>>();
+expectTypeOf<Of<'anthropic'>>().toEqualTypeOf<OfSchema<'anthropic'>>();
+expectTypeOf<Of<'openai'>>().toEqualTypeOf<OfSchema<'openai'>>();
+expectTypeOf<Of<'claude-code'>>().toEqualTypeOf<OfSchema<'claude-code'>>();
+expectTypeOf<Of<'codex'>>().toEqualTypeOf<OfSchema<'codex'>>();
+expectTypeOf<AgentInput['provider']>().toEqualTypeOf<ProviderSettings['provider']>();
 
 type Definition = z.input<typeof TroupeDefinition>;
 type Agents = 'agents' | 'templates';

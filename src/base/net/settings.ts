@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { TroupeError } from '../errors.ts';
+import type { InputOf } from '../input-of.ts';
 import { reachRule } from './allow-list.ts';
 
 const MAX_BYTES = 16 * 1_024 * 1_024;
@@ -13,19 +14,15 @@ const MAX_TIMEOUT_MS = 600_000;
 export const AllowList = z.array(z.string().superRefine(refineEntry)).max(1_000);
 
 export const FetchSettings = z.strictObject({
+  /** The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range, `*`. Default `['*']`. */
   allow: AllowList.optional(),
+  /** Most bytes of one response, after decoding, 1,024 to 16 MiB. Default 2 MiB for the tool `fetch`, 5 MiB for attachments. */
   maxBytes: z.int().min(1_024).max(MAX_BYTES).optional(),
+  /** Longest fetch, redirects included, ms. Default 30,000. */
   timeoutMs: z.int().min(100).max(MAX_TIMEOUT_MS).optional(),
 });
 /** Allowed targets and limits of the tool `fetch` and of attachments given by address. */
-export interface FetchSettings {
-  /** The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range, `*`. Default `['*']`. */
-  allow?: readonly string[] | undefined;
-  /** Most bytes of one response, after decoding, 1,024 to 16 MiB. Default 2 MiB for the tool `fetch`, 5 MiB for attachments. */
-  maxBytes?: number | undefined;
-  /** Longest fetch, redirects included, ms. Default 30,000. */
-  timeoutMs?: number | undefined;
-}
+export interface FetchSettings extends InputOf<typeof FetchSettings> {}
 
 function refineEntry(entry: string, context: z.RefinementCtx): void {
   try {

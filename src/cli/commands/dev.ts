@@ -14,7 +14,7 @@ import { version } from '../process/version.ts';
 import { type OperatorFlags, readOperators } from '../process/operator-flags.ts';
 import type { Hono } from 'hono';
 import { inspect } from 'node:util';
-import type { AgentInput } from '../../library/config/agent-definition.ts';
+import type { AgentInput } from '../../library/config/agent-input.ts';
 import type { TroupeInput } from '../../library/config/agents-file.ts';
 import { openApp, type OpenedApp } from '../../library/config/app.ts';
 import { existsSync, statSync } from 'node:fs';

@@ -19,6 +19,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { KeyValue } from '../../base/key-value.ts';
 import type { JWTPayload, JWTVerifyOptions } from 'jose';
 import { TroupeError } from '../../base/errors.ts';
+import type { InputOf } from '../../base/input-of.ts';
 
 /** Only public-key algorithms: with a shared secret, every verifier could also sign. */
 const JWT_ALGORITHMS = [
@@ -60,54 +61,6 @@ function readPublicKey(key: string | Record<string, unknown>): KeyObject {
 
 const ClaimName = z.string().min(1).max(200);
 
-/** Names of claims. A token that lacks a named claim is refused or has no rights. */
-interface ClaimNames {
-  /** Claim with the tenant. Default: `tenant` of the settings holds. */
-  tenant?: string | undefined;
-  /** Claim with the scopes: a list, or words separated by spaces. Default: `scopes` of the settings hold. */
-  scopes?: string | undefined;
-  /** Claim with the conversations: a list of ids, or prefixes that end with `*`. Default: all of the tenant. */
-  conversations?: string | undefined;
-  /** Claim with the name that is shown. Default `name`. */
-  name?: string | undefined;
-}
-
-/** Tokens (JWT) that an application issues to its users. Either `jwks` or `publicKey` is given. */
-interface JwtInput {
-  /** Value that the claim `iss` must have. */
-  issuer: string;
-  /** Values of which the claim `aud` must have one. */
-  audience: string | readonly string[];
-  /** URL of the issuer's public keys; https, or this machine. */
-  jwks?: string | undefined;
-  /** The issuer's single public key, in PEM or as a JWK. */
-  publicKey?: string | Record<string, unknown> | undefined;
-  /** Accepted signatures. Default `['RS256', 'ES256', 'EdDSA']`. */
-  algorithms?: readonly (typeof JWT_ALGORITHMS)[number][] | undefined;
-  /** The most that a user may do. Without `claims.scopes`, every user may do this. Default `['read', 'write']`. */
-  scopes?: readonly Scope[] | undefined;
-  /** Tenant of all users, if no claim names it. Default `default`. */
-  tenant?: string | undefined;
-  /** Names of further claims. */
-  claims?: ClaimNames | undefined;
-}
-
-/** Rates and numbers of requests over HTTP. */
-export interface AccessLimits {
-  /** Attempts a second per address with credentials that were not recently valid. Default 20. */
-  triesPerSecond?: number | undefined;
-  /** Requests a second per caller. Default 100. */
-  requestsPerSecond?: number | undefined;
-  /** Messages a second per author of a tenant. Default 20. */
-  messagesPerSecond?: number | undefined;
-  /** Rows and KiB a second read for one caller; bursts of ten seconds' worth. Default 20,000. */
-  workPerSecond?: number | undefined;
-  /** Open streams of one caller. Default 50. */
-  streams?: number | undefined;
-  /** Open streams of one process. Default 1,000. */
-  allStreams?: number | undefined;
-}
-
 /** An address of http or https, without credentials, query and fragment. */
 export const PublicUrl = z
   .string()
@@ -118,32 +71,33 @@ export const PublicUrl = z
     return url.username + url.password + url.search + url.hash === '' && !/[?#\s]/.test(text);
   }, 'write an address such as "https://agents.example/inspector": http or https, no query');
 
-/** The `access` block of a definition: who may use the HTTP API beside owners of keys, and how fast. */
-export interface AccessInput {
-  /** Tokens that an application issues to its users. Default: only keys are accepted. */
-  jwt?: JwtInput | undefined;
-  /** Rates and numbers of requests. */
-  limits?: AccessLimits | undefined;
-  /** Where clients reach the API, with the path of its mount; cards of A2A name it and are signed for it alone. Default: only names of this machine. */
-  publicUrl?: string | undefined;
-  /** Pages of other origins that may use the API. Default: none. */
-  cors?: CorsSettings | undefined;
-}
-
+/** Tokens (JWT) that an application issues to its users. Either `jwks` or `publicKey` is given. */
 const JwtSettings = z
   .strictObject({
+    /** Value that the claim `iss` must have. */
     issuer: z.string().min(1),
+    /** Values of which the claim `aud` must have one. */
     audience: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]),
+    /** URL of the issuer's public keys; https, or this machine. */
     jwks: JwksUrl.optional(),
+    /** The issuer's single public key, in PEM or as a JWK. */
     publicKey: PublicKey.optional(),
+    /** Accepted signatures. Default `['RS256', 'ES256', 'EdDSA']`. */
     algorithms: z.array(z.enum(JWT_ALGORITHMS)).min(1).default(['RS256', 'ES256', 'EdDSA']),
+    /** The most that a user may do. Without `claims.scopes`, every user may do this. Default `['read', 'write']`. */
     scopes: z.array(Scope).default(['read', 'write']),
+    /** Tenant of all users, if no claim names it. Default `default`. */
     tenant: TenantId.default(DEFAULT_TENANT),
+    /** Names of further claims. A token that lacks a named claim is refused or has no rights. */
     claims: z
       .strictObject({
+        /** Claim with the tenant. Default: `tenant` of the settings holds. */
         tenant: ClaimName.optional(),
+        /** Claim with the scopes: a list, or words separated by spaces. Default: `scopes` of the settings hold. */
         scopes: ClaimName.optional(),
+        /** Claim with the conversations: a list of ids, or prefixes that end with `*`. Default: all of the tenant. */
         conversations: ClaimName.optional(),
+        /** Claim with the name that is shown. Default `name`. */
         name: ClaimName.default('name'),
       })
       .prefault({}),
@@ -165,33 +119,43 @@ const Origin = z
   );
 
 export const CorsSettings = z.strictObject({
+  /** Origins as browsers send them, such as `https://app.example`; 1 to 100. */
   origins: z.array(Origin).min(1).max(100),
+  /** Lets browsers send cookies too, for a proxy in front that reads them. The API itself reads none. Default false. */
   credentials: z.boolean().optional(),
 });
 /** Which pages of other origins may read and write through the API. They count as its own page. */
-export interface CorsSettings {
-  /** Origins as browsers send them, such as `https://app.example`; 1 to 100. */
-  origins: readonly string[];
-  /** Lets browsers send cookies too, for a proxy in front that reads them. The API itself reads none. Default false. */
-  credentials?: boolean | undefined;
-}
+export interface CorsSettings extends InputOf<typeof CorsSettings> {}
+
+/** Rates and numbers of requests over HTTP. */
+const AccessLimits = z.strictObject({
+  /** Attempts a second per address with credentials that were not recently valid. Default 20. */
+  triesPerSecond: Rate.optional(),
+  /** Requests a second per caller. Default 100. */
+  requestsPerSecond: Rate.optional(),
+  /** Messages a second per author of a tenant. Default 20. */
+  messagesPerSecond: Rate.optional(),
+  /** Rows and KiB a second read for one caller; bursts of ten seconds' worth. Default 20,000. */
+  workPerSecond: Rate.optional(),
+  /** Open streams of one caller. Default 50. */
+  streams: z.int().min(1).optional(),
+  /** Open streams of one process. Default 1,000. */
+  allStreams: z.int().min(1).optional(),
+});
 
 export const AccessSettings = z.strictObject({
+  /** Tokens that an application issues to its users. Default: only keys are accepted. */
   jwt: JwtSettings.optional(),
+  /** Where clients reach the API, with the path of its mount; cards of A2A name it and are signed for it alone. Default: only names of this machine. */
   publicUrl: PublicUrl.optional(),
+  /** Pages of other origins that may use the API. Default: none. */
   cors: CorsSettings.optional(),
-  limits: z
-    .strictObject({
-      triesPerSecond: Rate.optional(),
-      requestsPerSecond: Rate.optional(),
-      messagesPerSecond: Rate.optional(),
-      workPerSecond: Rate.optional(),
-      streams: z.int().min(1).optional(),
-      allStreams: z.int().min(1).optional(),
-    })
-    .optional(),
+  /** Rates and numbers of requests. */
+  limits: AccessLimits.optional(),
 });
 export type AccessSettings = z.infer<typeof AccessSettings>;
+/** The `access` block of a definition: who may use the HTTP API beside owners of keys, and how fast. */
+export interface AccessInput extends InputOf<typeof AccessSettings> {}
 
 interface Authenticator {
   /** The owner of a credential; null for an invalid one, without a reason. */

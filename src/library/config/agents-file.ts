@@ -1,9 +1,7 @@
 import * as z from 'zod';
 import { AccessSettings } from '../access/index.ts';
-import type { AgentInput } from './agent-input.ts';
-import type { Checked, KnownInput, TroupeInput } from './troupe-input.ts';
 import { AgentDefinition, PROVIDER_NAMES } from './agent-definition.ts';
-import { type AppField, AppSetting } from './app.ts';
+import { AppSetting } from './app.ts';
 import { BudgetSettings } from './budget-settings.ts';
 import { Fragment } from '../../context/index.ts';
 import { ContextSettings } from './context-settings.ts';
@@ -12,6 +10,7 @@ import { TroupeError } from '../../base/errors.ts';
 import { CustomProviderSetting } from '../../providers/settings.ts';
 import { AgentId, Channel, inputProblems, nearestName, tryParse } from '../../events/index.ts';
 import { formerIds } from './former-ids.ts';
+import type { InputOf } from '../../base/input-of.ts';
 import { findProblems } from './find-problems.ts';
 import type { DataFile } from './read-data-file.ts';
 import { LimitSettings } from './limit-settings.ts';
@@ -33,54 +32,92 @@ const DoorSetting = z.union(
 export const TroupeDefinition = z.strictObject({
   /** JSON schema for editors, in a JSON file. Ignored. */
   $schema: z.string().optional(),
+  /** The agents, at least one. */
   agents: z.array(AgentDefinition).min(1, 'a troupe needs at least one agent'),
+  /** Templates of agents that the command `spawn` creates: `coder` becomes `coder-1`, `coder-2` and so on. Default: none. */
   templates: z.array(AgentDefinition).optional(),
   ...CoordinationSettings,
+  /** Sequences of steps that the command `run` takes a conversation through. Default: none. */
   workflows: Workflows.optional(),
+  /** Tools of the program's own, made with `defineTool`. Agents may call those that their `tools` name. Default: none. */
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
+  /**
+   * Opens what tools are told as `context.app`, such as a database, when a troupe is opened: a function, which may be async. What it
+   * returns is closed after the troupe, by its `Symbol.asyncDispose`, `Symbol.dispose` or `close`. Default: `app` of the agents file's
+   * exports, else nothing.
+   */
   app: AppSetting.optional(),
+  /** Models that the program brings, by name: made with `defineProvider`. Agents use one with `provider: 'custom', adapter: NAME`. */
   providers: z.record(z.string(), CustomProviderSetting).optional(),
+  /** MCP servers by name. Agents are granted their tools as `NAME/tool` or `NAME/*`. Default: none. */
   mcpServers: McpServers.optional(),
+  /** Who answers messages that name no agent. */
   defaults: z
     .strictObject({
+      /** Id of the agent for messages of people that name no agent and match no route. Default: none; they wake nobody. */
       respondWhenUnaddressed: AgentId.optional(),
+      /**
+       * Who gets such messages after a hand-over: the agent that the conversation was handed over to last (`receiver`), or
+       * still `respondWhenUnaddressed` (`default`). Default `receiver`.
+       */
       afterHandoff: z.enum(['receiver', 'default']).optional(),
     })
     .default({}),
+  /** Limits of turns, tasks, waits and load. */
   limits: LimitSettings,
+  /** Caps on the cost of model calls, in tokens and US dollars: per tenant, conversation and agent. Default: no caps. */
   budgets: BudgetSettings.optional(),
+  /** Corrections of agents that end a turn with work left. */
   supervision: SupervisionSettings.optional(),
+  /** Sizes of prompts, and their compaction. */
   context: ContextSettings.prefault({}),
+  /** Texts that the application adds to prompts. In a JSON file only static ones with fixed texts. Default: none. */
   fragments: z.array(Fragment).optional(),
+  /**
+   * Directory whose AGENTS.md, IDENTITY.md and SOUL.md are part of every agent's prompt, relative to the agents file.
+   * Read again at each turn; a change begins a new epoch. Default: none are read.
+   */
   workspace: z.string().min(1).optional(),
+  /**
+   * Directories of skills, relative to the agents file: each folder in them with a SKILL.md is one. Prompts list names and
+   * descriptions; the tool `load_skill`, which every agent with skills has, reads the rest. Default: none.
+   */
   skills: z.array(z.string().min(1)).optional(),
+  /**
+   * What prompts say of the machine: operating system, architecture and time zone (`system`), and the host name too
+   * (`host`). For agents whose tools run there. Where workers differ, a move to another one is told. Default: nothing.
+   */
   machine: z.enum(['system', 'host']).optional(),
+  /** What agents that speak with people are told of a door, by its name in `context.channel`: what it shows, and what not. Default: nothing. */
   channels: z.record(Channel, z.string().min(1).max(500)).optional(),
+  /** Goal of a handoff that names none: refused (`agent`), taken from the log (`extract`), or written by a model (`summarise`). Default `extract`. */
   handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
+  /** Changes every text before it is stored; must be deterministic. See `redactSecrets`. Default: no change. */
   redact: RedactSetting.optional(),
+  /** Tokens that an application signs for its own users, and rates. The HTTP API accepts them beside keys. */
   access: AccessSettings.optional(),
+  /**
+   * Protocols of other clients that the HTTP API speaks: names of doors of `@troupe/doors`, which must be installed, and doors made
+   * with `defineDoor`. Default: none.
+   */
   doors: z.array(DoorSetting).optional(),
+  /** Allowed targets of webhooks. Default: all public hosts. */
   webhooks: WebhookSettings.optional(),
+  /** Nostr relays to listen and publish to: `NostrInput` of `@troupe/nostr`, which must be installed and validates them. Default: none. */
   nostr: z.record(z.string(), z.unknown()).optional(),
+  /** Allowed targets of the tool `fetch` and of attachments by address. Default: attachments by address are refused. */
   fetch: FetchSettings.optional(),
 });
 export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 
-export type { TroupeInput };
+/**
+ * A definition as it is written. Fields with a default may be left out. What is wrong is `config_invalid`, with the path of
+ * each problem.
+ */
+export interface TroupeInput extends InputOf<typeof TroupeDefinition> {}
 
 function isTool(value: unknown): value is Tool {
   return typeof value === 'object' && value !== null && 'name' in value && 'run' in value && 'check' in value;
-}
-
-/** Returns its argument: gives an `agents.ts` types and completion. */
-export function defineTroupe<
-  const Agent extends AgentInput,
-  const Given extends Tool = never,
-  const Template extends AgentInput = never,
->(
-  definition: KnownInput<Agent & Checked<Agent, NoInfer<Given>['name']>, Given, Template> & AppField<Given>,
-): KnownInput<Agent, Given, Template> & AppField<Given> {
-  return definition as unknown as KnownInput<Agent, Given, Template> & AppField<Given>;
 }
 
 /** Validates a definition. Throws `config_invalid`, which names every problem with its path, and its line where `lineOf` knows it. */

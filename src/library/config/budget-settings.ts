@@ -4,39 +4,27 @@ import { type Problem, unknownAgent } from './problem.ts';
 import { ModelPrice, priceOf } from '../../providers/prices.ts';
 
 /** A cap: at least one of `tokens` and `usd`. */
-export interface Cap {
-  /** Tokens of prompts and answers together. */
-  tokens?: number | undefined;
-  /** US dollars, by the prices of the models. A model without a known price needs `price` then. */
-  usd?: number | undefined;
-  /** Period of the cap: it begins at 0:00 UTC each day or on the first of each month, or never ends. Default `ever`. */
-  per?: 'day' | 'month' | 'ever' | undefined;
-}
-
-/**
- * The `budgets` block of a definition: caps on model calls, over all processes. A call is made only if the amounts spent,
- * the amounts reserved for calls under way, and the most that it may cost itself stay within every cap.
- */
-export interface BudgetInput {
-  /** Cap for each tenant. Default: none. */
-  tenant?: Cap | undefined;
-  /** Cap for each conversation with its threads. Default: none. */
-  conversation?: Cap | undefined;
-  /** Caps by agent id: for the agent in all conversations of a tenant. Default: none. */
-  agents?: Record<string, Cap> | undefined;
-}
-
 const Cap = z
   .strictObject({
+    /** Tokens of prompts and answers together. */
     tokens: z.int().min(1).optional(),
+    /** US dollars, by the prices of the models. A model without a known price needs `price` then. */
     usd: z.number().positive().max(1_000_000_000).optional(),
+    /** Period of the cap: it begins at 0:00 UTC each day or on the first of each month, or never ends. Default `ever`. */
     per: z.enum(['day', 'month', 'ever']).optional(),
   })
   .refine(({ tokens, usd }) => tokens !== undefined || usd !== undefined, 'a budget needs tokens or usd');
 
+/**
+ * Caps on model calls, over all processes. A call is made only if the amounts spent, the amounts reserved for calls under way,
+ * and the most that it may cost itself stay within every cap.
+ */
 export const BudgetSettings = z.strictObject({
+  /** Cap for each tenant. Default: none. */
   tenant: Cap.optional(),
+  /** Cap for each conversation with its threads. Default: none. */
   conversation: Cap.optional(),
+  /** Caps by agent id: for the agent in all conversations of a tenant. Default: none. */
   agents: z.record(AgentId, Cap).optional(),
 });
 export type BudgetSettings = z.infer<typeof BudgetSettings>;

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { agentsInRouting, type RoutingInput, RoutingSettings, routeBy } from '../routing/route.ts';
+import { agentsInRouting, RoutingSettings, routeBy } from '../routing/route.ts';
 import { Cron } from 'croner';
 import type { Schedule } from '../../actors/attempt/feature-types.ts';
 import { AgentId, ConversationId, RunStep, templateOf } from '../../events/index.ts';
@@ -12,27 +12,18 @@ import { type Problem, unknownAgent, usedTwice } from './problem.ts';
 const Text = z.string().optional().catch(undefined);
 
 /** A message that is sent to an agent at certain times. */
-export interface ScheduleInput {
-  /** Identifies the schedule, 1 to 64 of `A-Z a-z 0-9 _ -`: a renamed schedule is a new one. */
-  name: string;
-  /** Five fields: minute, hour, day of the month, month, day of the week; or a nickname such as `@daily`. */
-  cron: string;
-  /** IANA time zone, such as `Europe/Berlin`. Default UTC. */
-  timezone?: string | undefined;
-  /** Id of the conversation that the message is sent to. */
-  conversation: string;
-  /** Id of the agent that answers. */
-  to: string;
-  /** Words of the message. */
-  content: string;
-}
-
 const ScheduleSettings = z.strictObject({
+  /** Identifies the schedule, 1 to 64 of `A-Z a-z 0-9 _ -`: a renamed schedule is a new one. */
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a name is 1 to 64 of A-Z a-z 0-9 _ -'),
+  /** Five fields: minute, hour, day of the month, month, day of the week; or a nickname such as `@daily`. */
   cron: z.string().min(1).max(200),
+  /** IANA time zone, such as `Europe/Berlin`. Default UTC. */
   timezone: z.string().min(1).optional(),
+  /** Id of the conversation that the message is sent to. */
   conversation: ConversationId,
+  /** Id of the agent that answers. */
   to: AgentId,
+  /** Words of the message. */
   content: z.string().min(1),
 });
 const Schedules = z.array(ScheduleSettings).max(1_000);
@@ -102,45 +93,27 @@ function cronProblem(cron: string): string | null {
   }
 }
 
-/** The people whose messages wake agents. */
-export interface TrustInput {
-  /** Ids of people. Default: everybody. Messages of others are stored; the command `dispatch` passes them on. */
-  people?: readonly string[] | undefined;
-}
-
 const TrustSettings = z.strictObject({
+  /** Ids of people. Default: everybody. Messages of others are stored; the command `dispatch` passes them on. */
   people: z.array(z.string().min(1).max(128)).max(10_000).optional(),
 });
 
-/** Automatic archiving and deletion of conversations. */
-export interface LifecycleInput {
-  /** Archives a conversation with no open tasks after this time without events, ms. At least 1,000. Default: never. */
-  archiveAfterMs?: number | undefined;
-  /** Deletes an archived conversation and its threads this long after its last event, ms, without an export. Default: never. */
-  deleteAfterMs?: number | undefined;
-}
-
 const LifecycleSettings = z.strictObject({
+  /** Archives a conversation with no open tasks after this time without events, ms. At least 1,000. Default: never. */
   archiveAfterMs: z.int().min(1_000).optional(),
+  /** Deletes an archived conversation and its threads this long after its last event, ms, without an export. Default: never. */
   deleteAfterMs: z.int().min(1_000).optional(),
 });
 
 /** Fields of a definition for trust, routing, schedules and lifecycle. */
-export interface CoordinationInput {
-  /** The people whose messages wake agents. Default: everybody. */
-  trust?: TrustInput | undefined;
-  /** Finds recipients for messages of people that name none; if there are none, `defaults.respondWhenUnaddressed` answers. */
-  routing?: RoutingInput | undefined;
-  /** Messages that are sent to agents at certain times. Default: none. */
-  schedules?: readonly ScheduleInput[] | undefined;
-  /** Automatic archiving and deletion of conversations. Default: never. */
-  lifecycle?: LifecycleInput | undefined;
-}
-
 export const CoordinationSettings = {
+  /** The people whose messages wake agents. Default: everybody. */
   trust: TrustSettings.optional(),
+  /** Finds recipients for messages of people that name none; if there are none, `defaults.respondWhenUnaddressed` answers. */
   routing: RoutingSettings.optional(),
+  /** Messages that are sent to agents at certain times. Default: none. */
   schedules: Schedules.optional(),
+  /** Automatic archiving and deletion of conversations. Default: never. */
   lifecycle: LifecycleSettings.optional(),
 };
 
@@ -161,36 +134,13 @@ export function* coordinationProblems(
   yield* scheduleProblems(schedules, checkAgent);
 }
 
-/** One step of a workflow. */
-export interface WorkflowStepInput {
-  /** Names the step within its workflow, 1 to 64 of `A-Z a-z 0-9 _ -`. */
-  id: string;
-  /** Id of the agent that does it. */
-  agent: string;
-  /** Instructions for the agent. */
-  brief: string;
-  /** The phase that the step begins. Default: the phase stays. */
-  phase?: string | undefined;
-  /**
-   * Completes with the agent's reply, or its call of `complete_step` (`tool`), but never while the agent waits for a task.
-   * Default `reply`.
-   */
-  completeWhen?: 'reply' | 'tool' | undefined;
-}
-
 /** A sequence of steps that agents take a conversation through. */
-export interface WorkflowInput {
-  /** 1 to 64 of `A-Z a-z 0-9 _ -`; the command `run` names it. */
-  id: string;
-  /** Purpose of a run that names none. Default: none. */
-  directive?: string | undefined;
-  /** In order; 1 to 200. */
-  steps: readonly WorkflowStepInput[];
-}
-
 const WorkflowSettings = z.strictObject({
+  /** 1 to 64 of `A-Z a-z 0-9 _ -`; the command `run` names it. */
   id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, 'a workflow id is 1 to 64 of A-Z a-z 0-9 _ -'),
+  /** Purpose of a run that names none. Default: none. */
   directive: z.string().min(1).optional(),
+  /** In order; 1 to 200. */
   steps: z.array(RunStep).min(1, 'a workflow needs at least one step').max(200),
 });
 export const Workflows = z.array(WorkflowSettings).max(1_000);

@@ -1,20 +1,17 @@
 import * as z from 'zod';
+import type { InputOf } from '../../base/input-of.ts';
 import type { Supervision } from '../../actors/actor/agent-runtime.ts';
 
 export const SupervisionSettings = z.strictObject({
+  /** Most consecutive corrections without a change; then the turn ends. 0: no corrections. Default 3. */
   idle: z.int().nonnegative().optional(),
+  /** Most corrections in one turn. Default 30. */
   most: z.int().nonnegative().optional(),
+  /** Whether an empty answer is corrected. Default: if the agent has the tool `no_response`, with which it can be silent on purpose. */
   silent: z.boolean().optional(),
 });
 /** Corrections of an agent that ends a turn with work left. */
-export interface SupervisionSettings {
-  /** Most consecutive corrections without a change; then the turn ends. 0: no corrections. Default 3. */
-  idle?: number | undefined;
-  /** Most corrections in one turn. Default 30. */
-  most?: number | undefined;
-  /** Whether an empty answer is corrected. Default: if the agent has the tool `no_response`, with which it can be silent on purpose. */
-  silent?: boolean | undefined;
-}
+export interface SupervisionSettings extends InputOf<typeof SupervisionSettings> {}
 
 /** An agent's own settings override those of the troupe, field by field. */
 export function supervisionOf(

@@ -52,14 +52,21 @@ const Time = z.int().nonnegative();
 
 /** A webhook as it is stored. Its secrets are derived from `id` and `generation`, and not stored. */
 export const Webhook = z.strictObject({
+  /** Its id. */
   id: z.string(),
+  /** Where deliveries go. */
   url: z.string(),
+  /** A label for people. */
   name: z.string().optional(),
+  /** Kinds of events; `*`: all. */
   on: z.array(WebhookKind),
+  /** Ids, or prefixes that end with `*`. Absent: all of the tenant. */
   conversations: ConversationPatterns.optional(),
+  /** Time, ms. */
   createdAt: Time,
   /** The key that created it, as `key:<id>`. Absent: it was created by direct access to the data. */
   createdBy: z.string().optional(),
+  /** Since when it is disabled, ms. Absent: it is not. */
   disabledAt: Time.optional(),
   /** Why it is disabled. */
   reason: z.string().optional(),

@@ -129,60 +129,17 @@ export function nextInRound<Id extends string>(
 const Agents = z.array(AgentId).min(1).max(256);
 
 /** One rule: all its conditions must hold, and there is at least one. Patterns are case-insensitive regular expressions. */
-interface RoutingRuleInput {
-  /** Pattern of the text of the message. */
-  matches?: string | undefined;
-  /** Ids of people. */
-  from?: readonly string[] | undefined;
-  /** Pattern of the id of the conversation. */
-  conversation?: string | undefined;
-  /** Pattern of the media type of an attachment. */
-  attachment?: string | undefined;
-  /** Ids of the agents that get the message. */
-  to: readonly string[];
-}
-
-/** Always the same agent, which may hand off or delegate. */
-interface AgentRouting {
-  /** How recipients are found. */
-  by: 'agent';
-  /** Its id. */
-  agent: string;
-}
-
-/** One agent after the other, in turn. */
-interface RoundRouting {
-  /** How recipients are found. */
-  by: 'round';
-  /** Their ids. */
-  agents: readonly string[];
-}
-
-/** The agent whose description, role and capabilities share the most words with the message; none if no word is shared. */
-interface CapabilityRouting {
-  /** How recipients are found. */
-  by: 'capability';
-  /** Ids of the agents that are compared. Default: all. */
-  agents?: readonly string[] | undefined;
-}
-
-/** The first matching rule. */
-interface RuleRouting {
-  /** How recipients are found. */
-  by: 'rules';
-  /** In the order in which they are tried. */
-  rules: readonly RoutingRuleInput[];
-}
-
-/** Chooses the recipients of a person's unaddressed message. Decided once, when the message is stored. */
-export type RoutingInput = AgentRouting | RoundRouting | CapabilityRouting | RuleRouting;
-
 const RoutingRule = z
   .strictObject({
+    /** Pattern of the text of the message. */
     matches: Pattern().optional(),
+    /** Ids of people. */
     from: z.array(z.string().min(1)).min(1).optional(),
+    /** Pattern of the id of the conversation. */
     conversation: Pattern().optional(),
+    /** Pattern of the media type of an attachment. */
     attachment: Pattern().optional(),
+    /** Ids of the agents that get the message. */
     to: Agents,
   })
   .refine(
@@ -192,11 +149,35 @@ const RoutingRule = z
   );
 type RoutingRule = z.infer<typeof RoutingRule>;
 
+/** Chooses the recipients of a person's unaddressed message. Decided once, when the message is stored. */
 export const RoutingSettings = z.discriminatedUnion('by', [
-  z.strictObject({ by: z.literal('agent'), agent: AgentId }),
-  z.strictObject({ by: z.literal('round'), agents: Agents }),
-  z.strictObject({ by: z.literal('capability'), agents: Agents.optional() }),
-  z.strictObject({ by: z.literal('rules'), rules: z.array(RoutingRule).min(1).max(256) }),
+  z.strictObject({
+    /** How recipients are found: always the same agent, which may hand off or delegate. */
+    by: z.literal('agent'),
+    /** Its id. */
+    agent: AgentId,
+  }),
+  z.strictObject({
+    /** How recipients are found: one agent after the other, in turn. */
+    by: z.literal('round'),
+    /** Their ids. */
+    agents: Agents,
+  }),
+  z.strictObject({
+    /**
+     * How recipients are found: the agent whose description, role and capabilities share the most words with the message; none
+     * if no word is shared.
+     */
+    by: z.literal('capability'),
+    /** Ids of the agents that are compared. Default: all. */
+    agents: Agents.optional(),
+  }),
+  z.strictObject({
+    /** How recipients are found: by the first matching rule. */
+    by: z.literal('rules'),
+    /** In the order in which they are tried. */
+    rules: z.array(RoutingRule).min(1).max(256),
+  }),
 ]);
 export type RoutingSettings = z.infer<typeof RoutingSettings>;
 

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { inputWords, unknownName } from '../../events/index.ts';
+import type { InputOf } from '../../base/input-of.ts';
 import { AllowList } from '../../base/net/settings.ts';
 
 const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the name of a variable');
@@ -8,70 +9,28 @@ const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the n
 const MAX_TIMEOUT_MS = 86_400_000;
 
 /** Settings of every MCP server. */
-interface ServerInput {
-  /** The only tools that agents can be granted, by the server's names. Default: all. */
-  tools?: readonly string[] | undefined;
-  /** Longest start, and longest call, ms. Default 60,000. */
-  timeoutMs?: number | undefined;
-  /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */
-  previewBytes?: number | undefined;
-}
-
-/** A local process, started with Troupe and spoken to over its standard input and output. */
-export interface StdioServerInput extends ServerInput {
-  /** Program to start. */
-  command: string;
-  /** Its arguments. Default: none. */
-  args?: readonly string[] | undefined;
-  /** Names of variables that the process gets besides PATH and HOME. Default: no others. */
-  env?: readonly string[] | undefined;
-  /** Working directory, in an agents file relative to it. Default: the folder of the agents file. */
-  cwd?: string | undefined;
-}
-
-/** A remote server, spoken to over streamable HTTP. */
-export interface HttpServerInput extends ServerInput {
-  /** Its http or https address, without a password. */
-  url: string;
-  /** Request headers: each maps to the name of the variable that holds its value. Default: none. */
-  headersEnv?: Record<string, string> | undefined;
-  /** How Troupe signs in. Default: not at all. */
-  oauth?: McpSignInInput | undefined;
-}
-
-/** How Troupe signs in at a server: OAuth client credentials, without a person. */
-interface McpSignInInput {
-  /** Issuer of the authorization server, as it writes it itself. The credentials go nowhere else. */
-  issuer: string;
-  /** Id of the client that is registered there. */
-  clientId: string;
-  /** Name of the variable that holds the client's secret. This or `privateKeyEnv`. */
-  clientSecretEnv?: string | undefined;
-  /** Name of the variable that holds the client's private key, as PEM (PKCS 8), which signs a JWT. */
-  privateKeyEnv?: string | undefined;
-  /** Algorithm of the private key. Default `RS256`. */
-  algorithm?: 'RS256' | 'PS256' | 'ES256' | 'EdDSA' | undefined;
-  /** Scopes to ask for, with spaces between them. Default: what the server asks for. */
-  scope?: string | undefined;
-  /** Further hosts that the sign-in may reach, such as that of the token address, written as in `fetch.allow`. */
-  allow?: readonly string[] | undefined;
-}
-
-export type McpServerInput = StdioServerInput | HttpServerInput;
-
 const Shared = {
+  /** The only tools that agents can be granted, by the server's names. Default: all. */
   tools: z.array(z.string().min(1)).min(1, 'leave it out to allow all tools').optional(),
+  /** Longest start, and longest call, ms. Default 60,000. */
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).default(60_000),
+  /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */
   previewBytes: z.int().min(256).optional(),
 };
 
 const StdioServer = z.strictObject({
+  /** Program to start. */
   command: z.string().min(1),
+  /** Its arguments. Default: none. */
   args: z.array(z.string()).default([]),
+  /** Names of variables that the process gets besides PATH and HOME. Default: no others. */
   env: z.array(VariableName).default([]),
+  /** Working directory, in an agents file relative to it. Default: the folder of the agents file. */
   cwd: z.string().min(1).optional(),
   ...Shared,
 });
+/** A local process, started with Troupe and spoken to over its standard input and output. */
+export interface StdioServerInput extends InputOf<typeof StdioServer> {}
 export type StdioServer = z.infer<typeof StdioServer>;
 
 function webAddress(passwordField: string) {
@@ -82,15 +41,23 @@ function webAddress(passwordField: string) {
     });
 }
 
+/** How Troupe signs in at a server: OAuth client credentials, without a person. */
 const SignIn = z
   .strictObject({
+    /** Issuer of the authorization server, as it writes it itself. The credentials go nowhere else. */
     issuer: webAddress('clientSecretEnv'),
+    /** Id of the client that is registered there. */
     clientId: z.string().min(1),
+    /** Name of the variable that holds the client's secret. This or `privateKeyEnv`. */
     clientSecretEnv: VariableName.optional(),
+    /** Name of the variable that holds the client's private key, as PEM (PKCS 8), which signs a JWT. */
     privateKeyEnv: VariableName.optional(),
     // HMAC is left out: its key is the secret, which need not be a second field.
+    /** Algorithm of the private key. Default `RS256`. */
     algorithm: z.enum(['RS256', 'PS256', 'ES256', 'EdDSA']).optional(),
+    /** Scopes to ask for, with spaces between them. Default: what the server asks for. */
     scope: z.string().min(1).optional(),
+    /** Further hosts that the sign-in may reach, such as that of the token address, written as in `fetch.allow`. */
     allow: AllowList.optional(),
   })
   .refine((it) => (it.clientSecretEnv === undefined) !== (it.privateKeyEnv === undefined), {
@@ -104,8 +71,11 @@ export type SignIn = z.infer<typeof SignIn>;
 
 const HttpServer = z
   .strictObject({
+    /** Its http or https address, without a password. */
     url: webAddress('headersEnv'),
+    /** Request headers: each maps to the name of the variable that holds its value. Default: none. */
     headersEnv: z.record(z.string().min(1), VariableName).default({}),
+    /** How Troupe signs in. Default: not at all. */
     oauth: SignIn.optional(),
     ...Shared,
   })
@@ -114,8 +84,11 @@ const HttpServer = z
     path: ['headersEnv'],
   });
 export type HttpServer = z.infer<typeof HttpServer>;
+/** A remote server, spoken to over streamable HTTP. */
+export interface HttpServerInput extends InputOf<typeof HttpServer> {}
 
 export type McpServer = StdioServer | HttpServer;
+export type McpServerInput = StdioServerInput | HttpServerInput;
 
 // A union would only report that neither form fits; this reports the problems of the form that is meant.
 export const McpServer = z.unknown().transform((written, context) => {
@@ -127,7 +100,7 @@ export const McpServer = z.unknown().transform((written, context) => {
   if (parsed.success) return parsed.data;
   context.issues.push(...(parsed.error.issues as z.core.$ZodRawIssue[]));
   return z.NEVER;
-}) as unknown as z.ZodType<McpServer, z.input<typeof StdioServer> | z.input<typeof HttpServer>>;
+}) as unknown as z.ZodType<McpServer, McpServerInput>;
 
 /** Servers by the name that grants use. */
 export const McpServers = z.record(z.string(), McpServer);
