@@ -140,8 +140,8 @@ export type ToolOutcome = z.infer<typeof ToolOutcome>;
 export const RunTime = z.strictObject({ at: z.int().nonnegative(), ms: z.int().nonnegative() });
 export type RunTime = z.infer<typeof RunTime>;
 
-/** Who is told of a result besides its owner: everybody, or the agents that see results. */
 export const ToldTo = z.enum(['all', 'results']);
+/** Who is told of a result besides its owner: everybody, or the agents that see results. */
 export type ToldTo = z.infer<typeof ToldTo>;
 
 /** Most characters of arguments that others are told. */

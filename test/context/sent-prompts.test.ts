@@ -9,12 +9,12 @@ import { SECRET } from '../support/log-player.ts';
 /** Digests of what is sent for a log with every kind of event. A change here breaks the cache of every prompt. */
 const SENT: [framing: 'marked' | 'plain', agent: string, digest: string][] = [
   ['marked', 'ada', '6abd31d41db7'],
-  ['marked', 'bob', 'd9b7fbe6722a'],
-  ['marked', 'cyd', 'cc13d80b486f'],
+  ['marked', 'bob', '6b9be9405f92'],
+  ['marked', 'cyd', '042648fa1891'],
   ['marked', 'observer', 'd89e45cb0a01'],
   ['plain', 'ada', '8ebadfe53635'],
-  ['plain', 'bob', '163d4189174f'],
-  ['plain', 'cyd', 'd639b1cc4919'],
+  ['plain', 'bob', 'd99c9a866ffb'],
+  ['plain', 'cyd', 'ef529944b653'],
   ['plain', 'observer', '4d35cdf88d7a'],
 ];
 
