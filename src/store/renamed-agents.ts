@@ -173,8 +173,9 @@ function actorMethods(renamed: Renamed): ActorMethods {
     async acquire(given, lease, told) {
       const address = names.address(given);
       const hear = told && ((events: readonly Event[]) => told(events.map(names.event)));
-      const acquired = await store.acquire(address, lease, hear);
-      if (acquired.kind === 'busy' || !names.formerOf.has(address.agent)) return acquired;
+      if (!names.formerOf.has(address.agent)) return store.acquire(address, lease, hear);
+      const acquired = await acquireOwn(renamed, address, lease, hear);
+      if (acquired.kind === 'busy') return acquired;
       return takeOver(renamed, acquired.record, { now: lease.now, told: hear });
     },
     async listActors(log) {
@@ -230,21 +231,51 @@ interface Taking {
 /** N2. Busy: another process works under a former id; the lease that was just taken is given back. */
 async function takeOver(renamed: Renamed, acquired: ActorRecord, taking: Taking): Promise<Acquired> {
   const { store, names } = renamed;
-  let record = acquired;
+  const olds: ActorRecord[] = [];
   for (const before of names.before(acquired)) {
-    if (record.took?.includes(before.agent)) continue;
-    const old = await hold(renamed, before, record.agent, taking);
-    if (old.kind === 'busy') {
-      await store.update(record, { owner: '', until: 0 });
+    if (acquired.took?.includes(before.agent)) continue;
+    const old = await hold(renamed, before, acquired.agent, taking);
+    if (old.kind === 'acquired') olds.push(old.record);
+    else {
+      await store.update(acquired, { owner: '', until: 0 });
       return old;
     }
-    await askAgain(renamed, record, old.record, taking.now);
-    const written = await store.update(record, patchFrom(record, old.record));
+  }
+  // Of an agent that was renamed more than once, or back, the last record has taken over the others.
+  const over = new Set(olds.flatMap(({ took = [] }) => took));
+  let record = acquired;
+  let isUnused = hasDoneNothing(acquired) || over.has(acquired.agent);
+  for (const old of olds) {
+    const isOver = over.has(old.agent);
+    if (!isOver) await askAgain(renamed, { record, old, isUnused }, taking.now);
+    const written = await store.update(
+      record,
+      isOver ? takenFrom(record, old) : patchFrom(record, old, isUnused),
+    );
     if (!written) return { kind: 'busy', until: taking.now };
-    record = await withAbort(store, written, old.record.abort);
-    await settle(store, old.record, record.processed);
+    record = await withAbort(store, written, old.abort);
+    isUnused &&= isOver || hasDoneNothing(old);
+    await settle(store, old, record.processed);
   }
   return { kind: 'acquired', record };
+}
+
+/** Takes the lease of an agent, also if it was held for a later id that is now a former one. */
+async function acquireOwn(
+  { store, names }: Renamed,
+  address: ActorAddress,
+  lease: { owner: string; now: number; until: number },
+  told: Taking['told'],
+): Promise<Acquired> {
+  const acquired = await store.acquire(address, lease, told);
+  if (acquired.kind === 'acquired' || acquired.until !== FOR_EVER) return acquired;
+  const held = await store.readActor(address);
+  const isOurs = names.before(address).some(({ agent }) => held?.owner === `${TAKEN}${agent}`);
+  return isOurs ? store.acquire(address, { ...lease, now: FOR_EVER + 1 }, told) : acquired;
+}
+
+function takenFrom(record: ActorRecord, old: ActorRecord): ActorPatch {
+  return { state: { took: [...(record.took ?? []), old.agent] } };
 }
 
 /** Takes the lease of a record under a former id for ever. Its holder, if it has one, is waited for. */
@@ -264,15 +295,15 @@ async function hold(
 }
 
 /** Whether an agent has done nothing yet under its present id. */
-function isUnused({ turnNo, turn, processed }: ActorRecord): boolean {
+function hasDoneNothing({ turnNo, turn, processed }: ActorRecord): boolean {
   return turnNo === 0 && turn === null && processed === 0;
 }
 
 /** The record goes on where the old one was. One that has work of its own already gets the timers alone. */
-function patchFrom(record: ActorRecord, old: ActorRecord): ActorPatch {
+function patchFrom(record: ActorRecord, old: ActorRecord, isUnused: boolean): ActorPatch {
   const took = [...(record.took ?? []), old.agent];
   const timers = [...record.timers, ...old.timers];
-  if (!isUnused(record)) return { state: { took, timers } };
+  if (!isUnused) return { state: { took, timers } };
   const { turnNo, lastTurn, snapshot, machineVersion, session, cursor, turn, lost } = old;
   return {
     processed: old.processed,
@@ -290,14 +321,16 @@ async function withAbort(store: Store, record: ActorRecord, abort: TurnId | null
 /** What one of the two ids was asked, and the other one's turns have passed over, begins a turn of its own. */
 async function askAgain(
   { store, options }: Renamed,
-  record: ActorRecord,
-  old: ActorRecord,
+  { record, old, isUnused }: { record: ActorRecord; old: ActorRecord; isUnused: boolean },
   at: number,
 ): Promise<void> {
   const { tenant, conversation, agent } = record;
-  const upTo = isUnused(record) ? old.processed : record.processed;
+  const upTo = isUnused ? old.processed : record.processed;
   const passedOver = [record, old].map((each) => store.addressed(each, { after: each.processed, upTo }));
-  const inputs = (await Promise.all(passedOver)).flat().toSorted((a, b) => a - b);
+  const given = isUnused ? [] : (old.turn?.inputs ?? []);
+  const inputs = [...new Set([...(await Promise.all(passedOver)).flat(), ...given])].toSorted(
+    (a, b) => a - b,
+  );
   if (inputs.length === 0) return;
   const draft: EventDraft = {
     id: renamedId(old.agent, old.fence),
@@ -310,11 +343,13 @@ async function askAgain(
   await store.append({ tenant, conversation }, [event]);
 }
 
-/** Leaves nothing to do under a former id. */
+/** Leaves nothing to do under a former id. It has taken over nothing either, should it be the present one again. */
 async function settle(store: Store, old: ActorRecord, processed: number): Promise<void> {
+  const { turn, timers, took } = old;
+  const isDone = turn === null && timers.length === 0 && took === undefined;
   await store.update(old, {
     processed: Math.max(old.processed, processed),
-    ...((old.turn !== null || old.timers.length > 0) && { state: { turn: null, timers: [] } }),
+    ...(!isDone && { state: { turn: null, timers: [], took: [] } }),
   });
 }
 

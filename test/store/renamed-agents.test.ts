@@ -109,3 +109,36 @@ test('a directory with one owner waits for no lease of a dead process', async ()
   await take(before, old, 'dead', 10);
   expect(await take(after, present, 'new', 20)).toMatchObject({ took: ['assessor'] });
 });
+
+test('an agent that is renamed again, or back, goes on from its last record', async () => {
+  const before = createStore(await openDriver());
+  const named = (...pairs: [string, string][]) =>
+    withFormerIds(before, {
+      former: new Map(pairs) as typeof former,
+      soleOwner: false,
+      countTokens: () => 1,
+    });
+  const work = async (store: Store, agent: string, now: number) => {
+    const record = await take(store, { ...log, agent: agent as AgentId }, 'worker', now);
+    const next = { processed: record.processed + 1, turnNo: record.turnNo + 1 };
+    await store.update(record, {
+      owner: '',
+      until: 0,
+      processed: next.processed,
+      state: { turnNo: next.turnNo },
+    });
+    return next;
+  };
+  for (const id of ['one', 'two', 'three', 'four', 'five']) await say(before, id, 'nobody');
+  expect(await work(before, 'assessor', 10)).toEqual({ processed: 1, turnNo: 1 });
+  expect(await work(named(['assessor', 'adjuster']), 'adjuster', 20)).toEqual({ processed: 2, turnNo: 2 });
+  const again = named(['assessor', 'examiner'], ['adjuster', 'examiner']);
+  expect(await work(again, 'examiner', 30)).toEqual({ processed: 3, turnNo: 3 });
+  const back = named(['examiner', 'assessor'], ['adjuster', 'assessor']);
+  expect(await work(back, 'assessor', 40)).toEqual({ processed: 4, turnNo: 4 });
+  const inOtherOrder = named(['adjuster', 'examiner'], ['assessor', 'examiner']);
+  expect(await work(inOtherOrder, 'examiner', 50)).toEqual({ processed: 5, turnNo: 5 });
+  expect(await back.acquire({ ...log, agent: 'other' as AgentId }, lease('worker', 60))).toMatchObject({
+    kind: 'acquired',
+  });
+});
