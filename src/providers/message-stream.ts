@@ -20,10 +20,15 @@ export type MessageEvent =
 /** An answer that did not come as a stream. */
 interface WholeMessage {
   type: 'message';
+  /** Its id. */
   id: string;
+  /** The model that answered. */
   model: string;
+  /** Its parts, in order. */
   content?: ContentBlock[] | null;
+  /** Why it ended. */
   stop_reason?: string | null;
+  /** What it took. */
   usage?: Partial<TokenCounts> | null;
 }
 
@@ -41,10 +46,15 @@ type BlockDelta =
 
 /** Input excludes cache reads and writes. */
 interface TokenCounts {
+  /** Neither read from a cache nor written to one. */
   input_tokens: number | null;
+  /** With reasoning. */
   output_tokens: number | null;
+  /** Read from a cache. */
   cache_read_input_tokens: number | null;
+  /** Written to a cache. */
   cache_creation_input_tokens: number | null;
+  /** How many of the output were reasoning. */
   output_tokens_details: { thinking_tokens?: number | null } | null;
 }
 

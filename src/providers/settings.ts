@@ -55,25 +55,13 @@ export const AnthropicFields = z.strictObject({
   /** How much effort an answer is worth. Default: the vendor's. */
   effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
   /**
-   * Lets the vendor drop old tool results or old thinking, in addition to our own budgets. Off by default: the log
-   * does not show what the vendor dropped, and the vendor's count no longer matches what was sent.
+   * What the vendor may drop, in addition to our own budgets: old tool results from the vendor's own size of prompt on (`toolUses`),
+   * and thinking but that of the newest turns (`thinking`). Default: nothing, because the log does not show what the vendor
+   * dropped, and the vendor's count no longer matches what was sent.
    */
   contextEditing: z
-    .strictObject({
-      /** Drops old tool results. Default: none. */
-      clearToolUses: z
-        .strictObject({
-          /** Input tokens from which on results are dropped. */
-          triggerTokens: z.int().positive(),
-          /** Number of the newest results to keep. The vendor's default: 3. */
-          keep: z.int().nonnegative().optional(),
-          /** Drops nothing unless at least this many tokens go, because dropping invalidates the cache. */
-          clearAtLeastTokens: z.int().positive().optional(),
-        })
-        .optional(),
-      /** Drops thinking but that of the newest `keepTurns` turns. Default: none. */
-      clearThinking: z.strictObject({ keepTurns: z.int().positive() }).optional(),
-    })
+    .array(z.enum(['toolUses', 'thinking']))
+    .min(1)
     .optional(),
 });
 /** How hard a Claude model thinks, and what the vendor may drop from a prompt. */

@@ -69,7 +69,7 @@ describe('L4 corrections without effect', () => {
     const { events } = await troupe.events(ROOM);
     expect(events.filter(({ kind }) => kind === 'injection')).toHaveLength(30);
     expect(events.filter(({ kind }) => kind === 'guard.stopped')).toMatchObject([
-      { body: { guard: 'supervision', message: expect.stringContaining('supervision.most 30') } },
+      { body: { guard: 'supervision', message: expect.stringContaining('told 30 times in one turn') } },
     ]);
     expect(events.at(-1)?.kind).toBe('turn.done');
   });

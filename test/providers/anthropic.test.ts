@@ -320,11 +320,7 @@ describe('settings', () => {
   });
 
   test('context editing is requested with its beta header, thinking first, and its counts are not trusted', async () => {
-    const contextEditing = {
-      clearToolUses: { triggerTokens: 50_000, keep: 5, clearAtLeastTokens: 10_000 },
-      clearThinking: { keepTurns: 2 },
-    };
-    const editing = withSettings({ contextEditing });
+    const editing = withSettings({ contextEditing: ['toolUses', 'thinking'] });
     await sentBody(server, editing, { model: 'claude-opus-5-5' });
     expect(server.requests.at(-1)?.headers).toMatchObject({
       'anthropic-beta': 'thinking-binding-controls-2026-08-01,context-management-2025-06-27',
@@ -335,8 +331,6 @@ describe('settings', () => {
         { type: 'clear_thinking_20251015', keep: { type: 'thinking_turns', value: 2 } },
         {
           type: 'clear_tool_uses_20250919',
-          trigger: { type: 'input_tokens', value: 50_000 },
-          keep: { type: 'tool_uses', value: 5 },
           clear_at_least: { type: 'input_tokens', value: 10_000 },
         },
       ],

@@ -55,7 +55,7 @@ describe('headers, options and effort of an agent', () => {
   });
 
   test('reach Anthropic, with beta features beside those of its settings', async () => {
-    const contextEditing = { clearThinking: { keepTurns: 2 } };
+    const contextEditing = ['thinking'];
     const { headers, body } = await sent(startFakeAnthropic, {
       provider: 'anthropic',
       contextEditing,

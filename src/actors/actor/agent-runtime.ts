@@ -87,7 +87,6 @@ export interface WrittenInstructions {
 /** `SupervisionSettings` explains the numbers. */
 export interface Supervision {
   idle: number;
-  most: number;
   silent: boolean;
 }
 

@@ -5,8 +5,6 @@ import type { Supervision } from '../../actors/actor/agent-runtime.ts';
 export const SupervisionSettings = z.strictObject({
   /** Most consecutive corrections without a change; then the turn ends. 0: no corrections. Default 3. */
   idle: z.int().nonnegative().optional(),
-  /** Most corrections in one turn. Default 30. */
-  most: z.int().nonnegative().optional(),
   /** Whether an empty answer is corrected. Default: if the agent has the tool `no_response`, with which it can be silent on purpose. */
   silent: z.boolean().optional(),
 });
@@ -19,8 +17,8 @@ export function supervisionOf(
   own: SupervisionSettings | undefined,
   tools: readonly string[],
 ): Supervision {
-  const { idle = 3, most = 30, silent = tools.includes('no_response') } = { ...all, ...defined(own) };
-  return { idle, most, silent };
+  const { idle = 3, silent = tools.includes('no_response') } = { ...all, ...defined(own) };
+  return { idle, silent };
 }
 
 /** Drops fields with the value undefined: they count as left out. */

@@ -179,23 +179,17 @@ function anthropicParams({ model, maxOutputTokens }: ModelRequest, fields: Anthr
 type Edits = NonNullable<Anthropic.Beta.BetaContextManagementConfig['edits']>;
 
 /** Thinking first: the vendor refuses the other order. */
-function editsOf({ clearThinking, clearToolUses }: NonNullable<AnthropicFields['contextEditing']>): Edits {
+function editsOf(dropped: NonNullable<AnthropicFields['contextEditing']>): Edits {
   const edits: Edits = [];
-  if (clearThinking) {
-    const keep = { type: 'thinking_turns', value: clearThinking.keepTurns } as const;
-    edits.push({ type: 'clear_thinking_20251015', keep });
-  }
-  if (clearToolUses) {
-    const { triggerTokens, keep, clearAtLeastTokens: least } = clearToolUses;
-    edits.push({
-      type: 'clear_tool_uses_20250919',
-      trigger: { type: 'input_tokens', value: triggerTokens },
-      ...(keep === undefined ? {} : { keep: { type: 'tool_uses', value: keep } }),
-      ...(least === undefined ? {} : { clear_at_least: { type: 'input_tokens', value: least } }),
-    });
-  }
+  if (dropped.includes('thinking')) edits.push({ type: 'clear_thinking_20251015', keep: KEPT_THINKING });
+  if (dropped.includes('toolUses'))
+    edits.push({ type: 'clear_tool_uses_20250919', clear_at_least: LEAST_CLEARED });
   return edits;
 }
+
+const KEPT_THINKING = { type: 'thinking_turns', value: 2 } as const;
+/** Dropping invalidates the cache. */
+const LEAST_CLEARED = { type: 'input_tokens', value: 10_000 } as const;
 
 /** Anthropic's SDK. Throws `package_missing`. */
 async function loadAnthropicSdk() {

@@ -9,15 +9,18 @@ export const supervision: Feature = { open: () => ({ supervision: { gate } }) };
 
 /** What holds back the end of a turn that has a sound answer. */
 export function gate(run: TurnRun): Gate | null {
-  const { idle, most } = run.runtime.supervision;
-  const note = idle > 0 && most > 0 ? reasonsOf(run) : null;
+  const { idle } = run.runtime.supervision;
+  const note = idle > 0 ? reasonsOf(run) : null;
   if (note === null) return null;
   const stop = stopOf(run);
   return stop ? { kind: 'given up', stop } : { kind: 'corrected', note };
 }
 
+/** In one turn, whatever changes between them. */
+const MOST_CORRECTIONS = 30;
+
 function stopOf({ outputs, live, runtime, step, deps }: TurnRun): GuardStoppedBody | null {
-  const { idle, most } = runtime.supervision;
+  const { idle } = runtime.supervision;
   const made = countCorrections(outputs, live.tasks.todos.get(live.address.agent) ?? null);
   const goOn = 'ask again to go on from here';
   if (step + 1 >= deps.limits.maxSteps) {
@@ -28,9 +31,9 @@ function stopOf({ outputs, live, runtime, step, deps }: TurnRun): GuardStoppedBo
     const message = `@${live.address.agent} was told ${made.idle} times that it has not finished, and changed nothing (supervision.idle ${idle})`;
     return { guard: 'supervision', message, goOn };
   }
-  if (made.all < most) return null;
-  const message = `@${live.address.agent} was told ${made.all} times in one turn that it has not finished (supervision.most ${most})`;
-  return { guard: 'supervision', message, goOn: `${goOn}, or raise supervision.most in the agents file` };
+  if (made.all < MOST_CORRECTIONS) return null;
+  const message = `@${live.address.agent} was told ${made.all} times in one turn that it has not finished, which is the most`;
+  return { guard: 'supervision', message, goOn };
 }
 
 interface Corrections {
