@@ -10,7 +10,7 @@ import {
 import type { ActorAddress } from '../src/events/index.ts';
 import type { ActorRow } from '../src/store/driver.ts';
 import { withoutEvents } from '../src/store/documents/actor-steps.ts';
-import { chainValue } from '../src/store/integrity.ts';
+import { chainValue } from '../src/store/event-row.ts';
 import { checkLog, checkSessions } from '../packages/testing/src/check-log.ts';
 import type { Clients } from './clients.ts';
 import { checkCancelledTasks } from './check-cancelled-tasks.ts';

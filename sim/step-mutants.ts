@@ -18,7 +18,7 @@ export const STEP_MUTANTS: readonly Mutant[] = [
     mode: 'light',
     edits: [
       {
-        file: 'store/documents/own-runs.ts',
+        file: 'store/documents/actor-steps.ts',
         find: 'run = run?.upTo === seq - 1 ? run : ',
         replace: 'run ??= ',
       },

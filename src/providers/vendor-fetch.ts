@@ -1,5 +1,5 @@
 import { TroupeError } from '../base/errors.ts';
-import { boundedResponse } from '../base/net/bounded-response.ts';
+import { boundedResponse } from '../base/net/cutter.ts';
 import { fetchWithinOrigin } from '../base/net/redirects.ts';
 import { type ReplyLimits, replyTooLong } from './reply-limits.ts';
 import type { Provider } from './provider.ts';

@@ -1,5 +1,15 @@
 import { TroupeError } from '../base/errors.ts';
-import type { AdmissionCaps, ProviderCaps } from './admission.ts';
+import {
+  type AdmissionCaps,
+  type ProviderCaps,
+  FORGOTTEN_MS,
+  MOST_REFUSED,
+  type Refused,
+  type SlotOf,
+} from './admission.ts';
+import type { Clock } from '../base/clock.ts';
+import { ActorAddress, addressKey } from '../events/index.ts';
+import type { AskServer } from './outage.ts';
 
 /**
  * The decisions of admission as pure functions: state in, answer and new state out. The in-process adapter runs them. The
@@ -177,4 +187,139 @@ function whole(name: string, value: number | undefined): number | null {
     `the cap ${name} must be a whole number from 1, not ${value}; leave it out for no cap`,
     { cap: name, value },
   );
+}
+
+/** The text of a slot. It begins with its tenant (`admission-rules.ts`). */
+export function slotText({ address, provider }: SlotOf, unique: string | number): string {
+  return `${addressKey(address)}/${unique}/${provider}`;
+}
+
+/** Null for the slot of a release that wrote other texts. */
+export function parseSlot(text: string): SlotOf | null {
+  const [tenant, conversation, agent, unique, ...provider] = text.split('/');
+  const address = ActorAddress.safeParse({ tenant, conversation, agent });
+  if (!address.success || unique === undefined || provider.length === 0) return null;
+  return { address: address.data, provider: provider.join('/') };
+}
+
+type Wish = Omit<Refused, 'since'>;
+
+/** The text of a refused wish. It stays the same however often the actor asks. */
+export function wishText({ address, provider, for: what }: Wish): string {
+  return slotText({ address, provider }, what);
+}
+
+/** Null for the text of another release. */
+export function parseWish(text: string): Wish | null {
+  const slot = parseSlot(text);
+  const what = text.split('/', 4)[3];
+  return slot && (what === 'slot' || what === 'call') ? { ...slot, for: what } : null;
+}
+
+/** Refused wishes of one process. */
+export interface RefusalCache {
+  /** Notes an answer: 0, or how many ms to wait before asking again. */
+  note(wish: Wish, retryMs: number): void;
+  all(): Refused[];
+}
+
+/** A wish is told with the time of day and forgotten by the monotonic clock: a clock that is set forgets nobody. */
+export function createRefusalCache(clock: Pick<Clock, 'now' | 'monotonic'>): RefusalCache {
+  const wishes = new Map<string, { refused: Refused; until: number }>();
+  return {
+    note(wish, retryMs) {
+      if (retryMs === 0 && wishes.size === 0) return;
+      const key = wishText(wish);
+      const known = wishes.get(key);
+      const now = clock.monotonic();
+      const since = known && known.until > now ? known.refused.since : Math.floor(clock.now());
+      if (retryMs === 0) wishes.delete(key);
+      else wishes.set(key, { refused: { ...wish, since }, until: now + retryMs + FORGOTTEN_MS });
+    },
+    all() {
+      const now = clock.monotonic();
+      for (const [key, { until }] of wishes) if (until <= now) wishes.delete(key);
+      return [...wishes.values()]
+        .map(({ refused }) => refused)
+        .toSorted((a, b) => a.since - b.since)
+        .slice(0, MOST_REFUSED);
+    },
+  };
+}
+
+/** A place where a slot is held: that of a tenant or of a provider, and the slot as its member. */
+export interface HeldPlace {
+  /** That of a tenant or of a provider. */
+  scope: string;
+  /** The slot. */
+  member: string;
+}
+
+/** Where slots are held, on a server. */
+export interface SlotPlaces {
+  /** Holds these for `slotMs` from now, also those that are not there. */
+  hold(places: readonly HeldPlace[], slotMs: number): Promise<unknown>;
+  /** Gives these back. */
+  remove(places: readonly HeldPlace[]): Promise<unknown>;
+}
+
+/**
+ * The slots of this process.
+ *  A1  `held` has those that were not left, each with its scopes. All are renewed every third of `slotMs`. Renewing adds
+ *      missing ones, so slots granted while the server was unavailable, or lost with its data, count again.
+ *  A2  An answer may come after its slot was left, when the server is slow. Therefore whatever adds a slot checks
+ *      afterwards whether it is still held, and removes it if not.
+ */
+export function createHeldSlots({
+  places: server,
+  ask,
+  slotMs,
+}: {
+  places: SlotPlaces;
+  ask: AskServer;
+  slotMs: number;
+}) {
+  const held = new Map<string, readonly string[]>();
+  let timer: NodeJS.Timeout | null = null;
+  let isRenewing = false;
+  const placesOf = (slot: string, scopes: readonly string[]) =>
+    scopes.map((scope) => ({ scope, member: slot }));
+
+  async function renew(): Promise<void> {
+    if (isRenewing || held.size === 0) return;
+    isRenewing = true;
+    const slots = [...held];
+    const removeAll = () => Promise.all(slots.map(([slot, scopes]) => removeLeft(slot, scopes)));
+    const places = slots.flatMap(([slot, scopes]) => placesOf(slot, scopes));
+    await ask(
+      () => server.hold(places, slotMs),
+      () => void removeAll(),
+    );
+    await removeAll();
+    isRenewing = false;
+  }
+
+  async function leave(slot: string): Promise<void> {
+    const scopes = held.get(slot);
+    if (scopes && held.delete(slot)) await removeLeft(slot, scopes);
+  }
+
+  /** Removes a slot that is not held. One that cannot be removed now lapses. */
+  async function removeLeft(slot: string, scopes: readonly string[]): Promise<void> {
+    if (!held.has(slot)) await ask(() => server.remove(placesOf(slot, scopes)));
+  }
+
+  return {
+    removeLeft,
+    /** Holds a slot until what it returns is called. */
+    hold(slot: string, scopes: readonly string[]): () => Promise<void> {
+      held.set(slot, scopes);
+      timer ??= setInterval(() => void renew(), slotMs / 3).unref();
+      return () => leave(slot);
+    },
+    async close(): Promise<void> {
+      if (timer) clearInterval(timer);
+      await Promise.all([...held.keys()].map(leave));
+    },
+  };
 }

@@ -1,8 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import type { ActorAddress } from '../events/index.ts';
 import type { Admission, AdmissionCaps, AdmissionLoad, Entry, SlotOf } from './admission.ts';
-import { createRefusalCache, parseSlot, slotText } from './refusals.ts';
 import {
+  createRefusalCache,
+  parseSlot,
+  slotText,
   admissionLimits,
   type CallBucket,
   DEFAULT_SLOT_MS,

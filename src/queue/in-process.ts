@@ -3,8 +3,7 @@ import { addressKey } from '../events/index.ts';
 import type { ActorAddress, TenantId } from '../events/index.ts';
 import { type Metrics, NO_METRICS, type Timers } from '../events/metrics.ts';
 import { createSharing, slicesOf } from '../base/slices.ts';
-import { createFairQueue, familyOf } from './fair-queue.ts';
-import { FEW } from './fair-share.ts';
+import { createFairQueue, familyOf, FEW } from './fair-share.ts';
 import {
   assertStartable,
   MOST_WAITING,

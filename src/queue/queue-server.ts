@@ -3,8 +3,7 @@ import type { Metrics } from '../events/metrics.ts';
 import type { Admission, AdmissionCaps } from './admission.ts';
 import type { Broadcast } from './broadcast.ts';
 import type { StorePace } from './fair-share.ts';
-import type { RouterObserver } from './router-observer.ts';
-import type { Router } from './router.ts';
+import type { Router, WakeOutcome } from './router.ts';
 
 /** What the processes of the distributed mode share beside the store. All of it may be lost at any moment. */
 export interface Queue {
@@ -54,4 +53,16 @@ export function queueObserver(metrics: Metrics): RouterObserver {
     onIgnored: () => metrics.count('wakes_ignored', {}),
     onMended: (part) => metrics.count('queue_mended', { part }),
   };
+}
+
+/** Facts for histograms and counters. */
+export interface RouterObserver {
+  /** The work of a wake has begun; `waitMs` since it was added. */
+  onTaken?(facts: { waitMs: number }): void;
+  /** The work of a wake has ended. */
+  onDone?(facts: { runMs: number; outcome: WakeOutcome['kind'] | 'failed' }): void;
+  /** A job was not a wake of this troupe. */
+  onIgnored?(): void;
+  /** A damaged key or table was repaired, or the queue was emptied. */
+  onMended?(part: 'queue' | 'key'): void;
 }

@@ -1,9 +1,21 @@
 import * as z from 'zod';
 import { TroupeError } from '../base/errors.ts';
-import { type Event, PromptReceipt } from '../events/index.ts';
-import { createDerivedMethods } from './derived-methods.ts';
-import { createActorMethods, receiptEntry } from './actor-methods.ts';
-import type { ConversationPlace, ConversationsQuery, EventRow, EntryKey, StoreDriver } from './driver.ts';
+import {
+  type Event,
+  PromptReceipt,
+  type ActorAddress,
+  type ConversationId,
+  type EventKind,
+  type TenantId,
+} from '../events/index.ts';
+import type {
+  ConversationPlace,
+  ConversationsQuery,
+  EventRow,
+  EntryKey,
+  StoreDriver,
+  StepAppend,
+} from './driver.ts';
 import {
   appendedEvent,
   type Damage,
@@ -21,9 +33,12 @@ import type {
   NewEvent,
   LogPage,
   Store,
+  RecordEvent,
+  StepEvents,
 } from './store.ts';
 import { type Slices, WHOLE } from '../base/slices.ts';
 import { verifyLog } from './verify-log.ts';
+import { decodeActor, decodeActorOrThrow, encodePatch, isNewer, patchedRecord } from './actor-row.ts';
 
 const EffectStart = z.object({ status: z.literal('started'), argsHash: z.string(), by: z.string() });
 const EffectRecord = z.discriminatedUnion('status', [
@@ -327,4 +342,161 @@ function parseEntry<T>(schema: z.ZodType<T>, text: string, name: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw new TroupeError('store_corrupt', `${name} cannot be read: ${reasonOf(parsed.error)}`, { name });
+}
+
+type ActorMethods = Pick<Store, 'acquire' | 'update' | 'step' | 'readActor' | 'listActors' | 'claim' | 'due'>;
+
+export function createActorMethods(
+  driver: StoreDriver,
+  decode: (log: ConversationKey, row: EventRow) => Event,
+): ActorMethods {
+  const decoded = (row: EventRow) =>
+    decode({ tenant: row.tenant as TenantId, conversation: row.conversation as ConversationId }, row);
+
+  return {
+    async acquire(address, lease, told) {
+      const outcome = await driver.acquire(address, lease, told && ((rows) => told(rows.map(decoded))));
+      if (outcome.kind === 'busy') return outcome;
+      try {
+        const record = decodeActorOrThrow(address, outcome.row);
+        return { kind: 'acquired', record };
+      } catch (error) {
+        // Releases the lease: a process that cannot read the record must not block one that can.
+        await driver.compareAndSet(address, { fence: outcome.row.fence }, { owner: '', until: 0 });
+        throw error;
+      }
+    },
+    async update(base, patch, expect) {
+      const { tenant, conversation, agent, fence } = base;
+      const row = await driver.compareAndSet(
+        { tenant, conversation, agent },
+        { fence, turn: base.turn?.id ?? null, ...expect },
+        encodePatch(base, patch),
+      );
+      return row && patchedRecord(base, patch, row);
+    },
+    step: createStep(driver),
+    async readActor(address) {
+      const row = await driver.readActor(address);
+      return row && decodeActorOrThrow(address, row);
+    },
+    async listActors({ tenant, conversation }) {
+      const rows = await driver.listActors({ tenant, conversation });
+      return rows.map((row) => {
+        const address = { tenant, conversation, agent: row.agent } as ActorAddress;
+        const record = decodeActor(address, row);
+        if (typeof record !== 'string') return record;
+        return isNewer(record) ? { address, newer: record } : { address, corrupt: record };
+      });
+    },
+    async claim(name, lease) {
+      const key = { tenant: STORE_ITSELF, conversation: STORE_ITSELF, agent: name };
+      return (await driver.acquire(key, lease)).kind === 'acquired';
+    },
+    async due(query) {
+      return (await driver.due(query)) as ActorAddress[];
+    },
+  };
+}
+
+function createStep(driver: StoreDriver): Store['step'] {
+  return async (base, asked) => {
+    const { patch, expect, events, receipts = [], isRepeated, rests, told } = asked;
+    const { tenant, conversation, agent, fence } = base;
+    const rows = events.map((event) => ({
+      row: encodeEvent({ tenant, conversation: event.conversation }, event),
+      ifTaken: event.ifTaken,
+    }));
+    const isTaking = expect?.freeAt !== undefined;
+    const entries = receipts.map(({ receipt, at }) => receiptEntry(tenant, receipt, at));
+    const outcome = await driver.step(
+      { tenant, conversation, agent },
+      {
+        ...(isTaking ? { takes: true as const } : {}),
+        expect: {
+          fence,
+          turn: base.turn?.id ?? null,
+          ...(isTaking && { processed: base.processed }),
+          ...expect,
+        },
+        change: encodePatch(base, patch),
+        ...(entries.length > 0 && { entries }),
+        ...(rows.length > 0 && { events: rows }),
+        ...(isRepeated && { isRepeated }),
+        ...(rests && { rests }),
+        ...(told && { told: (appended) => told(storedEvents(tenant, events, appended)) }),
+      },
+    );
+    return outcome && { record: patchedRecord(base, patch, outcome.row), isAddressed: outcome.isAddressed };
+  };
+}
+
+function storedEvents(
+  tenant: TenantId,
+  events: readonly RecordEvent[],
+  appended: readonly StepAppend[],
+): StepEvents {
+  const stored: { appended: Event[]; there: Event[]; taken: EventKind[] } = {
+    appended: [],
+    there: [],
+    taken: [],
+  };
+  for (const [index, event] of events.entries()) {
+    const place = appended[index]!;
+    if (place.kind === 'taken') {
+      stored.taken.push(event.draft.kind);
+      continue;
+    }
+    const placed = appendedEvent({ tenant, conversation: event.conversation }, event, place.seq);
+    stored[place.kind].push(place.id === placed.id ? placed : { ...placed, id: place.id as Event['id'] });
+  }
+  return stored;
+}
+
+/** The entry that keeps the receipt of a prompt. */
+export function receiptEntry(
+  tenant: string,
+  receipt: PromptReceipt,
+  at: number,
+): { key: EntryKey; data: string; at: number } {
+  if (receipt.turn === null)
+    throw new TroupeError('internal', 'a prompt outside of a turn has no receipt', {});
+  const key: EntryKey = { tenant, namespace: 'prompt', key: `${receipt.turn}:${receipt.step}` };
+  return { key, data: JSON.stringify(receipt), at };
+}
+
+type DerivedMethods = Pick<Store, 'putDerived' | 'readDerived' | 'derivedKeys' | 'removeDerived'>;
+
+/** Keys of one request. */
+const SLICE_KEYS = 1_000;
+/** After every ASCII character of a key. */
+const LAST_KEY = '\x7f';
+
+export function createDerivedMethods(driver: StoreDriver): DerivedMethods {
+  function entryOf({ tenant, conversation }: ConversationKey, key: string): EntryKey {
+    return { tenant, namespace: 'derived', key: `${conversation}/${key}` };
+  }
+
+  return {
+    async putDerived(log, key, text, at) {
+      await driver.putOnce(entryOf(log, key), text, at);
+    },
+    readDerived: (log, keys) => driver.readEntries(keys.map((key) => entryOf(log, key))),
+    async derivedKeys(log, prefix) {
+      const { key: start, ...place } = entryOf(log, prefix);
+      const found: string[] = [];
+      for (let after = start; ;) {
+        const page = await driver.entryKeys({
+          ...place,
+          after,
+          before: `${start}${LAST_KEY}`,
+          limit: SLICE_KEYS,
+        });
+        found.push(...page.map((key) => key.slice(log.conversation.length + 1)));
+        after = page.at(-1) ?? after;
+        if (page.length < SLICE_KEYS) return found;
+      }
+    },
+    removeDerived: (log, keys) => driver.removeEntries(keys.map((key) => entryOf(log, key))),
+  };
 }

@@ -10,9 +10,8 @@ import type {
   TenantId,
   TurnId,
 } from '../events/index.ts';
-import type { ConversationPlace, ConversationsQuery, StoreDriver } from './driver.ts';
+import type { ConversationPlace, ConversationsQuery, StoreDriver, InboxDriver } from './driver.ts';
 export type { EntryKey, KeyRange } from './driver.ts';
-import type { InboxDriver } from './inbox-driver.ts';
 
 /**
  * The upper half of the store port, used by the rest of Troupe. `createStore` adds types and validation to a

@@ -1,8 +1,7 @@
 import type { Slices } from '../base/slices.ts';
 import type { EventRow, StoreDriver } from './driver.ts';
-import { decodeEvent } from './event-row.ts';
+import { decodeEvent, chainValue, payloadHash } from './event-row.ts';
 import { type Event, isErasure } from '../events/index.ts';
-import { chainValue, payloadHash } from './integrity.ts';
 import type { ConversationKey, LogProblem, LogVerification } from './store.ts';
 
 /** Events of one part, so that a caller can report progress. */

@@ -4,7 +4,7 @@ import { FORMAT, pack } from '../../src/actors/features/checkpoints/checkpoints.
 import { foldReadTasks, newReadTasks } from '../../src/actors/log/tasks.ts';
 import { hashText } from '../../src/context/index.ts';
 import type { Event } from '../../src/events/index.ts';
-import { foldParticipants, newParticipants } from '../../src/machines/participants.ts';
+import { foldParticipants, newParticipants } from '../../src/machines/task-fold.ts';
 import { foldEvents, newProjection } from '../../src/library/projection/projection.ts';
 import { releaseOf } from '../../src/library/runtime/open-engine.ts';
 import { viewOf } from '../support/log-player.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { enterSlot, takeToken, type CallBucket, type SlotState } from '../../src/queue/admission-rules.ts';
-import { admissionScripts } from '../../src/queue/redis/admission-scripts.ts';
+import { admissionScripts } from '../../src/queue/redis/redis-admission.ts';
 import { suiteSeed } from '../support/engine-random.ts';
 import { createConnections, needsRedis, REDIS_URL, uniquePrefix } from './connections.ts';
 

@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { checkRedis } from '../../src/queue/redis/check-redis.ts';
+import { checkRedis } from '../../src/queue/redis/connect-redis.ts';
 import { ownRedisTest } from './bullmq-stage.ts';
 import { startOwnRedis } from './own-redis.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { watchProgress } from '../../src/queue/bullmq/wake-worker.ts';
+import { watchProgress } from '../../src/queue/bullmq/bullmq-router.ts';
 import { connectRedis } from '../../src/queue/redis/connect-redis.ts';
 import { parseRedisUrl } from '../../src/queue/redis/redis-url.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ActorAddress, type ConversationId } from '../../src/events/index.ts';
-import { createFairQueue, familyOf } from '../../src/queue/fair-queue.ts';
+import { createFairQueue, familyOf } from '../../src/queue/fair-share.ts';
 import { createInProcessRouter } from '../../src/queue/in-process.ts';
 import type { Router } from '../../src/queue/router.ts';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { turnId } from '../../src/events/index.ts';
 import type { Notice } from '../../src/queue/broadcast.ts';
-import { checkRedis } from '../../src/queue/redis/check-redis.ts';
+import { checkRedis } from '../../src/queue/redis/connect-redis.ts';
 import { createRedisAdmission } from '../../src/queue/redis/redis-admission.ts';
 import { createRedisBroadcast } from '../../src/queue/redis/redis-broadcast.ts';
 import type { WakeOutcome } from '../../src/queue/router.ts';

@@ -2,15 +2,13 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { TroupeError } from '../../src/base/errors.ts';
-import { lockDataDir } from '../../src/store/sqlite/data-lock.ts';
-import { readServerInfo, writeServerInfo } from '../../src/store/sqlite/server-info.ts';
+import { lockDataDir, readServerInfo, writeServerInfo } from '../../src/store/sqlite/data-lock.ts';
 import { startChild } from './child.ts';
 import { tempDir } from './temp-dir.ts';
 
 function holder(dir: string) {
   return startChild(`
-    import { lockDataDir } from 'SRC/store/sqlite/data-lock.ts';
-    import { writeServerInfo } from 'SRC/store/sqlite/server-info.ts';
+    import { lockDataDir, writeServerInfo } from 'SRC/store/sqlite/data-lock.ts';
     const dir = ${JSON.stringify(dir)};
     try {
       const lock = lockDataDir(dir);

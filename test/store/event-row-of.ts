@@ -1,7 +1,7 @@
 import { ConversationId, TenantId } from '../../src/events/index.ts';
 import { WHOLE } from '../../src/base/slices.ts';
 import type { NewEventRow, StoreDriver } from '../../src/store/driver.ts';
-import { payloadHash } from '../../src/store/integrity.ts';
+import { payloadHash } from '../../src/store/event-row.ts';
 import type { LogVerification } from '../../src/store/store.ts';
 import { verifyLog } from '../../src/store/verify-log.ts';
 

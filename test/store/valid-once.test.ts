@@ -2,8 +2,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { Event, EVENT_KINDS, isAbout } from '../../src/events/index.ts';
 import type { EventRow } from '../../src/store/driver.ts';
-import { decodeEvent } from '../../src/store/event-row.ts';
-import { payloadHash } from '../../src/store/integrity.ts';
+import { decodeEvent, payloadHash } from '../../src/store/event-row.ts';
 import { agentSays, at, call, personSays, result } from '../support/extract-events.ts';
 
 const LOG = { tenant: 'default', conversation: 'c' } as Parameters<typeof decodeEvent>[0];

@@ -30,7 +30,7 @@ import {
 } from './messages.ts';
 import { changeAvailability, publishAvailability } from '../actor/at-rest.ts';
 import { isRetired } from '../../machines/membership.ts';
-import { isHere, type Participants } from '../../machines/participants.ts';
+import { isHere, type Participants } from '../../machines/task-fold.ts';
 import { requirePerson, type EngineDeps } from '../actor/engine-deps.ts';
 
 /** Executes commands about participants and about closing a conversation, which only people give. Throws `command_refused`, `agent_unknown`. */

@@ -31,10 +31,9 @@ import { changeAvailability, patchAtRest } from '../actor/at-rest.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import { readPages } from '../log/read-log.ts';
 import { appendFirst, type ConversationDeps } from './messages.ts';
-import { activeRuns } from '../../machines/run-fold.ts';
-import { foldParticipants, newParticipants, type Participants } from '../../machines/participants.ts';
+import { activeRuns, failedDrafts } from '../../machines/run-fold.ts';
+import { foldParticipants, newParticipants, type Participants } from '../../machines/task-fold.ts';
 import { stepOf } from '../../machines/workflow.ts';
-import { failedDrafts } from '../../machines/run-drafts.ts';
 import { endId, threadOf } from '../log/tasks.ts';
 
 const MAX_ID = 128;

@@ -19,7 +19,7 @@ import type { Appended, ConversationKey } from '../../store/store.ts';
 import { type EngineDeps, type Trust, isTrusted } from '../actor/engine-deps.ts';
 import { readOwn } from '../log/conversation-log.ts';
 import { isRetired } from '../../machines/membership.ts';
-import { type Participants, isHere, foldParticipants, newParticipants } from '../../machines/participants.ts';
+import { type Participants, isHere, foldParticipants, newParticipants } from '../../machines/task-fold.ts';
 import type { AgentRegistry } from '../actor/agent-runtime.ts';
 import { directiveOf } from '../../machines/directions.ts';
 import { type Checkpoints, NO_CHECKPOINTS, type PageSource } from '../log/read-log.ts';

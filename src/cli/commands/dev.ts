@@ -181,7 +181,7 @@ async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
     import('../../http/metrics.ts'),
     import('../process/credentials.ts'),
     import('../../store/sqlite/data-lock.ts'),
-    import('../../store/sqlite/server-info.ts'),
+    import('../../store/sqlite/data-lock.ts'),
   ]);
   const token = readToken(process.env);
   // Output stays human-readable unless log lines are requested.

@@ -354,7 +354,7 @@ async function checkPostgresql(url: string, need: typeof DISTRIBUTED): Promise<C
 async function checkMongodb(url: string): Promise<Check> {
   const name = 'mongodb';
   try {
-    const load = () => import('../../store/mongo/check-mongo.ts');
+    const load = () => import('../../store/mongo/connect-mongo.ts');
     const { checkMongo } = await loadWith(DISTRIBUTED, load);
     const { at, version, replicaSet, expiry } = await checkMongo(url);
     if (expiry.kind === 'refused') {
@@ -379,7 +379,7 @@ async function checkRedisServer(url: string, need: typeof DISTRIBUTED): Promise<
   const warnings: string[] = [];
   try {
     const [{ checkRedis }, { redisAddress }] = await Promise.all([
-      loadWith(need, () => import('../../queue/redis/check-redis.ts')),
+      loadWith(need, () => import('../../queue/redis/connect-redis.ts')),
       loadWith(need, () => import('../../queue/redis/redis-url.ts')),
     ]);
     const onWarning = (warning: unknown) => warnings.push(String(warning));

@@ -13,7 +13,7 @@ import { agentLifecycle, pathOf, restoreAgent } from '../../machines/agent-lifec
 import { availabilityOf } from '../../machines/availability-fold.ts';
 import { availability } from '../../machines/availability.ts';
 import { type EventDescription, legalIn } from '../../machines/describe.ts';
-import { newParticipants } from '../../machines/participants.ts';
+import { newParticipants } from '../../machines/task-fold.ts';
 import { endOf, mayRetry } from '../../actors/conversations/commands.ts';
 import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import { readReceipts } from './prompts.ts';

@@ -62,7 +62,7 @@ export {
   type StoreDriver,
 } from '../../store/driver.ts';
 export type { IdRange } from '../../store/id-range.ts';
-export { chainRows, chainValue } from '../../store/integrity.ts';
+export { chainRows, chainValue } from '../../store/event-row.ts';
 export {
   type FoundPassage,
   hasTerm,
@@ -99,13 +99,13 @@ export {
   type WaitingWake,
   type WakeOutcome,
 } from '../../queue/router.ts';
-export type { RouterObserver } from '../../queue/router-observer.ts';
-export { familyOf } from '../../queue/fair-queue.ts';
+export type { RouterObserver } from '../../queue/queue-server.ts';
+export { familyOf } from '../../queue/fair-share.ts';
 export { createFairShare, type StorePace } from '../../queue/fair-share.ts';
 export type { Broadcast, Notice } from '../../queue/broadcast.ts';
 export { createListeners } from '../../queue/in-process-broadcast.ts';
 export { decodeNotices } from '../../queue/notice-outbox.ts';
-export { createNoticeSender } from '../../queue/notice-sender.ts';
+export { createNoticeSender } from '../../queue/notice-outbox.ts';
 export {
   type Admission,
   type AdmissionCaps,
@@ -125,7 +125,7 @@ export {
   type SlotAsk,
   takeToken,
 } from '../../queue/admission-rules.ts';
-export { createAskServer } from '../../queue/ask-server.ts';
-export { createHeldSlots, type HeldPlace } from '../../queue/held-slots.ts';
-export { parseSlot, parseWish, slotText, wishText } from '../../queue/refusals.ts';
+export { createAskServer } from '../../queue/outage.ts';
+export { createHeldSlots, type HeldPlace } from '../../queue/admission-rules.ts';
+export { parseSlot, parseWish, slotText, wishText } from '../../queue/admission-rules.ts';
 export { createOutage, limitWarnings, type Outage, type Warn } from '../../queue/outage.ts';

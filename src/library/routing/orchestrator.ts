@@ -1,6 +1,6 @@
 import { TroupeError } from '../../base/errors.ts';
 import type { AgentId, Author, ConversationId, Event, JoinPolicy } from '../../events/index.ts';
-import { foldParticipants, isHere, newParticipants, type Participants } from '../../machines/participants.ts';
+import { foldParticipants, isHere, newParticipants, type Participants } from '../../machines/task-fold.ts';
 import type { NewMessage, Troupe } from '../troupe.ts';
 import { routeBy, type Unaddressed, type RoutingSettings } from './route.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createBullmqRouter } from '../../queue/bullmq/bullmq-router.ts';
-import { checkRedis } from '../../queue/redis/check-redis.ts';
 import {
+  checkRedis,
   connectRedis,
   endConnection,
   readyWithin,

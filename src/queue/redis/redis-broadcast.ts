@@ -1,8 +1,7 @@
 import { Cluster, Redis } from 'ioredis';
 import type { Broadcast } from '../broadcast.ts';
 import { createListeners } from '../in-process-broadcast.ts';
-import { decodeNotices, isFrom } from '../notice-outbox.ts';
-import { createNoticeSender } from '../notice-sender.ts';
+import { decodeNotices, isFrom, createNoticeSender } from '../notice-outbox.ts';
 import { endConnection, luaScript, type RedisClient } from './connect-redis.ts';
 import { createOutage } from '../outage.ts';
 
@@ -42,7 +41,7 @@ const OUTAGE = {
 
 /**
  * Notices over Redis pub/sub, on one channel per troupe. Nothing is stored, here or there.
- * `notice-sender.ts` has P1 to P3, about publishing.
+ * `notice-outbox.ts` has P1 to P3, about publishing.
  *  P4  It subscribes whenever its connection becomes ready. It also pings: a connection that only listens would not notice
  *      that the other end is gone, but its socket timeout notices a ping without an answer.
  */

@@ -1,6 +1,6 @@
 import { TroupeError } from '../../base/errors.ts';
 import type { AppendOutcome, EventRow, NewEventRow } from '../driver.ts';
-import { chainRows } from '../integrity.ts';
+import { chainRows } from '../event-row.ts';
 import type { EventDocuments, LogEnd, LogKey } from './documents.ts';
 
 /**

@@ -10,11 +10,10 @@ import type {
   NewEventRow,
   StoreDriver,
 } from '../driver.ts';
-import { settle, step, withoutEvents } from './actor-steps.ts';
+import { settle, step, withoutEvents, createOwnRuns } from './actor-steps.ts';
 import { type AppendQueueOptions, type AppendStats, createAppendQueue } from './append-queue.ts';
 import type { ActorCondition, ActorDocuments, Documents, EntryDocuments } from './documents.ts';
 import { findDue } from './find-due.ts';
-import { createOwnRuns } from './own-runs.ts';
 
 /** A store over single documents. */
 export interface DocumentDriver extends StoreDriver {

@@ -1,9 +1,13 @@
 import { TroupeError } from '../../base/errors.ts';
 import { type Database, rollback } from './database.ts';
-import { TERMS_TABLE } from './term-index.ts';
+import { MARKS, type TermCondition } from '../passages.ts';
 
 /** 'TRUP'. Marks the file as Troupe's, so that the database of another program is refused. */
 const APPLICATION_ID = 0x54525550;
+
+const TERMS_TABLE = `CREATE VIRTUAL TABLE terms USING fts5(
+    text, content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars '/${MARKS}'"
+  )`;
 
 /**
  * Two choices keep rows small and the file dense. `logs` holds the name of a conversation once; other tables use its
@@ -109,4 +113,25 @@ function pragma(database: Database, name: 'user_version' | 'application_id'): nu
 /** Whether the database has any table. */
 export function hasTables(database: Database): boolean {
   return database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
+}
+
+/**
+ * The full-text index `terms` has two kinds of rows: passages by their number, and the words of standings by the negative
+ * number of their log. Tenant and kind are part of every term, so that one tenant's search reads no other's entries.
+ */
+export type TermKind = 'passage' | 'standing';
+
+const prefixOf = (tenant: string, kind: TermKind) => `${tenant}/${kind === 'passage' ? 'p' : 's'}/`;
+
+export function termsText(tenant: string, kind: TermKind, terms: readonly string[]): string {
+  const prefix = prefixOf(tenant, kind);
+  return terms.map((term) => prefix + term).join(' ');
+}
+
+/** The condition in the language of FTS5. */
+export function matchOf(tenant: string, kind: TermKind, terms: readonly TermCondition[]): string {
+  const prefix = prefixOf(tenant, kind);
+  return terms
+    .map(({ term, whole }) => `"${prefix}${term.replaceAll('"', '')}"${whole ? '' : ' *'}`)
+    .join(' AND ');
 }

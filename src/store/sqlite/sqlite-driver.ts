@@ -2,8 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { deleteInOrder, type DeletionSteps, untilFewer } from '../delete-conversation.ts';
 import type { StoreDriver } from '../driver.ts';
 import { createActorRows, createActorTable, createDueQuery, createSettle } from './actor-rows.ts';
-import { createConversationList } from './conversation-list.ts';
-import { createEventTable } from './event-table.ts';
+import { createConversationList, createEventTable } from './event-table.ts';
 import { createStoredLogs } from './stored-logs.ts';
 import {
   closedError,
@@ -12,13 +11,18 @@ import {
   type Durability,
   type WriteQueue,
 } from './write-queue.ts';
-import { type Database, getRow, openDatabase, prepareFile, runStatement } from './database.ts';
-import { checkFiles } from './check-files.ts';
-import { openLogMark } from './log-mark.ts';
-import { createStoreTrouble, sqliteError } from './sqlite-error.ts';
+import {
+  type Database,
+  getRow,
+  openDatabase,
+  prepareFile,
+  runStatement,
+  createStoreTrouble,
+  sqliteError,
+} from './database.ts';
+import { checkFiles, openLogMark } from './check-files.ts';
 import { createEntryTable } from './entry-table.ts';
-import { createPassageTable } from './passage-table.ts';
-import { createStandingTable } from './standing-table.ts';
+import { createPassageTable, createStandingTable } from './inbox-tables.ts';
 import { createTables } from './schema.ts';
 
 export type { Durability } from './write-queue.ts';

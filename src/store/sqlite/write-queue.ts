@@ -1,6 +1,5 @@
 import { TroupeError } from '../../base/errors.ts';
-import { type Database, getRow, rollback } from './database.ts';
-import { sqliteError } from './sqlite-error.ts';
+import { type Database, getRow, rollback, sqliteError } from './database.ts';
 import { Worker } from 'node:worker_threads';
 
 /**

@@ -1,7 +1,7 @@
 import type { fetch as UndiciFetch } from 'undici';
 import { TroupeError } from '../../base/errors.ts';
 import { hostOf, portOf, reachRule } from '../../base/net/allow-list.ts';
-import { boundedResponse } from '../../base/net/bounded-response.ts';
+import { boundedResponse } from '../../base/net/cutter.ts';
 import { fetchWithinOrigin } from '../../base/net/redirects.ts';
 import { assertReachable, openGuardedAgent } from '../../base/net/safe-fetch.ts';
 import type { HttpServer, SignIn } from './settings.ts';

@@ -10,15 +10,22 @@ import {
   runtimeId,
   type PhaseChangedBody,
 } from '../../../events/index.ts';
-import { activeRuns, type Run, isStepNote, isWith } from '../../../machines/run-fold.ts';
-import { isHere, type Participants } from '../../../machines/participants.ts';
+import {
+  activeRuns,
+  type Run,
+  isStepNote,
+  isWith,
+  directedDrafts,
+  modeDraft,
+  completedDrafts,
+  failedDrafts,
+} from '../../../machines/run-fold.ts';
+import { isHere, type Participants, openTasks } from '../../../machines/task-fold.ts';
 import { newWorkflow, nextState, stepOf, type WorkflowEvent } from '../../../machines/workflow.ts';
 import type { ConversationKey } from '../../../store/store.ts';
 import { type ConversationDeps, appendLast } from '../../conversations/messages.ts';
 import type { Workflow } from '../../attempt/feature-types.ts';
 import { requirePerson, type EngineDeps } from '../../actor/engine-deps.ts';
-import { directedDrafts, modeDraft, completedDrafts, failedDrafts } from '../../../machines/run-drafts.ts';
-import { openTasks } from '../../../machines/task-fold.ts';
 import { isSuperseded, openedBy } from '../../tasks/task-ends.ts';
 import { reachOf } from '../../attempt/pinned-turn.ts';
 import { phaseSteps } from '../../../context/extract/handoff.ts';
