@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 /**
  * The layer rules of `src`, and their checker. The checker works on plain text so that small examples can test it.
  * Paths are relative to `src`. A layer is a room of `src`, a folder of the room `library`, or a file with a rule of its own.
@@ -183,20 +185,17 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     'attempt',
     'tasks',
     'turn',
-    'features/schedules',
-    'features/checkpoints',
-    'features/memory',
-    'features/reruns',
-    'features/sessions',
-    'features/steering',
-    'features/compaction',
-    'features/budget',
-    'features/supervision',
-    'features/workflows',
+    ...featureFolders(),
     'features',
     'engine',
   ],
 };
+
+/** The folders of the features of a turn, as their list names them: none imports another above it. */
+function featureFolders(): string[] {
+  const features = readFileSync(new URL('../src/actors/features/features.ts', import.meta.url), 'utf8');
+  return [...features.matchAll(/from '\.\/(\w[\w-]*)\/feature\.ts'/g)].map(([, name]) => `features/${name}`);
+}
 
 /** Layers that may import everything but the command line. */
 const FREE_FOLDERS: readonly string[] = ['cli', 'library/runtime', 'library/troupe.ts'];
