@@ -224,7 +224,7 @@ function addConversationCommands(program: Command): void {
   }
 
   client(program.command('delete'))
-    .description('delete a conversation permanently; erase a person')
+    .description('delete a conversation; `erase` forgets people, too')
     .argument('<conversation>')
     .option('--export <file>', 'export it to this file first')
     .option('--no-export', 'delete without an export')
@@ -233,11 +233,15 @@ function addConversationCommands(program: Command): void {
     );
 
   client(program.command('erase', { hidden: true }))
-    .description('erase for good what a person has said, and what agents made of it, in all conversations')
-    .argument('<person>', 'id of the author')
+    .description(
+      'erase for good what a person has said and what agents made of it, a conversation, or a tenant',
+    )
+    .argument('[person]', 'id of the author')
+    .option('--conversation <id>', 'a conversation with its threads and files')
+    .option('--whole-tenant <id>', 'all conversations, files and profiles of the tenant')
     .option('--yes', 'confirm it')
     .option('--as <name>', 'your name')
-    .action(async (person, options) => (await import('./commands/transfer.ts')).erasePerson(person, options));
+    .action(async (person, options) => (await import('./commands/transfer.ts')).erase(person, options));
 }
 
 /** Commands that only read. */

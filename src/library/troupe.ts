@@ -20,7 +20,7 @@ import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from '../actors/attempt/feature-types.ts';
 import type { CostOptions, CostReport, TurnTrace } from './inspect/cache-cost.ts';
 import type { ConversationCost, CostSum, UnknownCost } from './inspect/conversation-cost.ts';
-import type { Erased } from '../actors/erasure/erase-person.ts';
+import type { Erased } from '../actors/erasure/erased.ts';
 import type { Deleted } from '../actors/conversations/delete-conversation.ts';
 import type { TurnComparison, DiffSteps, PromptDiff } from './inspect/compare-turns.ts';
 import type { Inspection } from './inspect/prompts.ts';
@@ -378,31 +378,37 @@ export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutF
   idle(): Promise<void>;
 };
 
-/** Whose words are to be erased. */
+/** Whose words are to be erased, or which. One of `person`, `conversation` and `tenant` is given. */
 export interface ErasureRequest {
-  /** Id of the author of the messages. */
-  person: string;
+  /** Id of the author of messages. What they said, and what agents made of it, becomes marked holes in all conversations. */
+  person?: string | undefined;
+  /** Id of a conversation: it is deleted with its threads, and with the files and texts that no other conversation names. */
+  conversation?: string | undefined;
+  /** Id of this tenant, to confirm that all its conversations, files and profiles are meant. */
+  tenant?: string | undefined;
   /** Who asks for it, as the logs say it. Default: the system. */
   by?: Author | undefined;
-  /** Called for each conversation that is read. Each is read three times. */
+  /** Called for each conversation that is read. For a person each is read three times. */
   onProgress?: ((progress: { conversation: string; read: number }) => void) | undefined;
 }
 
+/** What an erasure was about. */
+export type ErasureSubject = { person: string } | { conversation: string } | { wholeTenant: true };
+
 /** What an erasure did, without the words. */
-export interface ErasureReceipt extends Erased {
-  /** Its id, which its events in the logs contain. */
-  id: string;
-  /** Id of the tenant. */
-  tenant: TenantId;
-  /** Id of the person. */
-  person: string;
-  /** When it ended, ms since the epoch. */
-  at: number;
-  /** What the store may still have in its files, and until when. */
-  remains: string[];
-  /** Where words may be that no store reaches. */
-  outside: string[];
-}
+export type ErasureReceipt = Erased &
+  ErasureSubject & {
+    /** Its id, which its events in the logs contain. */
+    id: string;
+    /** Id of the tenant. */
+    tenant: TenantId;
+    /** When it ended, ms since the epoch. */
+    at: number;
+    /** What the store may still have in its files, and until when. */
+    remains: string[];
+    /** Where words may be that no store reaches. */
+    outside: string[];
+  };
 
 /** The state of a fold after the event at `seq`. */
 export interface Checkpoint {

@@ -8,7 +8,10 @@ import { openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { createPersonsWords } from '../../src/actors/erasure/erased-words.ts';
 import { emptied } from '../../src/actors/erasure/hole.ts';
-import { type Event, type EventId, eventSchema } from '../../src/events/index.ts';
+import { EVENT_KINDS, type Event, EventDraft, type EventId, eventSchema } from '../../src/events/index.ts';
+import { shapesOf } from '../../fuzz/targets/events.ts';
+import { sampleOf } from '../../fuzz/sample-of.ts';
+import { randomOf } from '../../sim/random.ts';
 import * as z from 'zod';
 
 const ANA = { kind: 'user' as const, id: 'ana', name: 'Ana Zwiebelkuchen' };
@@ -186,7 +189,9 @@ test('a word is found in longer ones: with an ending, in an address, in a path',
 test('no person, an empty one and an unknown field are refused', async () => {
   await using troupe = await openTroupe({ agents: AGENTS, tools: [lookUp] }, { data: ':memory:' });
   await expect(troupe.erase({ person: '' })).rejects.toMatchObject({ code: 'event_invalid' });
-  await expect(troupe.erase({} as { person: string })).rejects.toThrow('give the id of the person');
+  await expect(troupe.erase({})).rejects.toThrow('give one of person, conversation and tenant');
+  await expect(troupe.erase({ person: 'ana', conversation: 'c' })).rejects.toThrow('give one of');
+  await expect(troupe.erase({ tenant: 'other' })).rejects.toThrow('"other" is not this tenant');
   await expect(troupe.erase({ person: 'ana', all: true } as { person: string })).rejects.toMatchObject({
     code: 'event_invalid',
   });
@@ -206,4 +211,22 @@ test('what is left of an event of any kind is an event, and has none of its text
     expect([event.kind, eventSchema(event.kind).safeParse(left).error]).toEqual([event.kind, undefined]);
     if (event.kind === 'message') expect(JSON.stringify(left)).not.toContain(event.body.content);
   }
+});
+
+const SEED = Math.floor(Math.random() * 2 ** 31);
+
+test('what is left of any event that can be written, of every kind, is an event', () => {
+  const random = randomOf(SEED, 'holes');
+  const kinds = new Set<string>();
+  for (const shape of shapesOf(EventDraft))
+    for (let time = 0; time < 100; time++) {
+      const draft = EventDraft.safeParse(sampleOf(random, shape));
+      if (!draft.success) continue;
+      kinds.add(draft.data.kind);
+      const event = { ...LOG[0], ...draft.data } as Event;
+      const left = emptied(event, 'erasure:x' as EventId, event.author.id) ?? event;
+      const { error } = eventSchema(event.kind).safeParse(left);
+      expect(error?.issues, `${JSON.stringify(event)}, seed ${SEED}`).toBe(undefined);
+    }
+  expect(kinds).toEqual(new Set(EVENT_KINDS));
 });

@@ -1,4 +1,4 @@
-import { MongoClient } from 'mongodb';
+import { Binary, MongoClient } from 'mongodb';
 import pg from 'pg';
 import { openRedis } from '../../src/queue/redis/connect-redis.ts';
 import type { TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
@@ -17,6 +17,8 @@ export interface Place {
   /** Changes what is stored of an actor or an event, as a manual edit or a disk error might. */
   damageActor(name: string, key: { conversation: string; agent: string }): Promise<void>;
   damageEvent(name: string, key: { conversation: string; id: string }, text: string): Promise<void>;
+  /** All that is stored under a name. */
+  text(name: string): Promise<string>;
   /** Cleans up on servers that the tests did not start. */
   drop(names: ReadonlySet<string>): Promise<void>;
 }
@@ -40,6 +42,15 @@ export function patient(mongodb: string): string {
 
 export function redisUrl(): string {
   return REDIS_URL ?? 'redis://127.0.0.1:6379';
+}
+
+/** Bytes as the text that they may be. */
+function plain(value: unknown): string {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('latin1');
+  if (value instanceof Binary) return plain(value.buffer);
+  if (Array.isArray(value)) return value.map(plain).join(' ');
+  if (typeof value === 'object' && value !== null) return plain(Object.entries(value).flat());
+  return String(value);
 }
 
 async function removeKeysOf(names: Iterable<string>): Promise<void> {
@@ -66,6 +77,14 @@ export const MONGODB_AND_REDIS: Place = {
     change(name, 'actors', `${conversation}/${agent}`, { data: { evil: true }, processed: 'many' }),
   damageEvent: (name, { conversation, id }, text) =>
     change(name, 'events', `${conversation}/${id}`, { data: text }),
+  async text(name) {
+    const client = new MongoClient(mongoUrl(name));
+    const texts: string[] = [];
+    for (const { collectionName } of await client.db().collections())
+      for await (const document of client.db().collection(collectionName).find()) texts.push(plain(document));
+    await client.close();
+    return texts.join('\n');
+  },
   async drop(names) {
     if (names.size === 0) return;
     const client = new MongoClient(mongoUrl('test'));
@@ -109,6 +128,22 @@ export const POSTGRES_ALONE: Place = {
       id,
       text,
     ]),
+  async text(name) {
+    const client = new pg.Client(POSTGRES_URL);
+    await client.connect();
+    try {
+      const { rows } = await client.query<{ table_name: string }>(
+        'SELECT table_name FROM information_schema.tables WHERE table_schema = $1',
+        [name],
+      );
+      const texts: string[] = [];
+      for (const { table_name } of rows)
+        texts.push(plain((await client.query(`SELECT * FROM "${name}"."${table_name}"`)).rows));
+      return texts.join('\n');
+    } finally {
+      await client.end();
+    }
+  },
   async drop(names) {
     for (const name of names) await sql(name, `DROP SCHEMA IF EXISTS "${name}" CASCADE`);
   },

@@ -58,6 +58,8 @@ export interface EngineDeps {
   /** Tenants whose quiet conversations are archived and deleted. Default: the default tenant. */
   tenants?: () => Promise<readonly TenantId[]>;
   lifecycle?: Lifecycle;
+  /** Default: conversations are kept. */
+  retention?: Retention | undefined;
   /** Profile of a person by the author's id. Default: nobody has one. */
   profileOf?: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
   /** Default: everybody. */
@@ -72,6 +74,13 @@ export interface EngineDeps {
   onLive?: (note: LiveNote) => void;
   /** Problems for operators that no event reports. */
   onWarning: (error: unknown, where: string) => void;
+}
+
+/** How long conversations without new events are kept. */
+export interface Retention {
+  days: number;
+  /** Days of single tenants. */
+  tenants?: Readonly<Record<string, number>> | undefined;
 }
 
 /** When conversations end by themselves. Default: never. */

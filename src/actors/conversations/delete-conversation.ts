@@ -32,14 +32,29 @@ export async function deleteConversation(
   root: ConversationKey,
   exported: number | 'none',
 ): Promise<Deleted> {
-  const { store, log: events, registry } = deps;
-  await refuseOpenThread(store, root);
-  const tree = await treeAtRest(deps, root);
+  const tree = await treeToDelete(deps, root);
   const count = tree.reduce((sum, { head }) => sum + head, 0);
   if (exported !== 'none' && exported !== count) {
     const message = `the conversation and its threads have ${count} events, but ${exported} were exported: export them again`;
     throw new TroupeError('command_refused', message, { events: count, exported });
   }
+  return removeTree(deps, tree);
+}
+
+/** Throws as `deleteConversation`. */
+export async function treeToDelete(
+  deps: Pick<EngineDeps, 'store' | 'clock'>,
+  root: ConversationKey,
+): Promise<Branch[]> {
+  await refuseOpenThread(deps.store, root);
+  return treeAtRest(deps, root);
+}
+
+/** Removes a tree that is at rest. */
+export async function removeTree(
+  { store, log: events, registry }: Pick<EngineDeps, 'store' | 'log' | 'registry'>,
+  tree: readonly Branch[],
+): Promise<Deleted> {
   const deleted = { conversations: tree.length, events: 0, actors: 0 };
   for (const { log } of tree.toReversed()) {
     const actors = await store.listActors(log);

@@ -16,6 +16,8 @@ import { type EngineDeps, KEPT_MS } from '../actor/engine-deps.ts';
 import type { TurnDeps } from '../attempt/turn-run.ts';
 import { stopBelow } from '../tasks/task-ends.ts';
 import { createEndQuiet } from '../conversations/delete-conversation.ts';
+import { createRetention } from '../erasure/retention.ts';
+import type { ConversationKey } from '../../store/store.ts';
 import { createUndefinedAgents } from './undefined-agents.ts';
 import { createParticipantsCache } from '../conversations/messages.ts';
 
@@ -239,9 +241,11 @@ interface Call {
 }
 
 async function runSweeper(deps: TurnDeps, stopped: AbortSignal, call: Call): Promise<void> {
-  const { clock, limits, features, lifecycle = {} } = deps;
+  const { clock, limits, features, lifecycle = {}, retention } = deps;
   const participantsCache = createParticipantsCache(deps.log, deps.checkpoints);
   const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
+  const forget = (log: ConversationKey) => participantsCache.forget(log);
+  const retain = retention && createRetention(deps, retention, forget);
   const undefinedAgents = createUndefinedAgents(deps);
   let lookAtAll = 0;
   let expireAt = 0;
@@ -260,6 +264,7 @@ async function runSweeper(deps: TurnDeps, stopped: AbortSignal, call: Call): Pro
         if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
         await features.schedules?.fire(deps, participantsCache);
         await endQuiet();
+        await retain?.();
         await undefinedAgents.heed(due);
       }
       if (now >= expireAt && (await claimed(deps, 'expire', EXPIRE_EVERY_MS / 2))) {

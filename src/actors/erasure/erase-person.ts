@@ -26,6 +26,7 @@ import { untilAtRest } from '../conversations/delete-conversation.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import { patchAtRest } from '../actor/at-rest.ts';
 import { inSlices, readPages } from '../log/read-log.ts';
+import { emptyCount, type Erased } from './erased.ts';
 import { emptied, masked, maskedJson } from './hole.ts';
 import { conversationsOf, isBy, type OnRead, originOf, type Survey, survey } from './survey.ts';
 
@@ -69,24 +70,6 @@ export type ErasureDeps = Pick<
   'store' | 'clock' | 'log' | 'registry' | 'countTokens' | 'trust' | 'secretOf' | 'forTools'
 > &
   EngineDeps & { forget: (log: ConversationKey) => void };
-
-/** What an erasure has changed. */
-export interface Erased {
-  /** Conversations and threads in which words were erased. */
-  conversations: number;
-  /** Events whose words are gone, all or some. */
-  events: number;
-  /** Files whose bytes are gone. */
-  attachments: number;
-  /** Outputs of tools, journals of turns, texts of prompts and notes. */
-  entries: number;
-  /** Sessions with vendors that the agents will not go on with. */
-  sessions: number;
-}
-
-function emptyCount(): Erased {
-  return { conversations: 0, events: 0, attachments: 0, entries: 0, sessions: 0 };
-}
 
 interface Work {
   deps: ErasureDeps;

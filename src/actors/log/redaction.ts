@@ -40,13 +40,17 @@ const NOT_KEPT = '[not kept: its redaction failed]';
 /** Keys of event bodies that hold ids, names and enumerations. Every other key holds text. */
 const NO_TEXT = new Set(
   [
-    'agent argsHash artifact assignee baseline by call chain change code command compaction completeWhen cut delegation',
-    'delegator event events forgotten group guard hash home how id join kind mediaType memories mode model name outcome',
-    'parts policy provider pruned question request root run session signature status strategy thread told tool tools tree turn type workflow',
+    'agent argsHash artifact assignee baseline by call chain change code command compaction completeWhen conversation cut',
+    'delegation delegator event events forgotten framing group guard hash home how id join kind mediaType memories mode model',
+    'name outcome parts peers pinned policy provider pruned question request root run session signature status strategy thread',
+    'told tool tools tree turn type workflow',
   ].flatMap((line) => line.split(' ')),
 );
-/** Kinds whose `reason` is text; in all others it is a word of the runtime. */
-const REASON_IS_TEXT: readonly EventKind[] = ['membership.changed', 'command', 'run.directive'];
+/** Keys that hold text in these kinds alone; in all others they hold words of the runtime. */
+const TEXT_IN: ReadonlyMap<string, readonly EventKind[]> = new Map([
+  ['reason', ['membership.changed', 'command', 'run.directive']],
+  ['phase', ['phase.changed', 'command', 'run.directive']],
+]);
 /** Everything below these keys is text. */
 const FREE = new Set(['data', 'live']);
 
@@ -81,7 +85,7 @@ export function createRedaction(
   function part(value: unknown, key: string, where: TextPlace): unknown {
     if (typeof value === 'string') {
       if (key === 'args') return json(value, where);
-      const isText = key === 'reason' ? REASON_IS_TEXT.includes(where.kind) : !NO_TEXT.has(key);
+      const isText = TEXT_IN.get(key)?.includes(where.kind) ?? !NO_TEXT.has(key);
       return isText ? text(value, where) : value;
     }
     if (FREE.has(key)) return key === 'live' ? values(value, where) : free(value, where);

@@ -66,6 +66,9 @@ export interface ClientWebhooks {
 }
 
 /** A troupe, in this process or behind a URL, as commands use it. Methods throw `TroupeError`. */
+/** One of the three. */
+export type ErasureTarget = Pick<ErasureRequest, 'person' | 'conversation' | 'tenant'>;
+
 export interface Client {
   /** True if turns run in this process, which must then stay until they are done. */
   readonly isDirect: boolean;
@@ -100,7 +103,11 @@ export interface Client {
   ): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
   /** `onProgress` works for direct clients only. */
-  erase(person: string, by: Author, onProgress?: ErasureRequest['onProgress']): Promise<ErasureReceipt>;
+  erase(
+    subject: ErasureTarget,
+    by: Author,
+    onProgress?: ErasureRequest['onProgress'],
+  ): Promise<ErasureReceipt>;
   readonly people: Troupe['people'];
   readonly keys: ClientKeys;
   readonly webhooks: ClientWebhooks;

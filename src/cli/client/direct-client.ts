@@ -62,7 +62,7 @@ export function createDirectClient(troupe: Troupe): Client {
     export: (conversation, { format, ...options } = {}) =>
       format === 'html' ? exportedAsHtml(troupe, conversation) : troupe.export(conversation, options),
     delete: (conversation, exported) => troupe.delete(conversation, { exported }),
-    erase: (person, by, onProgress) => troupe.erase({ person, by, onProgress }),
+    erase: (target, by, onProgress) => troupe.erase({ ...target, by, onProgress }),
     people: troupe.people,
     keys: directKeys(troupe),
     webhooks: directWebhooks(troupe),

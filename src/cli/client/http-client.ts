@@ -134,7 +134,7 @@ function logsOf(
       for await (const chunk of body ?? []) yield decoder.decode(chunk as Uint8Array, { stream: true });
       yield decoder.decode();
     },
-    erase: (person) => api.request('POST /api/erasures', { body: { person } }),
+    erase: (body) => api.request('POST /api/erasures', { body }),
     delete: (c, exported) =>
       api.request('DELETE /api/conversations/{conversation}', {
         params: { conversation: c },

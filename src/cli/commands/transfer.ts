@@ -7,7 +7,7 @@ import type { ErasureReceipt, ImportRequest } from '../../library/troupe.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { count, number, paint, print, printable, printJson, table } from '../render/output.ts';
 import { pipeline } from 'node:stream/promises';
-import { authorNamed, type Client } from '../client/client.ts';
+import { authorNamed, type Client, type ErasureTarget } from '../client/client.ts';
 
 interface ImportFileOptions extends ClientOptions {
   conversation?: string;
@@ -216,18 +216,21 @@ async function flushDirectory(path: string): Promise<void> {
 interface EraseOptions extends ClientOptions {
   yes?: boolean;
   as?: string;
+  conversation?: string;
+  wholeTenant?: string;
 }
 
-/** Erases a person's words and prints the receipt. */
-export async function erasePerson(person: string, options: EraseOptions): Promise<void> {
+/** Erases a person's words, a conversation or a tenant, and prints the receipt. */
+export async function erase(person: string | undefined, options: EraseOptions): Promise<void> {
+  const target = targetOf(person, options);
   if (!options.yes) {
-    const message = `this erases what ${person} has said in all conversations, for good: add --yes to confirm`;
+    const message = `this erases ${target.words}, for good: add --yes to confirm`;
     throw new TroupeError('event_invalid', message, { path: 'yes' });
   }
   const client = await connect(options, { needs: 'data' });
   try {
     const isShown = process.stderr.isTTY && !options.json;
-    const receipt = await client.erase(person, authorNamed(options.as), ({ conversation, read }) => {
+    const receipt = await client.erase(target.of, authorNamed(options.as), ({ conversation, read }) => {
       if (isShown) process.stderr.write(`\r${number(read)} conversations read: ${conversation}\u001b[K`);
     });
     if (isShown) process.stderr.write('\r\u001b[K');
@@ -238,16 +241,39 @@ export async function erasePerson(person: string, options: EraseOptions): Promis
   }
 }
 
-function renderErasure({ person, remains, outside, ...done }: ErasureReceipt): string {
-  const { events, conversations, attachments, entries, sessions, id } = done;
+function targetOf(
+  person: string | undefined,
+  { conversation, wholeTenant }: EraseOptions,
+): { of: ErasureTarget; words: string } {
+  const given = [person, conversation, wholeTenant].filter((each) => each !== undefined);
+  if (given.length !== 1) {
+    const message = 'say what to erase: the id of a person, --conversation ID, or --whole-tenant ID';
+    throw new TroupeError('event_invalid', message, { path: 'person' });
+  }
+  if (person !== undefined) return { of: { person }, words: `what ${person} has said in all conversations` };
+  if (conversation !== undefined)
+    return { of: { conversation }, words: `the conversation ${conversation} with its threads and files` };
+  const words = `all conversations, files and profiles of tenant ${wholeTenant}`;
+  return { of: { tenant: wholeTenant }, words };
+}
+
+function erasedName(receipt: ErasureReceipt): string {
+  if ('person' in receipt) return `The words of ${receipt.person} are erased`;
+  return 'conversation' in receipt
+    ? `The conversation ${receipt.conversation} is erased`
+    : `Tenant ${receipt.tenant} is erased`;
+}
+
+function renderErasure(receipt: ErasureReceipt): string {
+  const { events, conversations, attachments, entries, sessions, id, remains, outside } = receipt;
   const what = [
     `${count(events, 'event')} in ${count(conversations, 'conversation')}`,
-    count(attachments, 'attachment'),
-    `${count(entries, 'output')} and notes`,
-    `${count(sessions, 'session')} ended`,
+    count(attachments, 'file'),
+    ...(entries > 0 ? [`${count(entries, 'output')} and notes`] : []),
+    ...(sessions > 0 ? [`${count(sessions, 'session')} ended`] : []),
   ];
   return [
-    `The words of ${person} are erased: ${what.join(', ')} (receipt ${id})`,
+    `${erasedName(receipt)}: ${what.join(', ')} (receipt ${id})`,
     ...(remains.length > 0 ? ['The store may still have:', ...remains.map((each) => `  - ${each}`)] : []),
     'No store reaches:',
     ...outside.map((each) => `  - ${each}`),

@@ -23,7 +23,11 @@ import { chunksOf, readJson } from '../read-json.ts';
 
 const RECONNECT_MS = 1_000;
 
-const ErasureBody = z.strictObject({ person: z.string().min(1).max(128) });
+const ErasureBody = z.strictObject({
+  person: z.string().min(1).max(128).optional(),
+  conversation: z.string().optional(),
+  tenant: z.string().optional(),
+});
 
 const StreamQuery = z.object({
   conversation: ConversationId.optional(),
@@ -154,15 +158,15 @@ export const transferRoutes = [
     method: 'POST',
     path: '/api/erasures',
     scopes: ['erase'],
-    id: 'erasePerson',
+    id: 'erase',
     summary:
-      'Erase for good what a person has said in the tenant, and what agents made of it; answers with the receipt when it is done. Holes stay, marked, and the integrity of the logs can still be checked. Answers 409 if an agent is at work where the person has spoken. Safe to repeat',
+      'Erase for good what a `person` has said in the tenant and what agents made of it, a `conversation` with its threads and files, or all of the `tenant`, named to confirm it; answers with the receipt when it is done. Of a person marked holes stay, and the integrity of the logs can still be checked. Answers 409 if an agent is at work there. Safe to repeat',
     body: ErasureBody,
     example: { person: 'ana' },
     answer: typed<ErasureReceipt>(),
     async handle({ context, caller: { principal, troupe } }) {
-      const { person } = parseInput(ErasureBody, await readJson(context), 'the body');
-      return troupe.erase({ person, ...(principal.author && { by: principal.author }) });
+      const subject = parseInput(ErasureBody, await readJson(context), 'the body');
+      return troupe.erase({ ...subject, ...(principal.author && { by: principal.author }) });
     },
   }),
   defineRoute({

@@ -1,7 +1,12 @@
-import { type Erased, erasePerson } from '../../actors/erasure/erase-person.ts';
-import { SYSTEM_AUTHOR } from '../../events/index.ts';
-import type { ErasureReceipt, ErasureRequest } from '../troupe.ts';
-import type { TenantContext } from './tenant-context.ts';
+import { TroupeError } from '../../base/errors.ts';
+import { treeToDelete } from '../../actors/conversations/delete-conversation.ts';
+import { erasePerson } from '../../actors/erasure/erase-person.ts';
+import type { Erased } from '../../actors/erasure/erased.ts';
+import type { OnRead } from '../../actors/erasure/survey.ts';
+import { type Author, SYSTEM_AUTHOR, type TenantId } from '../../events/index.ts';
+import type { ConversationKey } from '../../store/store.ts';
+import type { ErasureReceipt, ErasureRequest, ErasureSubject } from '../troupe.ts';
+import { findConversation, type TenantContext } from './tenant-context.ts';
 
 /** What a store cannot reach. */
 const OUTSIDE = [
@@ -11,30 +16,55 @@ const OUTSIDE = [
   'logs and traces of processes and tools, and what tools have written elsewhere',
 ] as const;
 
-/** Erases what a person said, and records what was done without the words. */
-export async function erase(
-  { parts, conversations, tenant }: TenantContext,
-  { person, by = SYSTEM_AUTHOR, onProgress }: ErasureRequest,
-): Promise<ErasureReceipt> {
-  const { deps } = parts;
-  const { store, clock } = deps;
-  const id = clock.now().toString(36) + Math.floor(deps.random() * 36 ** 6).toString(36);
+/** Erases what a person said, conversations, or a tenant, and records what was done without the words. */
+export async function erase(context: TenantContext, request: ErasureRequest): Promise<ErasureReceipt> {
+  const { tenant } = context;
+  const { store, clock, random } = context.parts.deps;
+  const of = subjectOf(request, tenant);
+  const id = clock.now().toString(36) + Math.floor(random() * 36 ** 6).toString(36);
   let read = 0;
-  const erased: Erased = await erasePerson(
-    { ...deps, forget: (log) => conversations.participantsCache.forget(log) },
-    { tenant, person, id, by },
-    (conversation) => onProgress?.({ conversation, read: (read += 1) }),
-  );
-  const remains = await store.scrub();
-  const receipt: ErasureReceipt = {
+  const erased = await eraseSubject(context, of, {
     id,
-    tenant,
-    person,
-    at: clock.now(),
-    ...erased,
-    remains,
-    outside: [...OUTSIDE],
-  };
+    by: request.by ?? SYSTEM_AUTHOR,
+    onRead: (conversation) => request.onProgress?.({ conversation, read: (read += 1) }),
+  });
+  const remains = await store.scrub();
+  const receipt = { id, tenant, at: clock.now(), ...of, ...erased, remains, outside: [...OUTSIDE] };
   await store.compareAndSet(tenant, `erasure/${id}`, null, JSON.stringify(receipt));
   return receipt;
+}
+
+function subjectOf({ person, conversation, tenant }: ErasureRequest, own: TenantId): ErasureSubject {
+  const given = [person, conversation, tenant].filter((each) => each !== undefined);
+  if (given.length !== 1)
+    throw new TroupeError('event_invalid', 'give one of person, conversation and tenant', { path: 'person' });
+  if (person !== undefined) return { person };
+  if (conversation !== undefined) return { conversation };
+  if (tenant === own) return { wholeTenant: true };
+  const message = `"${String(tenant)}" is not this tenant: its id is "${own}", and is given to confirm that all of it is meant`;
+  throw new TroupeError('event_invalid', message, { path: 'tenant' });
+}
+
+async function eraseSubject(
+  context: TenantContext,
+  subject: ErasureSubject,
+  { id, by, onRead }: { id: string; by: Author; onRead: OnRead },
+): Promise<Erased> {
+  const { parts, conversations, tenant } = context;
+  const { deps } = parts;
+  const forget = (log: ConversationKey) => {
+    conversations.participantsCache.forget(log);
+    deps.forTools?.forget(log);
+  };
+  if ('person' in subject) {
+    const { person } = subject;
+    const erased = await erasePerson({ ...deps, forget }, { tenant, person, id, by }, onRead);
+    await parts.profilesOf(tenant).remove(person);
+    return erased;
+  }
+  const { eraseConversations, eraseTenant } = await import('../../actors/erasure/erase-conversations.ts');
+  const treeOf = (root: ConversationKey) => treeToDelete(deps, root);
+  if ('wholeTenant' in subject) return eraseTenant({ ...deps, forget, treeOf }, tenant, onRead);
+  const root = await findConversation(context, subject.conversation);
+  return eraseConversations({ ...deps, forget, treeOf }, tenant, [root.conversation], onRead);
 }

@@ -429,7 +429,9 @@ const OPTIONS = {
     }),
   }),
   erase: z.strictObject({
-    person: z.string({ error: 'give the id of the person' }).min(1).max(128),
+    person: z.string({ error: 'give the id of the person' }).min(1).max(128).optional(),
+    conversation: z.string().optional(),
+    tenant: z.string().optional(),
     by: Author.optional(),
     onProgress: z.function().optional(),
   }),

@@ -137,6 +137,7 @@ export async function openEngine(options: EngineOptions): Promise<OpenedEngine> 
     secretOf,
     countTokens,
     lifecycle: definition.lifecycle ?? {},
+    retention: definition.retention,
     tenants: () => tenants.list(),
     profileOf: known,
     trust: definition.trust?.people ?? null,

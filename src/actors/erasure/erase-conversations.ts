@@ -1,0 +1,146 @@
+import type { ConversationId, TenantId } from '../../events/index.ts';
+import { placesOf } from '../../store/conversation-keys.ts';
+import type { ConversationKey, KeyRange } from '../../store/store.ts';
+import type { EngineDeps } from '../actor/engine-deps.ts';
+import { type Branch, removeTree, untilAtRest } from '../conversations/delete-conversation.ts';
+import { readPages } from '../log/read-log.ts';
+import { emptyCount, type Erased } from './erased.ts';
+import { conversationsOf, type OnRead } from './survey.ts';
+
+/**
+ * Deletes conversations with their threads and the texts and files that only they name: `delete` alone leaves these, because
+ * other conversations may share them.
+ *  C1  Texts and files go first: after a crash the conversation is still there to be erased again.
+ *  C2  What another conversation of the tenant names stays. A file that is sent again while it is erased may have to be sent once more.
+ *  C3  Nothing is removed of a tree that may not be deleted: an agent is at work in it, or it is the thread of an open task.
+ */
+export async function eraseConversations(
+  deps: ConversationErasureDeps,
+  tenant: TenantId,
+  roots: readonly ConversationId[],
+  onRead: OnRead = () => undefined,
+): Promise<Erased> {
+  const erased = emptyCount();
+  const within = new Set<ConversationId>();
+  const named = new Set<string>();
+  const trees: Branch[][] = [];
+  for (const conversation of roots) {
+    const tree = await deps.treeOf({ tenant, conversation });
+    if (tree === null) continue;
+    trees.push(tree);
+    for (const { log } of tree) {
+      within.add(log.conversation);
+      onRead(log.conversation);
+      for await (const text of textsOf(deps, log)) for (const hash of hashesIn(text)) named.add(hash);
+    }
+  }
+  await spareShared(deps, tenant, { within, named }, onRead);
+  for (const key of named) {
+    const entry = { tenant, namespace: 'body', key } as const;
+    const [data] = await deps.store.entries.readEntries([entry]);
+    if (typeof data !== 'string') continue;
+    await deps.store.entries.removeEntries([entry]);
+    erased.attachments += 1;
+  }
+  for (const tree of trees) {
+    const deleted = await removeTree(deps, tree);
+    erased.conversations += deleted.conversations;
+    erased.events += deleted.events;
+    for (const { log } of tree) deps.forget(log);
+  }
+  return erased;
+}
+
+export type ConversationErasureDeps = Pick<EngineDeps, 'store' | 'clock' | 'log' | 'registry'> & {
+  /** Called for each conversation that is gone. */
+  forget: (log: ConversationKey) => void;
+  /** The tree to erase. Null: it is left for now. Throws what refuses the whole erasure. */
+  treeOf: (root: ConversationKey) => Promise<Branch[] | null>;
+};
+
+/** The form of `hashText` and of attachments' hashes. */
+const HASH = /(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{64})(?![0-9a-f])/g;
+
+function hashesIn(text: string): string[] {
+  return text.match(HASH) ?? [];
+}
+
+/** The texts of a conversation that may name a body: its events, and the records of its prompts. */
+async function* textsOf(
+  { store }: Pick<ConversationErasureDeps, 'store'>,
+  log: ConversationKey,
+): AsyncGenerator<string> {
+  for await (const events of readPages(store, log, { after: 0 }))
+    for (const { body } of events) yield JSON.stringify(body);
+  const { tenant, conversation } = log;
+  for (const { namespace, after, before, isOwn } of placesOf(conversation)) {
+    if (namespace !== 'prompt') continue;
+    for await (const key of keysIn(store, { tenant, namespace, after, before })) {
+      if (!isOwn(key)) continue;
+      const [data] = await store.entries.readEntries([{ tenant, namespace, key }]);
+      if (typeof data === 'string') yield data;
+    }
+  }
+}
+
+/** Takes out what other conversations of the tenant name. */
+async function spareShared(
+  deps: ConversationErasureDeps,
+  tenant: TenantId,
+  { within, named }: { within: ReadonlySet<ConversationId>; named: Set<string> },
+  onRead: OnRead,
+): Promise<void> {
+  for await (const log of conversationsOf(deps.store, tenant)) {
+    if (named.size === 0) return;
+    if (within.has(log.conversation)) continue;
+    onRead(log.conversation);
+    for await (const text of textsOf(deps, log)) for (const hash of hashesIn(text)) named.delete(hash);
+  }
+}
+
+const KEYS = 100;
+
+async function* keysIn(
+  { entries }: ConversationErasureDeps['store'],
+  range: Omit<KeyRange, 'limit'>,
+): AsyncGenerator<string> {
+  for (let { after } = range; ;) {
+    const keys = await entries.entryKeys({ ...range, after, limit: KEYS });
+    yield* keys;
+    if (keys.length < KEYS) return;
+    after = keys.at(-1) ?? after;
+  }
+}
+
+/** The profiles of people are the key-values that say something of them. */
+const PROFILES = { after: 'person/', before: 'person0' };
+
+/**
+ * Erases what people and agents of a tenant have said: its conversations, texts, files and profiles. Its keys, webhooks, counts and
+ * receipts stay. Throws `command_refused` if an agent is at work: what is
+ * gone by then stays gone, and a repetition goes on.
+ */
+export async function eraseTenant(
+  deps: ConversationErasureDeps,
+  tenant: TenantId,
+  onRead: OnRead = () => undefined,
+): Promise<Erased> {
+  const erased = emptyCount();
+  const all: ConversationKey[] = [];
+  for await (const log of conversationsOf(deps.store, tenant)) all.push(log);
+  for (const log of all) await untilAtRest(deps, log);
+  for (const log of all) {
+    onRead(log.conversation);
+    const removed = await removeTree(deps, [{ log, head: 0 }]);
+    erased.conversations += removed.conversations;
+    erased.events += removed.events;
+    deps.forget(log);
+  }
+  for await (const key of keysIn(deps.store, { tenant, namespace: 'body', after: '', before: '\uffff' })) {
+    await deps.store.entries.removeEntries([{ tenant, namespace: 'body', key }]);
+    erased.attachments += 1;
+  }
+  for await (const key of keysIn(deps.store, { tenant, namespace: 'note', ...PROFILES }))
+    await deps.store.entries.removeEntries([{ tenant, namespace: 'note', key }]);
+  return erased;
+}
