@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { createTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import { createTroupe, openTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
+import { createTestClock } from '../../packages/testing/src/index.ts';
 import { randomOf } from '../../sim/random.ts';
 import { MONGODB_AND_REDIS, type Place, POSTGRES_ALONE } from '../support/places.ts';
 
@@ -208,12 +209,12 @@ describe('retention', () => {
     const acme = troupe.forTenant('acme');
     await say(troupe, 'old', ANA, OF_CONVERSATION);
     await say(acme, 'short', ANA, OF_TENANT);
-    await clock.advance(2 * DAY);
+    await clock.pass(2 * DAY);
     await troupe.ask('young', { author: BEN, to: ['desk'], content: 'The weather?' });
     await troupe.idle();
     expect(await acme.conversations()).toEqual([]);
     expect(foundIn(await folder.text(), OF_CONVERSATION)).toEqual(OF_CONVERSATION);
-    await clock.advance(2 * DAY);
+    await clock.pass(2 * DAY);
     await troupe.idle();
     expect((await troupe.conversations()).map(({ id }) => id)).toEqual(['young']);
     expect(foundIn(await folder.text(), WORDS)).toEqual([]);
@@ -222,7 +223,9 @@ describe('retention', () => {
 
   test('days that are none are refused', async () => {
     for (const retention of [{ days: 0 }, {}, { days: 1, tenants: { acme: -1 } }])
-      await expect(createTroupe({ ...DEFINITION, retention: retention as { days: number } })).rejects.toMatchObject({
+      await expect(
+        createTroupe({ ...DEFINITION, retention: retention as { days: number } }),
+      ).rejects.toMatchObject({
         code: 'config_invalid',
       });
   });
