@@ -347,8 +347,10 @@ export async function catchUpInSlices(
   for await (const events of readPages(log, address, { after: view.upTo, upTo })) {
     for (const event of events) {
       if (adoptsUnknown(view, event)) await supplyAdopted(log, view, event);
-      if (event.kind === 'command' && known > 0 && view.turn === null && isErasure(event))
+      if (event.kind === 'command' && known > 0 && view.turn === null && isErasure(event)) {
+        log.forget?.(address);
         return catchUpInSlices({ log, clock }, address, begunAgain(folded), upTo);
+      }
       const folding = foldInSlices(clock, view, event);
       if (folding) await folding;
       foldTask(tasks, event);

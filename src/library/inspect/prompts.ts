@@ -64,7 +64,8 @@ export async function nextPrompt(
   const folded = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
   const view = folded ? forkView(folded.view) : createView(address.agent, deps.secretOf(address));
   const tasks = folded ? forkTaskFold(folded.tasks) : newTaskFold();
-  const head = await catchUpInSlices(deps, address, { view, tasks });
+  // Without an end, only what this process has appended itself might be read.
+  const head = await catchUpInSlices(deps, address, { view, tasks }, await deps.store.head(address));
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
   const runtime = await presentRuntime(deps, address, known, { frozen: view.baseline?.body ?? null, mode });
