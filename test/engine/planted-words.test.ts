@@ -141,7 +141,10 @@ describe.each(STAGES)('words planted in %s', (title, missing, open) => {
       closing.push(stage.close);
       await using other = stage.isShared ? await createTroupe(DEFINITION, stage.options) : null;
       // Where there are two processes, the other one has taken the turns and remembers them.
-      await using troupe = await createTroupe(DEFINITION, { ...stage.options, ...(other && { work: false }) });
+      await using troupe = await createTroupe(DEFINITION, {
+        ...stage.options,
+        ...(other && { work: false }),
+      });
       for (let from = 0; from < OF_PERSON.length; from += 30)
         await say(troupe, `c${from % 60}`, ANA, OF_PERSON.slice(from, from + 30));
       await troupe.ask('c0', { author: BEN, to: ['desk'], content: `The weather, ${OF_PERSON[3]}?` });
