@@ -138,7 +138,7 @@ describe.each(STAGES)('words planted in %s', (title, missing, open) => {
     `are nowhere after they were erased, and logs and prompts verify${missing === null ? '' : ` (skipped: ${missing})`}`,
     async () => {
       const stage = await open();
-      closing.push(stage.close);
+      closing.push(() => stage.close());
       await using other = stage.isShared ? await createTroupe(DEFINITION, stage.options) : null;
       // Where there are two processes, the other one has taken the turns and remembers them.
       await using troupe = await createTroupe(DEFINITION, {

@@ -17,9 +17,8 @@ import type { TurnDeps } from '../attempt/turn-run.ts';
 import { stopBelow } from '../tasks/task-ends.ts';
 import { createEndQuiet } from '../conversations/delete-conversation.ts';
 import { createRetention } from '../erasure/retention.ts';
-import type { ConversationKey } from '../../store/store.ts';
 import { createUndefinedAgents } from './undefined-agents.ts';
-import { createParticipantsCache } from '../conversations/messages.ts';
+import { createParticipantsCache, type ParticipantsCache } from '../conversations/messages.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out commands on actors. */
 export interface Engine {
@@ -241,11 +240,9 @@ interface Call {
 }
 
 async function runSweeper(deps: TurnDeps, stopped: AbortSignal, call: Call): Promise<void> {
-  const { clock, limits, features, lifecycle = {}, retention } = deps;
+  const { clock, limits, features } = deps;
   const participantsCache = createParticipantsCache(deps.log, deps.checkpoints);
-  const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
-  const forget = (log: ConversationKey) => participantsCache.forget(log);
-  const retain = retention && createRetention(deps, retention, forget);
+  const endConversations = createEndings(deps, participantsCache);
   const undefinedAgents = createUndefinedAgents(deps);
   let lookAtAll = 0;
   let expireAt = 0;
@@ -263,8 +260,7 @@ async function runSweeper(deps: TurnDeps, stopped: AbortSignal, call: Call): Pro
         // Actors beyond a full batch may be older than the window by the next round.
         if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
         await features.schedules?.fire(deps, participantsCache);
-        await endQuiet();
-        await retain?.();
+        await endConversations();
         await undefinedAgents.heed(due);
       }
       if (now >= expireAt && (await claimed(deps, 'expire', EXPIRE_EVERY_MS / 2))) {
@@ -282,6 +278,18 @@ async function runSweeper(deps: TurnDeps, stopped: AbortSignal, call: Call): Pro
     const pauseMs = limits.sweepMs * (0.75 + deps.random() / 2);
     await clock.sleep(pauseMs, AbortSignal.any([stopped, call.pause.signal]), 'look');
   }
+}
+
+/** Ends conversations that were quiet for long. */
+function createEndings(deps: TurnDeps, participantsCache: ParticipantsCache): () => Promise<void> {
+  const { lifecycle = {}, retention } = deps;
+  const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
+  if (!retention) return endQuiet;
+  const retain = createRetention(deps, retention, (log) => participantsCache.forget(log));
+  return async () => {
+    await endQuiet();
+    await retain();
+  };
 }
 
 function nextFullLook(found: number, now: number, windowMs: number): number {

@@ -42,7 +42,7 @@ const NO_TEXT = new Set(
   [
     'agent argsHash artifact assignee baseline by call chain change code command compaction completeWhen conversation cut',
     'delegation delegator event events forgotten framing group guard hash home how id join kind mediaType memories mode model',
-    'name outcome parts peers pinned policy provider pruned question request root run session signature status strategy thread',
+    'name outcome parts peers pinned policy provider pruned question request root run sees session signature status strategy thread',
     'told tool tools tree turn type workflow',
   ].flatMap((line) => line.split(' ')),
 );
