@@ -136,8 +136,8 @@ async function countCollections(client: MongoClient, name: string): Promise<Amou
     if (collection.collectionName === 'meta') continue;
     const indexes = (await collection.indexes()) as { key: Document; sparse?: boolean }[];
     for (const document of await collection.find().toArray()) {
-      const shelf = document['shelf'] === undefined ? '' : ` (${String(document['shelf'])})`;
-      const amount = (amounts[`${collection.collectionName}${shelf}`] ??= {
+      const namespace = document['namespace'] === undefined ? '' : ` (${String(document['namespace'])})`;
+      const amount = (amounts[`${collection.collectionName}${namespace}`] ??= {
         documents: 0,
         bytes: 0,
         entries: 0,

@@ -46,7 +46,7 @@ type FilterRoute = Pick<Route, 'kind' | 'q' | 'problems' | 'by'>;
 
 export function rowsQuery({ kind, q, problems, by }: FilterRoute): RowsQuery {
   return {
-    kind: KINDS[kind]?.join() ?? (kind || undefined),
+    kind: kind === '*' ? undefined : (KINDS[kind]?.join() ?? (kind || undefined)),
     agent: by || undefined,
     level: problems ? 'problem' : undefined,
     q: q || undefined,
