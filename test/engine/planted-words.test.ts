@@ -7,6 +7,12 @@ import { createTroupe, openTroupe, type TroupeOptions } from '../../src/library/
 import type { Troupe } from '../../src/library/troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { createTestClock } from '../../packages/testing/src/index.ts';
+import { treeToDelete } from '../../src/actors/conversations/delete-conversation.ts';
+import { eraseConversations } from '../../src/actors/erasure/erase-conversations.ts';
+import { type ConversationId, DEFAULT_TENANT } from '../../src/events/index.ts';
+import type { ConversationKey } from '../../src/store/store.ts';
+import { byStep, says } from '../support/engine-models.ts';
+import { openStage } from '../support/engine-stage.ts';
 import { randomOf } from '../../sim/random.ts';
 import { MONGODB_AND_REDIS, type Place, POSTGRES_ALONE } from '../support/places.ts';
 
@@ -199,6 +205,63 @@ test('a file that another conversation has stays when its conversation is erased
   await troupe.erase({ conversation: 'one' });
   const { data } = await troupe.attachment('two', 1, 0);
   expect(Buffer.from(data).toString()).toBe('a shared map');
+});
+
+test.each([
+  ['its conversation', { conversation: 'one' }],
+  ['the tenant', { tenant: 'default' }],
+])(
+  'after %s was erased, what the agents are told is stored for the conversations that follow',
+  async (_, target) => {
+    const folder = await directory();
+    const company = (instructions: string) => ({
+      agents: [
+        { id: 'desk', provider: 'scripted' as const, instructions, script: { rules: [{ reply: 'Sunny.' }] } },
+        {
+          id: 'clerk',
+          provider: 'scripted' as const,
+          instructions: () => `${instructions} Today is a holiday.`,
+          script: { rules: [{ reply: 'Closed.' }] },
+        },
+      ],
+    });
+    const to = ['desk', 'clerk'];
+    {
+      await using troupe = await createTroupe(company('Be brief.'), folder.options);
+      await troupe.ask('one', { author: BEN, to, content: 'weather' });
+      await troupe.erase(target);
+      await troupe.ask('two', { author: BEN, to, content: 'weather' });
+      await troupe.idle();
+    }
+    await using troupe = await createTroupe(company('Be verbose.'), folder.options);
+    for (const agent of to)
+      expect(await troupe.promptOf(`two:${agent}:1`, 1)).toMatchObject({
+        verified: true,
+        messages: expect.arrayContaining([
+          expect.objectContaining({ content: expect.stringContaining('Be brief.') }),
+        ]),
+      });
+    await folder.close();
+  },
+);
+
+test('a conversation in which somebody speaks while the tenant is read keeps its words and files', async () => {
+  const stage = await openStage({ agents: [{ id: 'bo', model: byStep(says('Yes.')) }] });
+  const { store } = stage;
+  const hash = 'a'.repeat(64);
+  await store.putBody(DEFAULT_TENANT, hash, 'a file', 1);
+  await stage.say('one', `a file ${hash}`, ['bo']);
+  await stage.quiet();
+  let looks = 0;
+  const treeOf = async (root: ConversationKey) =>
+    (looks += 1) === 1 ? treeToDelete(stage.deps, root) : null;
+  const erasing = { ...stage.deps, treeOf, spared: new Set<string>(), forget: () => undefined };
+  const erased = await eraseConversations(erasing, DEFAULT_TENANT, ['one' as ConversationId]);
+  expect(erased).toMatchObject({ conversations: 0, events: 0, attachments: 0 });
+  expect(await store.readBody(DEFAULT_TENANT, hash)).toBe('a file');
+  const again = { ...erasing, treeOf: (root: ConversationKey) => treeToDelete(stage.deps, root) };
+  await eraseConversations(again, DEFAULT_TENANT, ['one' as ConversationId]);
+  expect(await store.readBody(DEFAULT_TENANT, hash)).toBeNull();
 });
 
 describe('retention', () => {

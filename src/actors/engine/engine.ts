@@ -16,6 +16,7 @@ import { type EngineDeps, KEPT_MS } from '../actor/engine-deps.ts';
 import type { TurnDeps } from '../attempt/turn-run.ts';
 import { stopBelow } from '../tasks/task-ends.ts';
 import { createEndQuiet } from '../conversations/delete-conversation.ts';
+import { fixedTexts, forgetStoredTexts } from '../turn/baseline.ts';
 import { createRetention } from '../erasure/retention.ts';
 import { createUndefinedAgents } from './undefined-agents.ts';
 import { createParticipantsCache, type ParticipantsCache } from '../conversations/messages.ts';
@@ -285,7 +286,13 @@ function createEndings(deps: TurnDeps, participantsCache: ParticipantsCache): ()
   const { lifecycle = {}, retention } = deps;
   const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
   if (!retention) return endQuiet;
-  const retain = createRetention(deps, retention, (log) => participantsCache.forget(log));
+  const retain = createRetention(deps, retention, () => ({
+    spared: fixedTexts(deps.agents),
+    forget(log) {
+      participantsCache.forget(log);
+      forgetStoredTexts(deps.store);
+    },
+  }));
   return async () => {
     await endQuiet();
     await retain();

@@ -11,30 +11,60 @@ import { conversationsOf, type OnRead } from './survey.ts';
  * Deletes conversations with their threads and the texts and files that only they name: `delete` alone leaves these, because
  * other conversations may share them.
  *  C1  Texts and files go first: after a crash the conversation is still there to be erased again.
- *  C2  What another conversation of the tenant names stays. A file that is sent again while it is erased may have to be sent once more.
+ *  C2  What another conversation of the tenant names stays, and what the agents are told in every conversation. A file that is sent
+ *      again while it is erased may have to be sent once more.
  *  C3  Nothing is removed of a tree that may not be deleted: an agent is at work in it, or it is the thread of an open task.
  */
 export async function eraseConversations(
-  deps: ConversationErasureDeps,
+  deps: ConversationErasureDeps & { treeOf: TreeToErase },
   tenant: TenantId,
   roots: readonly ConversationId[],
   onRead: OnRead = () => undefined,
 ): Promise<Erased> {
-  const erased = emptyCount();
-  const within = new Set<ConversationId>();
-  const named = new Set<string>();
+  const { within, named } = await namedIn(deps, tenant, roots, onRead);
+  for await (const log of conversationsOf(deps.store, tenant)) {
+    if (named.size === 0) break;
+    if (within.has(log.conversation)) continue;
+    onRead(log.conversation);
+    await spareNamedIn(deps, log, named);
+  }
+  // Reading the tenant takes time: somebody may have said something since.
   const trees: Branch[][] = [];
   for (const conversation of roots) {
-    const tree = await deps.treeOf({ tenant, conversation });
-    if (tree === null) continue;
+    const tree = (await deps.treeOf({ tenant, conversation })) ?? [];
     trees.push(tree);
-    for (const { log } of tree) {
-      within.add(log.conversation);
+    for (const { log } of tree) within.delete(log.conversation);
+  }
+  for (const log of within.values()) await spareNamedIn(deps, log, named);
+  return removeAll(deps, { tenant, trees, named });
+}
+
+type Within = Map<ConversationId, ConversationKey>;
+
+/** The conversations of the trees, and the hashes that they name. */
+async function namedIn(
+  deps: ConversationErasureDeps & { treeOf: TreeToErase },
+  tenant: TenantId,
+  roots: readonly ConversationId[],
+  onRead: OnRead,
+): Promise<{ within: Within; named: Set<string> }> {
+  const within: Within = new Map();
+  const named = new Set<string>();
+  for (const conversation of roots)
+    for (const { log } of (await deps.treeOf({ tenant, conversation })) ?? []) {
+      within.set(log.conversation, log);
       onRead(log.conversation);
       for await (const text of textsOf(deps, log)) for (const hash of hashesIn(text)) named.add(hash);
     }
-  }
-  await spareShared(deps, tenant, { within, named }, onRead);
+  for (const hash of deps.spared) named.delete(hash);
+  return { within, named };
+}
+
+async function removeAll(
+  deps: ConversationErasureDeps,
+  { tenant, trees, named }: { tenant: TenantId; trees: readonly Branch[][]; named: ReadonlySet<string> },
+): Promise<Erased> {
+  const erased = emptyCount();
   for (const key of named) {
     const entry = { tenant, namespace: 'body', key } as const;
     const [data] = await deps.store.entries.readEntries([entry]);
@@ -52,11 +82,14 @@ export async function eraseConversations(
 }
 
 export type ConversationErasureDeps = Pick<EngineDeps, 'store' | 'clock' | 'log' | 'registry'> & {
+  /** Hashes of texts that stay, whoever names them. */
+  spared: ReadonlySet<string>;
   /** Called for each conversation that is gone. */
   forget: (log: ConversationKey) => void;
-  /** The tree to erase. Null: it is left for now. Throws what refuses the whole erasure. */
-  treeOf: (root: ConversationKey) => Promise<Branch[] | null>;
 };
+
+/** The tree to erase. Null: it is left for now. Throws what refuses the whole erasure. */
+export type TreeToErase = (root: ConversationKey) => Promise<Branch[] | null>;
 
 /** The form of `hashText` and of attachments' hashes. */
 const HASH = /(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{64})(?![0-9a-f])/g;
@@ -83,19 +116,13 @@ async function* textsOf(
   }
 }
 
-/** Takes out what other conversations of the tenant name. */
-async function spareShared(
+/** Takes out what a conversation names that stays. */
+async function spareNamedIn(
   deps: ConversationErasureDeps,
-  tenant: TenantId,
-  { within, named }: { within: ReadonlySet<ConversationId>; named: Set<string> },
-  onRead: OnRead,
+  log: ConversationKey,
+  named: Set<string>,
 ): Promise<void> {
-  for await (const log of conversationsOf(deps.store, tenant)) {
-    if (named.size === 0) return;
-    if (within.has(log.conversation)) continue;
-    onRead(log.conversation);
-    for await (const text of textsOf(deps, log)) for (const hash of hashesIn(text)) named.delete(hash);
-  }
+  for await (const text of textsOf(deps, log)) for (const hash of hashesIn(text)) named.delete(hash);
 }
 
 const KEYS = 100;
@@ -116,9 +143,8 @@ async function* keysIn(
 const PROFILES = { after: 'person/', before: 'person0' };
 
 /**
- * Erases what people and agents of a tenant have said: its conversations, texts, files and profiles. Its keys, webhooks, counts and
- * receipts stay. Throws `command_refused` if an agent is at work: what is
- * gone by then stays gone, and a repetition goes on.
+ * Erases what people and agents of a tenant have said: its conversations, texts, files and profiles. What the agents are told in every
+ * conversation stays, and keys, webhooks, counts and receipts. Throws `command_refused` if an agent is at work. Safe to repeat.
  */
 export async function eraseTenant(
   deps: ConversationErasureDeps,
@@ -137,6 +163,7 @@ export async function eraseTenant(
     deps.forget(log);
   }
   for await (const key of keysIn(deps.store, { tenant, namespace: 'body', after: '', before: '\uffff' })) {
+    if (deps.spared.has(key)) continue;
     await deps.store.entries.removeEntries([{ tenant, namespace: 'body', key }]);
     erased.attachments += 1;
   }

@@ -1,5 +1,5 @@
 import type { ConversationId, Event, TenantId } from '../../events/index.ts';
-import type { ConversationKey, Store } from '../../store/store.ts';
+import type { ConversationKey, ConversationLine, Store } from '../../store/store.ts';
 import { readPages } from '../log/read-log.ts';
 import { createPersonsWords, type PersonsWords } from './erased-words.ts';
 import { eachText } from './hole.ts';
@@ -25,9 +25,17 @@ export async function* conversationsOf(
   store: Pick<Store, 'listConversations'>,
   tenant: TenantId,
 ): AsyncGenerator<ConversationKey> {
+  for await (const { id } of linesOf(store, tenant)) yield { tenant, conversation: id };
+}
+
+/** The same with their heads and times. */
+export async function* linesOf(
+  store: Pick<Store, 'listConversations'>,
+  tenant: TenantId,
+): AsyncGenerator<ConversationLine> {
   for (let before: Parameters<Store['listConversations']>[1]['before']; ;) {
     const page = await store.listConversations(tenant, { limit: 100, ...(before && { before }) });
-    for (const { id } of page.conversations) yield { tenant, conversation: id };
+    yield* page.conversations;
     if (!page.next) return;
     before = page.next;
   }

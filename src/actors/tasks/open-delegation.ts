@@ -123,7 +123,7 @@ export async function followUp(
   });
 }
 
-const TASK_CANCELLED = 'what you do this for was cancelled: give nothing on';
+const TASK_CANCELLED = 'the task that this is for was cancelled: delegate nothing more';
 
 function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): AppliedRequest {
   const { live, turn, runtime } = run;

@@ -15,7 +15,12 @@ import {
 } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
-import type { FrozenBaseline, AgentRuntime, WrittenInstructions } from '../actor/agent-runtime.ts';
+import type {
+  AgentRegistry,
+  FrozenBaseline,
+  AgentRuntime,
+  WrittenInstructions,
+} from '../actor/agent-runtime.ts';
 import type { LiveActor } from '../actor/registry.ts';
 
 /**
@@ -36,7 +41,8 @@ export async function freezeBaseline(
   if (frozen && warm?.id === frozen.id && isUnchangedFor(warm, runtime, mode)) return warm;
   const texts = textsInMode(runtime.baseline, mode);
   // Needed even for an unchanged baseline: an imported log has baselines without their texts.
-  await storeBodies(deps, address, [...texts, ...texts.flatMap(({ given }) => given ?? [])]);
+  const all = [...texts, ...texts.flatMap(({ given }) => given ?? [])];
+  await storeBodies(deps, address, runtime, all);
   const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, frozen, {
     mode,
     warm,
@@ -120,6 +126,24 @@ async function withTexts(
   return { id, body, texts, tools };
 }
 
+/**
+ * Hashes of what the agents are told in every conversation: texts of the agents file, in which nobody's words are. Erasures leave
+ * them, since processes store each once. Texts that functions write are not among them, and are stored with every baseline.
+ */
+export function fixedTexts(agents: AgentRegistry): ReadonlySet<string> {
+  const fixed = [...agents.values()].filter(({ written }) => !written);
+  const texts = fixed.flatMap(({ baseline }) => [
+    ...textsInMode(baseline, 'agent'),
+    ...textsInMode(baseline, 'chat'),
+  ]);
+  return new Set(texts.flatMap(({ hash, given }) => [hash, ...(given ? [given.hash] : [])]));
+}
+
+/** After an erasure texts of former definitions may be gone: they are stored anew where they are needed. */
+export function forgetStoredTexts(store: Store): void {
+  stored.delete(store);
+}
+
 /** Most texts that are known to be stored. Those of an agent are the same in all its conversations, unless a function writes them. */
 const KNOWN_STORED = 10_000;
 
@@ -128,11 +152,12 @@ const stored = new WeakMap<Store, LRUCache<string, true>>();
 async function storeBodies(
   deps: EngineDeps,
   { tenant }: ActorAddress,
+  { written }: AgentRuntime,
   texts: readonly { hash: string; text: string }[],
 ): Promise<void> {
   const known = stored.get(deps.store) ?? new LRUCache<string, true>({ max: KNOWN_STORED });
   stored.set(deps.store, known);
-  const missing = texts.filter(({ hash }) => !known.get(`${tenant}/${hash}`));
+  const missing = written ? texts : texts.filter(({ hash }) => !known.get(`${tenant}/${hash}`));
   if (missing.length === 0) return;
   const now = deps.clock.now();
   await Promise.all(missing.map(({ hash, text }) => deps.store.putBody(tenant, hash, text, now)));

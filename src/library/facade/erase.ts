@@ -1,5 +1,6 @@
 import { TroupeError } from '../../base/errors.ts';
 import { treeToDelete } from '../../actors/conversations/delete-conversation.ts';
+import { fixedTexts, forgetStoredTexts } from '../../actors/turn/baseline.ts';
 import { erasePerson } from '../../actors/erasure/erase-person.ts';
 import type { Erased } from '../../actors/erasure/erased.ts';
 import type { OnRead } from '../../actors/erasure/survey.ts';
@@ -55,6 +56,7 @@ async function eraseSubject(
   const forget = (log: ConversationKey) => {
     conversations.participantsCache.forget(log);
     deps.forTools?.forget(log);
+    forgetStoredTexts(deps.store);
   };
   if ('person' in subject) {
     const { person } = subject;
@@ -63,8 +65,9 @@ async function eraseSubject(
     return erased;
   }
   const { eraseConversations, eraseTenant } = await import('../../actors/erasure/erase-conversations.ts');
-  const treeOf = (root: ConversationKey) => treeToDelete(deps, root);
-  if ('wholeTenant' in subject) return eraseTenant({ ...deps, forget, treeOf }, tenant, onRead);
+  const erasing = { ...deps, forget, spared: fixedTexts(deps.agents) };
+  if ('wholeTenant' in subject) return eraseTenant(erasing, tenant, onRead);
   const root = await findConversation(context, subject.conversation);
-  return eraseConversations({ ...deps, forget, treeOf }, tenant, [root.conversation], onRead);
+  const treeOf = (each: ConversationKey) => treeToDelete(deps, each);
+  return eraseConversations({ ...erasing, treeOf }, tenant, [root.conversation], onRead);
 }
