@@ -69,7 +69,11 @@ export type ErasureDeps = Pick<
   EngineDeps,
   'store' | 'clock' | 'log' | 'registry' | 'countTokens' | 'trust' | 'secretOf' | 'forTools'
 > &
-  EngineDeps & { forget: (log: ConversationKey) => void };
+  EngineDeps & {
+    forget: (log: ConversationKey) => void;
+    /** Hashes of texts of the agents file: who quotes one has not written it. */
+    spared: ReadonlySet<string>;
+  };
 
 interface Work {
   deps: ErasureDeps;
@@ -335,7 +339,7 @@ async function eraseEntries(work: Work): Promise<void> {
   }
   for (const namespace of ['body', 'note'] as const)
     await eachEntry(work, { tenant, namespace, after: '', before: '\uffff' }, async (entry) => {
-      if (kept.has(entry.key)) return;
+      if (kept.has(entry.key) || deps.spared.has(entry.key)) return;
       await replaceEntry(work, entry, maskedJson(entry.data, found.words.maskRuns));
     });
 }

@@ -58,14 +58,14 @@ async function eraseSubject(
     deps.forTools?.forget(log);
     forgetStoredTexts(deps.store);
   };
+  const erasing = { ...deps, forget, spared: fixedTexts(deps.agents) };
   if ('person' in subject) {
     const { person } = subject;
-    const erased = await erasePerson({ ...deps, forget }, { tenant, person, id, by }, onRead);
+    const erased = await erasePerson(erasing, { tenant, person, id, by }, onRead);
     await parts.profilesOf(tenant).remove(person);
     return erased;
   }
   const { eraseConversations, eraseTenant } = await import('../../actors/erasure/erase-conversations.ts');
-  const erasing = { ...deps, forget, spared: fixedTexts(deps.agents) };
   if ('wholeTenant' in subject) return eraseTenant(erasing, tenant, onRead);
   const root = await findConversation(context, subject.conversation);
   const treeOf = (each: ConversationKey) => treeToDelete(deps, each);
