@@ -65,15 +65,11 @@ export async function erasePerson(
   return work.erased;
 }
 
-export type ErasureDeps = Pick<
-  EngineDeps,
-  'store' | 'clock' | 'log' | 'registry' | 'countTokens' | 'trust' | 'secretOf' | 'forTools'
-> &
-  EngineDeps & {
-    forget: (log: ConversationKey) => void;
-    /** Hashes of texts of the agents file: who quotes one has not written it. */
-    spared: ReadonlySet<string>;
-  };
+export interface ErasureDeps extends EngineDeps {
+  forget: (log: ConversationKey) => void;
+  /** Hashes of texts of the agents file: who quotes one has not written it. */
+  spared: ReadonlySet<string>;
+}
 
 interface Work {
   deps: ErasureDeps;

@@ -20,7 +20,6 @@ import { WebhookSettings } from '../integrations/webhook-settings.ts';
 import { endlessOptions } from './endless-options.ts';
 import type { Problem } from './problem.ts';
 import { RedactSetting } from './redact-secrets.ts';
-import { RetentionSettings } from './retention.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
 import { McpServers } from '../../tools/mcp/settings.ts';
 import type { Tool } from '../../tools/tool.ts';
@@ -38,8 +37,6 @@ export const TroupeDefinition = z.strictObject({
   /** Templates of agents that the command `spawn` creates: `coder` becomes `coder-1`, `coder-2` and so on. Default: none. */
   templates: z.array(AgentDefinition).optional(),
   ...CoordinationSettings,
-  /** Erases conversations that were quiet for long. Default: they are kept. */
-  retention: RetentionSettings.optional(),
   /** Sequences of steps that the command `run` takes a conversation through. Default: none. */
   workflows: Workflows.optional(),
   /** Tools of the program's own, made with `defineTool`. Agents may call those that their `tools` name. Default: none. */

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { agentsInRouting, RoutingSettings, routeBy } from '../routing/route.ts';
 import { Cron } from 'croner';
 import type { Schedule } from '../../actors/attempt/feature-types.ts';
-import { AgentId, ConversationId, RunStep, templateOf } from '../../events/index.ts';
+import { AgentId, ConversationId, RunStep, templateOf, TenantId } from '../../events/index.ts';
 import { COMPLETE_STEP } from '../../machines/run-fold.ts';
 import type { MessageRouter } from '../../actors/conversations/messages.ts';
 import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
@@ -105,7 +105,16 @@ const LifecycleSettings = z.strictObject({
   deleteAfterMs: z.int().min(1_000).optional(),
 });
 
-/** Fields of a definition for trust, routing, schedules and lifecycle. */
+const Days = z.number().positive().max(36_500);
+
+const RetentionSettings = z.strictObject({
+  /** Days without an event after which a conversation is erased with its threads and files, as `troupe.erase` does. */
+  days: Days,
+  /** Days of single tenants, by their ids. Default: `days` for all. */
+  tenants: z.record(TenantId, Days).optional(),
+});
+
+/** Fields of a definition for trust, routing, schedules, lifecycle and retention. */
 export const CoordinationSettings = {
   /** The people whose messages wake agents. Default: everybody. */
   trust: TrustSettings.optional(),
@@ -115,6 +124,8 @@ export const CoordinationSettings = {
   schedules: Schedules.optional(),
   /** Automatic archiving and deletion of conversations. Default: never. */
   lifecycle: LifecycleSettings.optional(),
+  /** Erases conversations that were quiet for long. Default: they are kept. */
+  retention: RetentionSettings.optional(),
 };
 
 type Ids = readonly (string | undefined)[];
