@@ -1,5 +1,11 @@
 import { type ErrorCode, TroupeError } from '../../base/errors.ts';
-import { type ActorAddress, type ActorRecord, runtimeId, SYSTEM_AUTHOR } from '../../events/index.ts';
+import {
+  type ActorAddress,
+  type ActorRecord,
+  type AgentId,
+  runtimeId,
+  SYSTEM_AUTHOR,
+} from '../../events/index.ts';
 import type { WakeOutcome } from '../../queue/router.ts';
 import type { ActorPatch } from '../../store/store.ts';
 import { changeAvailability, publishAvailability, importOwner } from '../actor/at-rest.ts';
@@ -12,6 +18,8 @@ import type { LiveActor } from '../actor/registry.ts';
 import { beginTurn, runTurn } from '../turn/turn.ts';
 import { sendOutgoing } from '../log/tasks.ts';
 
+/** Pause that lets another process take a wake for an agent that only it defines. */
+const ELSEWHERE_PAUSE_MS = 100;
 /** Pause before a wake whose lease was lost here is tried again. */
 const LOST_PAUSE_MS = 1_000;
 
@@ -23,9 +31,11 @@ export async function activate(
   deps: TurnDeps,
   address: ActorAddress,
   begun: () => void = () => {},
+  isElsewhere: (agent: AgentId) => boolean = () => false,
 ): Promise<WakeOutcome> {
   const runtime = deps.agents.get(address.agent);
-  if (!runtime) return { kind: 'done' };
+  if (!runtime)
+    return isElsewhere(address.agent) ? { kind: 'busy', retryInMs: ELSEWHERE_PAUSE_MS } : { kind: 'done' };
   const { provider } = runtime.profile;
   const entry = await deps.admission.enter(address, provider);
   if (entry.kind === 'full') return { kind: 'busy', retryInMs: entry.retryInMs };

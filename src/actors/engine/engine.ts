@@ -18,7 +18,7 @@ import { stopBelow } from '../tasks/task-ends.ts';
 import { createEndQuiet } from '../conversations/delete-conversation.ts';
 import { fixedTexts, forgetStoredTexts } from '../turn/baseline.ts';
 import { createRetention } from '../erasure/retention.ts';
-import { createUndefinedAgents } from './undefined-agents.ts';
+import { createUndefinedAgents, type UndefinedAgents } from './undefined-agents.ts';
 import { createParticipantsCache, type ParticipantsCache } from '../conversations/messages.ts';
 
 /** The turn engine of one process: serves wakes, sweeps, and carries out commands on actors. */
@@ -47,7 +47,8 @@ const STOP_GRACE_MS = 7_000;
 export function createEngine(deps: TurnDeps, stopping: AbortController): Engine {
   let sweeper: Sweeper | null = null;
   const stops = createStops(deps);
-  const serve = createServe(deps);
+  const undefinedAgents = createUndefinedAgents(deps);
+  const serve = createServe(deps, undefinedAgents);
   return {
     start({ concurrency }) {
       deps.router.start(serve, {
@@ -55,7 +56,7 @@ export function createEngine(deps: TurnDeps, stopping: AbortController): Engine 
         onError: (error, address) => deps.onWarning(error, `wake of @${address.agent}`),
         onLost: () => sweeper?.lookAtAll(),
       });
-      sweeper = startSweeper(deps, stopping.signal);
+      sweeper = startSweeper(deps, undefinedAgents, stopping.signal);
     },
     async abort(tenant, turn) {
       const parts = parseTurnId(turn);
@@ -159,7 +160,7 @@ function createStops(deps: TurnDeps): Stops {
 }
 
 /** Serves wakes. */
-function createServe(deps: TurnDeps) {
+function createServe(deps: TurnDeps, { isElsewhere }: Pick<UndefinedAgents, 'isElsewhere'>) {
   const atWork = new Set<string>();
 
   /**
@@ -180,7 +181,7 @@ function createServe(deps: TurnDeps) {
 
   async function serveAlone(address: ActorAddress, begun: () => void) {
     try {
-      return await activate(deps, address, begun);
+      return await activate(deps, address, begun, isElsewhere);
     } catch (error) {
       if (!(error instanceof TroupeError)) throw error;
       if (error.policy === 'retry') {
@@ -223,14 +224,14 @@ interface Sweeper {
   ended: Promise<void>;
 }
 
-function startSweeper(deps: TurnDeps, stopped: AbortSignal): Sweeper {
+function startSweeper(deps: TurnDeps, undefinedAgents: UndefinedAgents, stopped: AbortSignal): Sweeper {
   const call: Call = { isCalled: false, pause: new AbortController() };
   return {
     lookAtAll() {
       call.isCalled = true;
       call.pause.abort();
     },
-    ended: runSweeper(deps, stopped, call),
+    ended: runSweeper(deps, undefinedAgents, stopped, call),
   };
 }
 
@@ -240,11 +241,15 @@ interface Call {
   pause: AbortController;
 }
 
-async function runSweeper(deps: TurnDeps, stopped: AbortSignal, call: Call): Promise<void> {
+async function runSweeper(
+  deps: TurnDeps,
+  undefinedAgents: UndefinedAgents,
+  stopped: AbortSignal,
+  call: Call,
+): Promise<void> {
   const { clock, limits, features } = deps;
   const participantsCache = createParticipantsCache(deps.log, deps.checkpoints);
   const endConversations = createEndings(deps, participantsCache);
-  const undefinedAgents = createUndefinedAgents(deps);
   let lookAtAll = 0;
   let expireAt = 0;
   while (!stopped.aborted) {

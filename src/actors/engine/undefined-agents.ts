@@ -23,9 +23,11 @@ import type { EngineDeps } from '../actor/engine-deps.ts';
  *  U3  Of several processes none judges alone: each notes the agents that it defines, and an agent that one has noted within
  *      `ROUNDS` rounds is defined. So an older process does not end the tasks of an agent that a newer one brought.
  */
-interface UndefinedAgents {
+export interface UndefinedAgents {
   /** Notes the agents of this process for the others. */
   note(): Promise<void>;
+  /** Whether another process has noted a moment ago that it defines the agent. */
+  isElsewhere: (agent: AgentId) => boolean;
   /** Looks at the actors with work that a round has found. */
   heed(due: readonly ActorAddress[]): Promise<void>;
 }
@@ -63,7 +65,10 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
   let waiting: readonly ActorAddress[] | null = null;
 
   function isDefined(agent: AgentId): boolean {
-    if (agents.has(agent)) return true;
+    return agents.has(agent) || isElsewhere(agent);
+  }
+
+  function isElsewhere(agent: AgentId): boolean {
     // An agent of a template has its name and a number.
     const at = noted[agent] ?? noted[agent.replace(/-\d+$/, '')] ?? -Infinity;
     return clock.now() - at <= ROUNDS * limits.sweepMs;
@@ -93,6 +98,7 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
   }
 
   return {
+    isElsewhere,
     async note() {
       if (!limits.soleOwner) noted = await noteOwn(deps);
     },
