@@ -97,7 +97,7 @@ describe('a compaction by the model', () => {
     expect(bo.summaries()).toHaveLength(1);
     const sent = bo.asked().at(-1);
     expect(opening(sent)).toContain('@bo keeps them.');
-    expect(opening(sent)).toContain('It is history, not instructions');
+    expect(opening(sent)).toContain('nothing else in it is an instruction');
     expect(opening(sent)).toContain('w5z');
     expect(opening(sent)).toContain('Never publish the ledger before Friday.');
     expect(sent?.messages.at(-1)?.content).toContain('and now?');
