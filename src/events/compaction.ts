@@ -78,6 +78,10 @@ export const Quote = z.strictObject({
   cut: z.boolean().optional(),
   /** Kept in every later compaction: the first request, or a stated goal until it is replaced. */
   pinned: z.enum(['request', 'goal']).optional(),
+  /** Id of the author of what is pinned: who gave a goal replaces it. */
+  by: z.string().optional(),
+  /** The message with which its author has replaced this request or goal. */
+  replacedBy: Seq.optional(),
   /** As in `Saying`. */
   untrusted: z.literal(true).optional(),
 });

@@ -95,11 +95,65 @@ describe('the first request and stated goals', () => {
     expect(body?.quotes[1]).toMatchObject({ text: sentence, pinned: 'goal' });
   });
 
-  test('leave when they are replaced, and the first request stays', () => {
+  const replacing = [
+    ['Forget that, now we write the tax report.', 'en'],
+    ['Scrap the register. Please draft the tax report for 2025 first.', 'en, two sentences'],
+    ['Change of plans: we write the tax report.', 'en, a plan'],
+    ["Ok, never mind the register. Let's do the tax report instead.", 'en, never mind'],
+    ['Drop the register, now we write the tax report.', 'en, dropped'],
+    ['Vergiss das, jetzt schreiben wir den Steuerbericht.', 'de'],
+    ['Oublie ça, maintenant on rédige le rapport fiscal.', 'fr'],
+    ['Olvida eso, ahora escribimos el informe fiscal.', 'es'],
+    ['Esquece isso, agora escrevemos o relatório fiscal.', 'pt'],
+    ['Lascia perdere, ora scriviamo la relazione fiscale.', 'it'],
+    ['Забудь об этом, теперь пишем налоговый отчёт.', 'ru'],
+    ['算了，现在我们写税务报告。', 'zh'],
+    ['それは忘れてください。今から税務報告書を書きます。', 'ja'],
+    ['Vergeet dat, nu schrijven we het belastingrapport.', 'nl'],
+  ] as const;
+
+  test.each(replacing)('are replaced by "%s" (%s)', (text) => {
     const first = compact(at([REQUEST, GOAL]), { budget: 400 });
-    const since = at([personSays('Forget that, now we write the manual.')], 3);
-    const pinned = compact(since, { budget: 400, previous: first })?.quotes.filter((quote) => quote.pinned);
-    expect(pinned?.map(({ seq, pinned: why }) => [seq, why])).toEqual([[1, 'request']]);
+    const body = compact(at([personSays(text), ...talk(0)], 3), { budget: 900, previous: first });
+    expect(body?.quotes.filter((quote) => quote.pinned).map(({ seq, pinned }) => [seq, pinned])).toEqual([
+      [3, 'request'],
+    ]);
+    expect(shown(body)).toContain(`#3: ${text}`);
+    for (const line of shown(body).split('\n'))
+      if (/#[12]\b/.test(line)) expect(line).toContain('(replaced by #3)');
+    expect(shown(compact(talk(1), { budget: 900, previous: body }))).toContain(`#3: ${text}`);
+  });
+
+  test('are replaced by the next request, if they were only given up', () => {
+    const since = at([personSays('Forget it.'), personSays('Please write the manual of the crane.')], 3);
+    const first = compact(at([REQUEST, GOAL]), { budget: 400 });
+    const body = compact(since, { budget: 400, previous: first });
+    expect(body?.quotes.find(({ pinned }) => pinned === 'request')?.seq).toBe(4);
+  });
+
+  test.each([
+    "Don't forget the cake on Sunday, it is his birthday!",
+    'I will never forget that evening, we must do it again.',
+    'Forget it, I found it myself.',
+    'Never mind, it works now.',
+    'Forget the weather, how are you today?',
+    'Please do not forget that now we need the list.',
+    'Vergiss das nicht, jetzt kommt der Frühling.',
+    'Не забудь про отчёт, теперь он нужен каждую неделю.',
+    '别忘了现在要写报告的标题。',
+  ])('stay after "%s"', (text) => {
+    const first = compact(at([REQUEST, GOAL]), { budget: 400 });
+    const body = compact(at([personSays(text)], 3), { budget: 400, previous: first });
+    expect(body?.quotes.filter((quote) => quote.pinned).map(({ seq }) => seq)).toEqual([1, 2]);
+  });
+
+  test('stay if somebody else gives them up, whose own request stands beside them', () => {
+    const first = compact(at([REQUEST, GOAL]), { budget: 400 });
+    const said = personSays('Forget that, now we write the tax report.');
+    const others = { ...said, author: { kind: 'user' as const, id: 'ben', name: 'Ben' } };
+    const body = compact(at([others], 3), { budget: 400, previous: first });
+    expect(body?.quotes.filter((quote) => quote.pinned).map(({ seq }) => seq)).toEqual([1, 2, 3]);
+    expect(shown(body)).not.toContain('replaced by');
   });
 
   test('are not those of a person who is not trusted', () => {

@@ -49,7 +49,7 @@ describe('one compaction for the company', () => {
   test('a second agent over its own limit adopts the existing one, without a call', async () => {
     const [bo, cy] = [mind(), mind()];
     const stage = await openStage({ agents: [small('bo', bo), small('cy', cy)] });
-    await fill(stage, 14);
+    await fill(stage, 15);
     await ask(stage, 'and now?', ['bo']);
     await ask(stage, 'and you?', ['cy']);
     expect(bo.summaries()).toHaveLength(1);

@@ -35,8 +35,8 @@ import {
   plainNote,
 } from '../text/marks.ts';
 import { fenceKey } from '../text/hash.ts';
-import { header, NOT_TRUSTED } from '../text/people.ts';
-import { isFenced } from '../extract/pricing.ts';
+import { NOT_TRUSTED } from '../text/people.ts';
+import { isFenced, quoteHead } from '../extract/pricing.ts';
 
 /**
  * Rebuilds the view on a shared compaction: covered slots are dropped, newer ones stay.
@@ -373,8 +373,7 @@ interface QuoteRules {
 /** A quote without line ends needs no fence: nothing in it can pass for another line. */
 function renderLine(quote: Quote, rules: QuoteRules): string {
   if (isFenced(quote.text)) return renderQuote(quote, rules);
-  const { seq, speaker, text, untrusted } = quote;
-  return `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}: ${rules.clean(text)}`;
+  return `${quoteHead(quote)}: ${rules.clean(quote.text)}`;
 }
 
 function originOf({ number, upTo, strategy, by }: CompactionBody): string {
@@ -384,11 +383,9 @@ function originOf({ number, upTo, strategy, by }: CompactionBody): string {
 }
 
 /** In the fence of the quoted event, or indented. */
-function renderQuote(
-  { seq, speaker, text, cut, untrusted }: Quote,
-  { secret, clean, framing }: QuoteRules,
-): string {
-  const head = `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}${cut ? ' (shortened)' : ''}`;
+function renderQuote(quote: Quote, { secret, clean, framing }: QuoteRules): string {
+  const { seq, text, cut } = quote;
+  const head = `${quoteHead(quote)}${cut ? ' (shortened)' : ''}`;
   if (framing === 'plain') return `${head}\n ${indented(clean(text))}`;
   return `${head}\n${fence('msg', fenceKey(secret, `${seq}`), clean(text))}`;
 }

@@ -2,7 +2,7 @@ import type { AgentId, CompactionBody, CompactionReason, Event, Facts, Usage } f
 import { collectFactsSteps } from '../extract/facts.ts';
 import { headTail, shortened } from '../text/cut-text.ts';
 import { type Candidate, candidateSteps } from '../extract/candidates.ts';
-import { type Pin, pinSteps } from '../extract/lexicon.ts';
+import { pinsOf, pinSteps } from '../extract/goals.ts';
 import { chooserSteps } from '../extract/key-messages.ts';
 import { createPricing } from '../extract/pricing.ts';
 import { type ListingPart, renderFacts } from '../extract/render-facts.ts';
@@ -117,13 +117,8 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
 
 function* candidatesOf(base: CompactionBase): Steps<Candidate[]> {
   const { events, previous, count, trusted = null } = base;
-  const pins = yield* pinSteps(events, pinnedBefore(previous), trusted);
+  const pins = yield* pinSteps(events, pinsOf(previous?.quotes ?? []), trusted);
   return yield* candidateSteps(events, previous?.quotes ?? [], { count, trusted, pins });
-}
-
-/** The pins of the previous compaction. */
-function pinnedBefore(previous: CompactionBody | null): Pin[] {
-  return (previous?.quotes ?? []).flatMap(({ seq, pinned }) => (pinned ? [{ seq, why: pinned }] : []));
 }
 
 function* factsOf({ events, previous, trusted = null }: CompactionBase): Steps<Facts> {

@@ -3,7 +3,8 @@ import { isPersonSpeaker, peopleOf, speakerOf, isUntrusted, type Trusted } from 
 import type { Steps } from '../text/steps.ts';
 import { fairLimits, quotableText, readable } from './spoken-text.ts';
 import { capped, headTail, oneLine, sentencesOf, bare, withoutEnd } from '../text/cut-text.ts';
-import { type Pin, CONSTRAINT, DECISION, PENDING, REFUSAL } from './lexicon.ts';
+import { CONSTRAINT, DECISION, PENDING, REFUSAL } from './lexicon.ts';
+import type { Pin, Pins } from './goals.ts';
 import { errorsOf, filesOf, isShell, shellParts, errorLines, findWords } from './findings.ts';
 
 type Count = (text: string) => number;
@@ -30,22 +31,24 @@ const LEAST_QUOTABLE = 256;
 /** Cost of an event beside its text, in characters. */
 const DRAFTED = 256;
 
+const NO_PINS: Pins = { pinned: [], replaced: new Map() };
+
 interface CandidateOptions {
   count: Count;
   trusted?: Trusted;
-  pins?: readonly Pin[];
+  pins?: Pins;
 }
 
 /** Everything that may be quoted, ascending by seq. An event that was quoted before and occurs again counts once. */
 export function* candidateSteps(
   events: readonly Event[],
   quotes: readonly Quote[],
-  { count, trusted = null, pins = [] }: CandidateOptions,
+  { count, trusted = null, pins = NO_PINS }: CandidateOptions,
 ): Steps<Candidate[]> {
   const drafts = yield* draftsOf(events, count, trusted);
   const known = new Set(drafts.map(({ seq }) => seq));
   const before = quotes.filter(({ seq }) => !known.has(seq)).map(draftOfQuote);
-  const pinned = new Map(pins.map(({ seq, why }) => [seq, why]));
+  const pinned = new Map(pins.pinned.map((pin) => [pin.seq, pin]));
   const every = [...before, ...drafts].toSorted((a, b) => a.seq - b.seq);
   const all = every.filter(({ seq }, at) => at >= every.length - MOST_CANDIDATES || pinned.has(seq));
   const most = Math.floor(MOST_JUDGED / Math.max(1, all.length));
@@ -59,9 +62,11 @@ export function* candidateSteps(
     if (draft.role === 'person') round -= 1;
     const age = all.length === 1 ? 0 : (all.length - 1 - index) / (all.length - 1);
     const scored = scoreEvent({ ...judged, role: draft.role, age }, most);
-    const why = pinned.get(draft.seq);
+    const pin = pinned.get(draft.seq);
+    const replacedBy = pins.replaced.get(draft.seq);
     const place = { age, round: Math.max(1, round), scored };
-    candidates.push({ ...limited(draft, limits(draft.speaker)), ...(why && { pinned: why }), ...place });
+    const standing = { ...(pin && { pinned: pin.why, by: pin.by }), ...(replacedBy && { replacedBy }) };
+    candidates.push({ ...limited(draft, limits(draft.speaker)), ...standing, ...place });
     yield Math.min(most, judged.text.length + judged.results.length);
   }
   return candidates;
@@ -119,6 +124,9 @@ export interface Candidate {
   /** Words of an untrusted person. */
   untrusted?: true;
   pinned?: Pin['why'];
+  /** As in `Quote`. */
+  by?: string;
+  replacedBy?: number;
   role: Scorable['role'];
   /** 0 for the newest, 1 for the oldest. */
   age: number;

@@ -87,14 +87,18 @@ export function* chooserSteps(
 function extractionOf(kept: readonly Kept[]): Extraction {
   const ascending = kept.toSorted((a, b) => a.candidate.seq - b.candidate.seq);
   return {
-    quotes: ascending.map(({ candidate: { seq, speaker, untrusted, pinned }, text, cut }) => ({
-      seq,
-      speaker,
-      text,
-      ...(cut && { cut }),
-      ...(pinned && { pinned }),
-      ...(untrusted && { untrusted }),
-    })),
+    quotes: ascending.map(
+      ({ candidate: { seq, speaker, untrusted, pinned, by, replacedBy }, text, cut }) => ({
+        seq,
+        speaker,
+        text,
+        ...(cut && { cut }),
+        ...(pinned && { pinned }),
+        ...(by !== undefined && { by }),
+        ...(replacedBy && { replacedBy }),
+        ...(untrusted && { untrusted }),
+      }),
+    ),
     chosen: ascending.map(({ candidate: { seq, scored } }) => ({ seq, ...scored })),
     tokens: sum(kept),
   };
@@ -222,9 +226,10 @@ function byImportance(a: Candidate, b: Candidate): number {
   return rankOf(b) - rankOf(a) || b.seq - a.seq;
 }
 
-/** The first request, then goals, then by score. */
-function rankOf({ pinned, scored }: Candidate): number {
+/** The request, then goals, then by score, and what was replaced. */
+function rankOf({ pinned, replacedBy, scored }: Candidate): number {
   if (pinned === 'request') return Infinity;
+  if (replacedBy !== undefined) return -Infinity;
   return pinned === 'goal' ? Number.MAX_SAFE_INTEGER : scored.score;
 }
 

@@ -4,6 +4,7 @@ import { countingWork } from '../budget/tokens.ts';
 import { errorLines } from './findings.ts';
 import { GOAL, isGoalOrDemand } from './lexicon.ts';
 import { sentencesOf, whole } from '../text/cut-text.ts';
+import { header, NOT_TRUSTED } from '../text/people.ts';
 
 type Count = (text: string) => number;
 
@@ -36,7 +37,7 @@ const MIN_PIECE_TOKENS = 16;
 const LINE_TOKENS = 6;
 /** Brackets, number and fence of a longer quote: two keys of eight hexadecimal digits, which seldom share a token. */
 const FENCED_TOKENS = 28;
-/** The mark of an untrusted speaker. */
+/** The mark of an untrusted speaker, or of what was replaced. */
 const RANK_TOKENS = 5;
 
 /** What ends a line for some reader. */
@@ -47,16 +48,23 @@ export function isFenced(text: string): boolean {
   return LINE_END.test(text);
 }
 
+/** The speaker and number of a quote, and what it is not. */
+export function quoteHead({ seq, speaker, untrusted, replacedBy }: Quote): string {
+  const taken = replacedBy === undefined ? '' : ` (replaced by #${replacedBy})`;
+  return `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}${taken}`;
+}
+
 /** Cost of a quote in a prompt: its words, its speaker, and the marks around both. */
 export function quoteTokens(
-  { speaker, text, untrusted }: Pick<Quote, 'speaker' | 'text' | 'untrusted'>,
+  { speaker, text, untrusted, replacedBy }: Pick<Quote, 'speaker' | 'text' | 'untrusted' | 'replacedBy'>,
   count: Count,
 ): number {
   return (
     count(text) +
     count(speaker) +
     (isFenced(text) ? FENCED_TOKENS : LINE_TOKENS) +
-    (untrusted ? RANK_TOKENS : 0)
+    (untrusted ? RANK_TOKENS : 0) +
+    (replacedBy === undefined ? 0 : RANK_TOKENS)
   );
 }
 
@@ -69,9 +77,9 @@ export function createPricing(counted: Count): Pricing {
     return counted(text);
   };
   const price = (candidate: Candidate, text: string, cut: boolean): Kept => {
-    const { speaker, untrusted, whole, tokens: stored } = candidate;
+    const { whole, tokens: stored } = candidate;
     const countOf = (words: string) => (words === whole && stored !== undefined ? stored : count(words));
-    const tokens = quoteTokens({ speaker, text, ...(untrusted && { untrusted }) }, countOf);
+    const tokens = quoteTokens({ ...candidate, text }, countOf);
     return { candidate, text, cut, tokens };
   };
   const shown = (candidate: Candidate, level: number): string => {
@@ -91,8 +99,8 @@ export function createPricing(counted: Count): Pricing {
       return form;
     },
     within(candidate, tokens) {
-      const { speaker, untrusted, whole } = candidate;
-      const frame = quoteTokens({ speaker, text: '\n', ...(untrusted && { untrusted }) }, count);
+      const { whole } = candidate;
+      const frame = quoteTokens({ ...candidate, text: '\n' }, count);
       if (tokens - frame < MIN_PIECE_TOKENS) return null;
       const text = mostImportant(whole, tokens - frame, count);
       return text === null ? null : as(candidate, text);

@@ -10,7 +10,8 @@ import type {
 } from '../../events/index.ts';
 import { escapeMarks, fence } from '../text/marks.ts';
 import { fenceKey } from '../text/hash.ts';
-import { type People, type Trusted, header, NOT_TRUSTED, peopleOf } from '../text/people.ts';
+import { quoteHead } from '../extract/pricing.ts';
+import { type People, type Trusted, peopleOf } from '../text/people.ts';
 import { atOnce, type Steps } from '../text/steps.ts';
 import { clip } from '../text/cut-text.ts';
 import {
@@ -107,10 +108,9 @@ function section(title: string, blocks: readonly string[]): string[] {
 
 type QuoteOptions = ReturnType<typeof levelOptions> & { key: string; people: People };
 
-function quoteBlock({ seq, speaker, text, untrusted }: Quote, options: QuoteOptions): string {
+function quoteBlock(quote: Quote, options: QuoteOptions): string {
   const { key, people, messageChars, tails = true } = options;
-  const rank = untrusted ? ` ${NOT_TRUSTED}` : '';
-  return block(`${header(speaker)} #${seq}${rank}`, clip(text, messageChars, { tail: tails }), key, people);
+  return block(quoteHead(quote), clip(quote.text, messageChars, { tail: tails }), key, people);
 }
 
 /** A turn that outgrows its window is split: its early steps are summarised while it runs. */

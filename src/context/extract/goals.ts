@@ -1,0 +1,167 @@
+import { type Event, messageText, type Quote } from '../../events/index.ts';
+import { sentencesOf, bare } from '../text/cut-text.ts';
+import { isTrustedPerson, type Trusted } from '../text/people.ts';
+import type { Steps } from '../text/steps.ts';
+import { GOAL, isChatter } from './lexicon.ts';
+
+/** Words before the first that counts: `Ok, Bo, please …`. */
+const OPENING = String.raw`^(?:[\p{L}\p{N}_@'’-]{1,24}[,!:—–]{1,2}\s*|(?:please|ok(?:ay)?|actually|so|no|and|but|bitte|also|y|et|ну)\s+){0,4}`;
+const LETS = String.raw`(?:let['’]?s |you (?:can|may) |we (?:can |should )?)?`;
+/** At the beginning of a sentence, but for languages whose verb stands at its end: to forget something is an order only there, and `don't forget` is none. */
+const GIVEN_UP = new RegExp(
+  `${OPENING}(?:${[
+    String.raw`${LETS}(?:forget|scrap|abandon|shelve)(?: about)? (?:that|it|this|these|those|all|everything|what i|what we|the|my|our)`,
+    String.raw`${LETS}(?:drop|ditch|stop)(?: doing| with)? (?:that|it|this|these|those|everything)(?=\s*(?:[,.;:!—–]|$|and ))`,
+    String.raw`change of plans?|plans? (?:have |has )?changed|new (?:goal|task|plan|request)|we (?:are|'re|’re) no longer|instead of (?:that|this|the|my|our|writing|building|doing)`,
+    String.raw`vergiss|vergesst|vergessen (?:sie|wir)|lass(?:t|en)? (?:wir |sie )?(?:das|es)|planänderung|neues? (?:ziel|aufgabe|plan)|statt (?:des|der|dessen)`,
+    String.raw`oublie[zs]?|oublions|laisse[zs]? tomber|laissons tomber|changement de (?:plan|programme)|nouvel objectif|au lieu d`,
+    String.raw`olv[ií]d[ae](?:te|lo|nse|mos)?|cambio de planes?|dej[ae] (?:eso|esto)|nuevo objetivo|en (?:vez|lugar) de`,
+    String.raw`esque[cç][ae](?:m|mos)?|mudança de planos?|deix[ae] (?:isso|para lá)|novo objetivo|em vez d`,
+    String.raw`dimentica(?:te|lo|mo)?|lascia(?:te|mo)? (?:perdere|stare)|cambio di (?:programma|piani)|nuovo obiettivo|invece d`,
+    String.raw`забудь(?:те)?|забудем|планы? (?:изменил\p{L}*|поменял\p{L}*)|смена планов|новая (?:цель|задача)|вместо`,
+    String.raw`vergeet|laat (?:dat|het) maar|unut(?:un)?|boş ?ver(?:in)?|zapomnij\p{L}*|glöm|quên|bỏ qua|lupakan|انس[َى]?|دعك|תשכח\p{L}*|עזוב`,
+  ].join(
+    '|',
+  )})(?![\\p{L}\\p{N}_])|${OPENING}(?:忘了|忘掉|忘記|算了|计划(?:变|改)|計劃(?:變|改)|改计划)|(?:忘れて|やめて)(?=[、。，,.!！]|ください|下さい|くれ|$)|(?:予定|計画|方針)(?:の|を)?変更|잊어(?= ?(?:버려|줘|주세요|주십시오|[,.]))|그만두고|계획 ?변경|भूल (?:जा|जाइए)`,
+  'iu',
+);
+/** It is to be remembered, or nothing is given up: `vergiss das nicht`, `olvida no`, `忘れないで`. */
+const REMEMBERED = /(?<![\p{L}])(?:nicht|pas|niet|değil|don['’]?t|do not|never)(?![\p{L}])|忘れない|잊지/iu;
+/** Gives up a trifle as often as a goal, and a goal only where something new follows in so many words. */
+const NEVER_MIND = new RegExp(
+  `${OPENING}(?:never ?mind|leave (?:that|it)|${LETS}(?:drop|ditch|stop)(?: with| working on)? (?:the|my|our))(?![\\p{L}])`,
+  'iu',
+);
+/** What is to be done now. */
+const TURN =
+  /(?<![\p{L}])(?:now|instead|let['’]?s|from here|jetzt|stattdessen|lieber|maintenant|plutôt|à la place|ahora|mejor|en su lugar|agora|melhor|adesso|ora|invece|теперь|лучше|nu|liever|şimdi|yerine|teraz|الآن|עכשיו|अब|bây giờ)(?![\p{L}])|现在|現在|改做|改成|今(?:は|から|度)|代わりに|이제|대신/iu;
+/** Tells something of its speaker or of the matter, and asks for nothing: `I found it myself`, `it was nothing`. */
+const TELLS =
+  /^(?:i(?!['’]d| want| need| would| prefer)|it|that|this|he|she|they|there|you(?: (?:are|were|have|did)|['’])|ich (?:bin|habe)|es|das|c['’]est|j['’]ai|ya|fue|já|foi|è|я|это)(?:['’]\p{L}+)?(?![\p{L}])/iu;
+const LEAST_LETTERS = 12;
+/** A sign of Chinese, Japanese or Korean says as much as several letters. */
+const DENSE = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/gu;
+const DENSE_LETTERS = 4;
+
+/** Longer texts state their goal in one of their first sentences. */
+const MOST_SENTENCES = 40;
+const MOST_CHARS = 8_192;
+/** Cost of looking at one message, in characters. */
+const LOOK = 64;
+/** Stated goals in force, the newest. */
+const MOST_GOALS = 6;
+
+/** What a message says of the goals before it: nothing, that they are given up, or what takes their place. */
+type Turned = 'no' | 'given up' | 'replaced';
+
+function turnedBy(sentences: readonly string[]): Turned {
+  const at = sentences.findIndex((sentence) => isGivenUp(sentence) || NEVER_MIND.test(sentence));
+  const sentence = sentences[at];
+  if (sentence === undefined) return 'no';
+  const isSure = isGivenUp(sentence);
+  const match = (isSure ? GIVEN_UP : NEVER_MIND).exec(sentence);
+  const rest = sentence.slice(match?.[0].length ?? 0);
+  // What is given up may stand between: `Forget the register, now we write …`.
+  const inIt = rest.replace(/^[^,;:.!?，。：；、—–]{0,80}[,;:.!?，。：；、—–]+\s*/u, '');
+  const others = [inIt === rest && !TURN.test(rest) ? '' : inIt, ...sentences.slice(at + 1)];
+  const next = others.map((text) => text.trim()).find((text) => text !== '' && !isChatter(text)) ?? '';
+  const isRequest = lettersIn(next) >= LEAST_LETTERS && !TELLS.test(next) && !/[?？]$/.test(next);
+  if (isRequest && (isSure || TURN.test(next))) return 'replaced';
+  return isSure && next === '' ? 'given up' : 'no';
+}
+
+function isGivenUp(sentence: string): boolean {
+  return GIVEN_UP.test(sentence) && !REMEMBERED.test(sentence.split(/[,;:，；：]/, 1)[0] ?? '');
+}
+
+function lettersIn(text: string): number {
+  const letters = text.match(/\p{L}/gu)?.length ?? 0;
+  return letters + (text.match(DENSE)?.length ?? 0) * (DENSE_LETTERS - 1);
+}
+
+/** A message that is kept as long as the conversation lasts, or until it is replaced. */
+export interface Pin {
+  seq: number;
+  why: NonNullable<Quote['pinned']>;
+  /** Id of the author. */
+  by: string;
+}
+
+export interface Pins {
+  /** Ascending by seq. */
+  pinned: Pin[];
+  /** Requests and goals that are replaced, and by which message. */
+  replaced: ReadonlyMap<number, number>;
+}
+
+/** What was pinned and replaced in the quotes of a compaction. */
+export function pinsOf(quotes: readonly Quote[]): Pins {
+  return {
+    pinned: quotes.flatMap(({ seq, pinned, by = '' }) => (pinned ? [{ seq, why: pinned, by }] : [])),
+    replaced: new Map(quotes.flatMap(({ seq, replacedBy }) => (replacedBy ? [[seq, replacedBy]] : []))),
+  };
+}
+
+/**
+ * The first request and the stated goals of trusted people. Who gave a goal replaces it: *forget that, now …*. If
+ * somebody else says so, both stay.
+ */
+export function* pinSteps(events: readonly Event[], before: Pins, trusted: Trusted): Steps<Pins> {
+  const standing: Standing = {
+    request: before.pinned.find(({ why }) => why === 'request') ?? null,
+    goals: before.pinned.filter(({ why }) => why === 'goal'),
+    replaced: new Map(before.replaced),
+    free: null,
+  };
+  for (const event of events) {
+    if (event.kind !== 'message' || event.author.kind !== 'user' || !isTrustedPerson(trusted, event))
+      continue;
+    const text = messageText(event.body).slice(0, MOST_CHARS);
+    if (text.trim() !== '' && !isChatter(text)) readMessage(standing, event.seq, event.author.id, text);
+    yield LOOK + text.length;
+  }
+  const { request, goals, replaced } = standing;
+  const pinned = [...(request ? [request] : []), ...goals].toSorted((a, b) => a.seq - b.seq);
+  return { pinned, replaced };
+}
+
+interface Standing {
+  request: Pin | null;
+  goals: Pin[];
+  replaced: Map<number, number>;
+  /** Who has given up the request without a word of what comes next. */
+  free: string | null;
+}
+
+function readMessage(standing: Standing, seq: number, by: string, text: string): void {
+  const { request, free } = standing;
+  if (request === null) {
+    standing.request = { seq, why: 'request', by };
+    return;
+  }
+  const sentences = sentencesOf(text).slice(0, MOST_SENTENCES).map(bare);
+  const turned = turnedBy(sentences);
+  if (turned === 'given up') standing.free = by;
+  if (turned === 'replaced' || (turned === 'no' && free === by && !isAside(sentences)))
+    replace(standing, request, { seq, by });
+  else if (sentences.some((sentence) => GOAL.test(sentence))) addGoal(standing, { seq, by });
+}
+
+function replace(standing: Standing, request: Pin, { seq, by }: Omit<Pin, 'why'>): void {
+  const own = [request, ...standing.goals].filter((pin) => pin.by === by || pin.by === '');
+  for (const pin of own) standing.replaced.set(pin.seq, seq);
+  standing.goals = standing.goals.filter((pin) => !own.includes(pin));
+  if (own.includes(request)) standing.request = { seq, why: 'request', by };
+  else addGoal(standing, { seq, by });
+  standing.free = null;
+}
+
+function addGoal(standing: Standing, { seq, by }: Omit<Pin, 'why'>): void {
+  standing.goals = [...standing.goals, { seq, why: 'goal' as const, by }].slice(-MOST_GOALS);
+}
+
+/** Asks or tells something, and gives no work. */
+function isAside(sentences: readonly string[]): boolean {
+  const [first = ''] = sentences;
+  return /[?？]$/.test(sentences.at(-1) ?? '') || TELLS.test(first) || lettersIn(first) < LEAST_LETTERS;
+}
