@@ -139,6 +139,7 @@ export type {
   Wait,
 } from './library/troupe.ts';
 export type { TypedConversation, TypedTroupe } from './library/runtime/create-troupe.ts';
+export type { StatusOptions } from './library/runtime/status-port.ts';
 export type { StdioParts, StdioRelay } from './library/runtime/doors.ts';
 export type { LogCode, LogFacts, Logger, LogIds, LogLevel } from './base/logger.ts';
 export type { Metrics } from './events/metrics.ts';

@@ -30,6 +30,7 @@ const NARROWING = {
   agents: 'shared',
   workflows: 'shared',
   health: 'shared',
+  statusUrl: 'shared',
   close: 'shared',
   [Symbol.asyncDispose]: 'shared',
   conversations: 'conversation',

@@ -183,6 +183,8 @@ export interface Troupe {
   readonly doors: readonly Door[];
   /** The Nostr keys of the agents. They belong to the root tenant and are the same for every tenant. */
   readonly agentKeys: AgentKeys;
+  /** Where health, readiness and metrics of this process are served. Null: `status` of `createTroupe` was not given. */
+  readonly statusUrl: string | null;
   /** State of the Nostr relays. Null: the troupe has none, or this process takes no turns. */
   nostr(): NostrStatus | null;
   /** Signs the cards of the agents. It belongs to the data, and is the same for every tenant. */

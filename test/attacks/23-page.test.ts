@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { requireToken } from '../../src/cli/process/credentials.ts';
+import { requireToken } from '../../src/http/server-token.ts';
 import { serveHttp } from '../../src/http/api/index.ts';
 import { Hono } from 'hono';
 import { attack } from './attack.ts';

@@ -4,7 +4,7 @@ import { lockDataDir } from '../../store/sqlite/data-lock.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import type { Client } from './client.ts';
 import { findAgents, recallAgents } from '../process/find-agents.ts';
-import { readWord } from '../process/credentials.ts';
+import { readWord } from '../../http/server-token.ts';
 
 export interface ClientOptions {
   url?: string;

@@ -172,15 +172,15 @@ async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
     { openTroupe },
     { createApp, isLoopback },
     { createMetrics },
-    { callerOptions, readToken, requireCredentials },
-    { lockDataDir },
-    { writeServerInfo },
+    { readToken },
+    { callerOptions, requireCredentials },
+    { lockDataDir, writeServerInfo },
   ] = await Promise.all([
     import('../../library/runtime/create-troupe.ts'),
     import('../../http/api/index.ts'),
     import('../../http/metrics.ts'),
+    import('../../http/server-token.ts'),
     import('../process/credentials.ts'),
-    import('../../store/sqlite/data-lock.ts'),
     import('../../store/sqlite/data-lock.ts'),
   ]);
   const token = readToken(process.env);

@@ -16,7 +16,7 @@ import { hostname } from 'node:os';
 import { DEFAULT_LIMITS } from '../../actors/actor/engine-deps.ts';
 import type { TroupeInput } from '../../library/config/agents-file.ts';
 import { TroupeError } from '../../base/errors.ts';
-import type { ProcessMetrics } from '../../http/metrics.ts';
+import type { TroupeOptions } from '../../library/runtime/create-troupe.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import { findAgents, type FoundAgents } from '../process/find-agents.ts';
 import { onInterrupt } from '../process/terminal.ts';
@@ -34,13 +34,17 @@ const DRAIN_MS = 2_000;
 /** The API of the distributed mode. It takes no turns. */
 export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
   const { host, port, readOnly, json } = options;
-  const [{ createApp, serveHttp }, { callerOptions, readToken, requireCredentials }] = await Promise.all([
+  const [{ createApp, serveHttp }, { createMetrics }, { readToken }, credentials] = await Promise.all([
     import('../../http/api/index.ts'),
+    import('../../http/metrics.ts'),
+    import('../../http/server-token.ts'),
     import('../process/credentials.ts'),
   ]);
+  const { callerOptions, requireCredentials } = credentials;
   const token = readToken(process.env);
-  await runProcess(file, { ...options, concurrency: null }, async (parts) => {
-    const { troupe, metrics, signal, found, services, onError } = parts;
+  const metrics = createMetrics({ version: version() });
+  await runProcess(file, options, { work: false, metrics }, async (parts) => {
+    const { troupe, signal, found, services, onError } = parts;
     const { access } = found.definition;
     // Required on loopback, too: a proxy there forwards requests from everywhere.
     const why = 'serve answers no request without a credential';
@@ -95,42 +99,20 @@ interface WorkerOptions extends UrlOptions {
 
 /** Takes turns. Any number of workers run side by side; a free one takes the next wake. */
 export async function worker(file: string | undefined, options: WorkerOptions): Promise<void> {
-  const { concurrency, statusHost, statusPort, json } = options;
-  const { requireToken } = await import('../process/credentials.ts');
-  const token = statusPort === 0 ? undefined : requireToken(statusHost, process.env);
-  await runProcess(file, options, async (parts) => {
-    const { signal, found, services } = parts;
-    const server = statusPort === 0 ? null : await serveStatus(parts, options, token);
+  const { concurrency, statusHost, statusPort, record, replay, json } = options;
+  const status = statusPort === 0 ? undefined : { host: statusHost, port: statusPort };
+  const given = { concurrency, status, onDeaf: endDeaf, record, replay };
+  await runProcess(file, options, given, async (parts) => {
+    const { troupe, signal, found, services } = parts;
     const maxLagMs = options.maxLag ?? (found.definition.limits?.leaseMs ?? DEFAULT_LIMITS.leaseMs) / 2;
     const unwatch = watchLag({ clock: systemClock, maxLagMs, onStall: (lag) => endStalled(lag, maxLagMs) });
     const name = `${hostname()}:${process.pid}`;
-    if (json) printJson({ worker: name, concurrency, status: server?.url ?? null, ...services });
-    else showWorkerBanner(name, server, parts, concurrency);
+    if (json) printJson({ worker: name, concurrency, status: troupe.statusUrl, ...services });
+    else showWorkerBanner(name, parts, concurrency);
     if (!signal.aborted) await once(signal, 'abort');
-    await parts.troupe.close();
-    // The status port stays open until the end: it reports that the process is stopping.
-    await server?.close();
+    await troupe.close();
     unwatch();
   });
-}
-
-async function serveStatus(
-  { troupe, metrics, signal, found, onError }: ProcessParts,
-  { statusHost, statusPort }: WorkerOptions,
-  token: string | undefined,
-): Promise<HttpServer> {
-  const [{ createStatusApp, serveHttp }, { callerOptions }] = await Promise.all([
-    import('../../http/api/index.ts'),
-    import('../process/credentials.ts'),
-  ]);
-  const { limits } = found.definition.access ?? {};
-  const app = createStatusApp(troupe, {
-    metrics,
-    signal,
-    ...callerOptions(troupe, token, { limits }),
-    onError,
-  });
-  return await serveHttp(app, { host: statusHost, port: statusPort });
 }
 
 function endStalled(lagMs: number, maxLagMs: number): void {
@@ -140,16 +122,12 @@ function endStalled(lagMs: number, maxLagMs: number): void {
   process.exit(AT_FAULT);
 }
 
-function showWorkerBanner(
-  name: string,
-  server: HttpServer | null,
-  { found, services }: ProcessParts,
-  turns: number,
-): void {
+function showWorkerBanner(name: string, { troupe, found, services }: ProcessParts, turns: number): void {
+  const { statusUrl } = troupe;
   const rows = [
     ['Turns', `${turns} at once`],
     ...serviceRows(services),
-    ['Status', server ? `${server.url}/readyz, /healthz, /metrics` : 'off (see --status-port)'],
+    ['Status', statusUrl ? `${statusUrl}/readyz, /healthz, /metrics` : 'off (see --status-port)'],
     ['Agents', `${agentNames(found.definition)} (${found.file})`],
   ];
   print(paint('bold', `troupe: worker ${name} for ${count(found.definition.agents.length, 'agent')} ready`));
@@ -191,7 +169,6 @@ export function watchLag({ clock, maxLagMs, onStall }: LagOptions): () => void {
 /** Parts that `serve` and `worker` share: services, agents and shutdown. */
 interface ProcessParts {
   troupe: Troupe;
-  metrics: ProcessMetrics;
   found: FoundAgents;
   /** URLs without credentials, for display. */
   services: ServiceUrls;
@@ -199,13 +176,6 @@ interface ProcessParts {
   onError: (error: unknown) => void;
   /** Aborts with the first SIGTERM or Ctrl-C. */
   signal: AbortSignal;
-}
-
-interface ProcessOptions extends UrlOptions, OperatorFlags {
-  /** Turns at once; null takes none. */
-  concurrency: number | null;
-  record?: string;
-  replay?: string[];
 }
 
 /** EX_SOFTWARE of sysexits: the process itself is at fault; a supervisor may restart it. */
@@ -216,29 +186,20 @@ const LAST_RESORT_MS = 9_000;
 /** Opens the distributed mode, runs `body` and closes everything. Throws what `createTroupe` throws. */
 async function runProcess(
   file: string | undefined,
-  options: ProcessOptions,
+  options: UrlOptions & OperatorFlags,
+  given: TroupeOptions,
   body: (parts: ProcessParts) => Promise<void>,
 ): Promise<void> {
   const services = readServiceUrls(options, process.env);
   const found = await requireAgents(file);
   const { onError, ...operators } = await readOperators(options, process.env, 'info');
-  const [{ createTroupe }, { createMetrics }] = await Promise.all([
-    import('../../library/runtime/create-troupe.ts'),
-    import('../../http/metrics.ts'),
-  ]);
+  const { createTroupe } = await import('../../library/runtime/create-troupe.ts');
   const stop = new AbortController();
   const dispose = onInterrupt(() => stop.abort(), { withinMs: LAST_RESORT_MS });
   try {
-    const metrics = createMetrics({ version: version() });
-    const { concurrency, record, replay } = options;
-    const troupe = await createTroupe(found.definition, {
-      ...services,
-      metrics,
-      ...operators,
-      ...(concurrency === null ? { work: false } : { concurrency, onDeaf: endDeaf, record, replay }),
-    });
+    const troupe = await createTroupe(found.definition, { ...services, ...operators, ...given });
     try {
-      await body({ troupe, metrics, found, services: shownServices(services), onError, signal: stop.signal });
+      await body({ troupe, found, services: shownServices(services), onError, signal: stop.signal });
     } finally {
       await troupe.close();
     }

@@ -1,7 +1,14 @@
 import { inspect } from 'node:util';
 import { TroupeError } from '../../base/errors.ts';
-import { LOG_LEVELS, type Logger, type LogLevel } from '../../base/logger.ts';
+import type { LogLevel } from '../../base/logger.ts';
 import type { TroupeOptions } from '../../library/runtime/create-troupe.ts';
+import {
+  hideEnvironment,
+  levelIn,
+  openLogger,
+  readLevel,
+  reportRequest,
+} from '../../library/runtime/open-logger.ts';
 import { type DatabaseUrl, databaseOf } from '../../library/runtime/services.ts';
 
 export interface OperatorFlags {
@@ -16,11 +23,6 @@ interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarnin
   onError: (error: unknown) => void;
 }
 
-const SILENT = 'silent';
-const LEVELS = [SILENT, ...LOG_LEVELS];
-/** Environment variables whose values never appear in a log line. */
-const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
-
 /**
  * From `--log-level`, TROUPE_LOG, TROUPE_TRACING and TROUPE_TRACING_CONTENT. Without a level and a `fallback`, output
  * stays human-readable. Throws `config_invalid`.
@@ -30,17 +32,12 @@ export async function readOperators(
   env: Env,
   fallback: LogLevel | null,
 ): Promise<Operators> {
-  const level = logLevel ?? (env['TROUPE_LOG']?.trim() || fallback);
+  const level = logLevel === undefined ? (levelIn(env) ?? fallback) : readLevel(logLevel, '--log-level');
   const tracing = readTracing(env);
-  const traced = { ...(tracing && { tracing }), onError: (error: unknown) => void printRequest(error, env) };
-  if (level === null) return traced;
-  if (!LEVELS.includes(level)) {
-    const where = logLevel === undefined ? 'TROUPE_LOG' : '--log-level';
-    throw new TroupeError('config_invalid', `${where} must be one of ${LEVELS.join(', ')}, not "${level}"`);
-  }
-  if (level === SILENT) return { ...traced, onWarning: () => {}, onError: () => {} };
-  const logger = await openLogger(level as LogLevel, env);
-  return { ...traced, logger, onError: (error) => reportRequestError(logger, error) };
+  const traced = { ...(tracing && { tracing }) };
+  if (level === null) return { ...traced, onError: (error) => printRequest(error, env) };
+  const lines = await openLogger(level, env);
+  return { ...traced, ...lines, onError: (error) => reportRequest(lines.logger, error) };
 }
 
 function readTracing(env: Env): TroupeOptions['tracing'] {
@@ -50,30 +47,9 @@ function readTracing(env: Env): TroupeOptions['tracing'] {
   throw new TroupeError('config_invalid', `TROUPE_TRACING must be "otel" or empty, not "${asked}"`);
 }
 
-async function openLogger(level: LogLevel, env: Env): Promise<Logger> {
-  const [{ createJsonLogger }, { guardLogger }, hide] = await Promise.all([
-    import('../../library/runtime/json-logger.ts'),
-    import('../../library/runtime/operators.ts'),
-    openHide(env),
-  ]);
-  return guardLogger(createJsonLogger(level), hide);
-}
-
-async function openHide(env: Env): Promise<(text: string) => string> {
-  const { hideSecrets } = await import('../../library/runtime/secrets.ts');
-  const secrets = Object.entries(env).flatMap(([name, value]) => (SECRET.test(name) ? [value] : []));
-  return hideSecrets(secrets, [env['MONGODB_URL'], env['POSTGRES_URL'], env['REDIS_URL']]);
-}
-
-function reportRequestError(logger: Logger, error: unknown): void {
-  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  logger.write('error', 'request_failed', {}, { message });
-}
-
 /** Prints an error with its cause, redacted: driver errors may contain addresses with passwords. */
-async function printRequest(error: unknown, env: Env): Promise<void> {
-  const hide = await openHide(env);
-  console.error(hide(`troupe: a request failed: ${inspect(error)}`));
+function printRequest(error: unknown, env: Env): void {
+  console.error(hideEnvironment(env)(`troupe: a request failed: ${inspect(error)}`));
 }
 
 /** The servers of the distributed mode: one database, and Redis unless PostgreSQL takes its place. */

@@ -78,8 +78,8 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
 }
 
 interface StatusAppOptions extends GuardOptions {
-  /** What `/metrics` shows. */
-  metrics: ProcessMetrics;
+  /** What `/metrics` shows. Default: nothing. */
+  metrics?: ProcessMetrics | undefined;
   /** Aborted when the process is about to end. */
   signal: AbortSignal;
   /** Source of time. Default: that of the system. */

@@ -44,6 +44,8 @@ export interface FacadeParts {
   fetch?: SafeFetch | null;
   integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr' | 'readable'>;
   doors?: readonly Door[] | undefined;
+  /** Where health and metrics are served. Default: nowhere. */
+  status?: { readonly url: string | null } | null;
   /** Called once, after the engine has stopped. */
   release: () => Promise<void>;
 }

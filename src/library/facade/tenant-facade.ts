@@ -62,6 +62,9 @@ function tenantFacade(context: TenantContext): Troupe {
     passages: passageRepository(context),
     webhooks: integrations.webhooksOf(tenant),
     doors: parts.doors ?? [],
+    get statusUrl() {
+      return parts.status?.url ?? null;
+    },
     agentKeys: integrations.agentKeys,
     nostr: () => (tenant === DEFAULT_TENANT ? integrations.nostr() : null),
     send: async (conversation, message) => sendMessage(context, conversation, readMessage(message)),

@@ -17,7 +17,7 @@ import type { Door } from '../integrations/door.ts';
 import type { Integration } from '../integrations/integration.ts';
 import { loadNostr } from '../integrations/nostr.ts';
 import { createPendingGuard } from '../facade/send-message.ts';
-import type { Logger } from '../../base/logger.ts';
+import type { Logger, LogLevel } from '../../base/logger.ts';
 import { type Metrics, NO_METRICS } from '../../events/metrics.ts';
 import { openSafeFetch, type SafeFetch } from '../../base/net/safe-fetch.ts';
 import { ResourceStack } from '../../base/resource-stack.ts';
@@ -26,6 +26,8 @@ import { openDoors } from './doors.ts';
 import { openAgents, openModels, withTemplates } from './open-agents.ts';
 import { openServices } from './open-services.ts';
 import { openOperators } from './operators.ts';
+import { levelIn, openLogger, readLevel, reportRequest } from './open-logger.ts';
+import type { StatusOptions, StatusPort } from './status-port.ts';
 import type { DataLock } from '../../store/sqlite/data-lock.ts';
 import { createIntegrations, type Integrations } from '../facade/integrations.ts';
 import { watchWaits } from '../facade/queues.ts';
@@ -73,12 +75,20 @@ export interface TroupeOptions {
   record?: string | undefined;
   /** Recordings that answer in place of models. No vendor is contacted and no key is needed. */
   replay?: string | readonly string[] | undefined;
-  /** Receives counters and timings. Default: none. */
+  /** Receives counters and timings. Default: those that the status port shows, else none. */
   metrics?: Metrics;
+  /**
+   * Serves `/healthz`, `/readyz` and `/metrics` of this process over HTTP until it has stopped, as `troupe worker` does, and writes log
+   * lines unless `logger` says otherwise. `{}`: on 127.0.0.1, port 4601 or the first free one after it. Default: not served, and not loaded.
+   */
+  status?: StatusOptions | undefined;
   /** Sends spans to the OpenTelemetry SDK that the application has registered. Needs `@opentelemetry/api`. Default: none. */
   tracing?: boolean | TracingOptions;
-  /** Receives a line per turn, and warnings unless `onWarning` is given. Default: none. */
-  logger?: Logger;
+  /**
+   * Receives a line per turn, and warnings unless `onWarning` is given. A level: JSON lines of it to stderr, or with `silent` no lines and
+   * no warnings. Default: none; with `status` the level in TROUPE_LOG, else `info`.
+   */
+  logger?: Logger | LogLevel | 'silent';
   /** Connections to other systems, such as `nostr(settings)` of `@troupe/nostr`. They run in processes that take turns. */
   integrations?: readonly Integration[] | undefined;
   /** Called when this process takes no more wakes and should be restarted. Default: a warning. */
@@ -150,15 +160,16 @@ export function openTestTroupe(
 /** Like `createTroupe`, for a definition whose types are not known. */
 export async function openTroupe(input: TroupeInput, options: OpenOptions): Promise<Troupe> {
   const { work = true, concurrency = 64, env = process.env, clock = systemClock } = options;
-  const metrics = watchWaits(options.metrics ?? NO_METRICS, clock);
   const definition = readDefinition(input, options);
+  const opened = new ResourceStack();
+  const status = await statusPort(options, env, opened);
+  const metrics = watchWaits(status?.metrics ?? options.metrics ?? NO_METRICS, clock);
   const { doors, integrations } = await openOutside(definition, options);
   const everyone = { ...withTemplates(definition), integrations };
   const owner = randomUUID().slice(0, 8);
-  const operators = await openOperators(everyone, { ...options, env, process: owner });
+  const operators = await operatorsOf(everyone, options, { env, process: owner });
   const { onWarning } = operators;
   warnOfSettings(definition, work, onWarning);
-  const opened = new ResourceStack();
   try {
     const { app } = await openAppOf(definition, options, opened);
     const models = await openModels(everyone, { ...options, work, env, clock, onWarning });
@@ -217,13 +228,41 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
       pending: createPendingGuard({ pending, store: services.store }),
       credentials: openCredentials(rootKeyValue, { clock, access: definition.access }),
       release: () => opened.close(),
+      status,
     });
-    await startWork(running, troupe, { definition, deps, work, opened });
+    await startWork(running, troupe, { definition, deps, work, opened, status });
     return troupe;
   } catch (error) {
     await opened.close().catch((failure: unknown) => onWarning(failure, 'close'));
     throw error;
   }
+}
+
+/** Null: none is asked for. Throws `config_invalid`. */
+async function statusPort(
+  { status, metrics }: TroupeOptions,
+  env: Record<string, string | undefined>,
+  opened: ResourceStack,
+): Promise<StatusPort | null> {
+  if (status === undefined) return null;
+  // Loaded only here: a process without it is spared the API.
+  const { createStatusPort } = await import('./status-port.ts');
+  const port = createStatusPort(status, { env, metrics });
+  // Closed last: it reports that the process is stopping.
+  opened.defer(() => port.close());
+  return port;
+}
+
+/** Throws `config_invalid`. */
+async function operatorsOf(
+  everyone: Parameters<typeof openOperators>[0],
+  options: TroupeOptions,
+  { env, process }: Pick<Parameters<typeof openOperators>[1], 'env' | 'process'>,
+): ReturnType<typeof openOperators> {
+  const { logger = options.status && (levelIn(env) ?? 'info'), ...given } = options;
+  const lines =
+    typeof logger === 'string' ? await openLogger(readLevel(logger, 'logger'), env) : logger && { logger };
+  return openOperators(everyone, { ...lines, ...given, env, process });
 }
 
 /** For a company with agents that had other ids before, the store knows these. */
@@ -266,6 +305,7 @@ const Options = z.strictObject({
   record: Text,
   replay: Given,
   metrics: Given,
+  status: z.strictObject({ port: z.int().min(0).max(65_535).optional(), host: Text }).optional(),
   tracing: Given,
   logger: Given,
   integrations: z.array(z.unknown()).optional(),
@@ -354,23 +394,28 @@ function openFetch({ fetch: settings }: TroupeDefinition, opened: ResourceStack)
 
 interface Beginning {
   definition: TroupeDefinition;
-  deps: Pick<EngineDeps, 'store' | 'clock' | 'onWarning'>;
+  deps: Pick<EngineDeps, 'store' | 'clock' | 'logger' | 'stopping' | 'onWarning'>;
   work: boolean;
   opened: ResourceStack;
+  status: StatusPort | null;
 }
 
 /** A clock that a test moves waits for the troupe from now on, until it is closed. */
 async function startWork(
   integrations: Integrations,
   troupe: Troupe,
-  { definition, deps, work, opened }: Beginning,
+  { definition, deps, work, opened, status }: Beginning,
 ): Promise<void> {
   const { moved } = deps.clock;
   if (moved)
     opened.defer(moved.attend({ ...timesOf(definition, deps), rest: () => troupe.idle(), looks: work }));
-  if (!work) return;
   try {
-    await integrations.start(troupe);
+    await status?.listen(troupe, {
+      signal: deps.stopping,
+      limits: definition.access?.limits,
+      onError: (error) => reportRequest(deps.logger, error),
+    });
+    if (work) await integrations.start(troupe);
   } catch (error) {
     await troupe.close().catch((failure: unknown) => deps.onWarning(failure, 'close'));
     throw error;

@@ -99,6 +99,11 @@ export function hideInTools(
   return (tool) => ({ ...tool, run: (args, context) => hidden(hide, () => tool.run(args, context)) });
 }
 
+/** Values of the variables whose names say that they hold a secret. */
+export function namedSecrets(env: Variables): string[] {
+  return Object.entries(env).flatMap(([name, value]) => (value && SECRET.test(name) ? [value] : []));
+}
+
 function hideValues(secrets: readonly (readonly [name: string, secret: string])[]): (text: string) => string {
   const forms = secrets
     .filter(([, secret]) => secret.length >= LEAST_SECRET)
