@@ -17,6 +17,3 @@ export const Erasure = z.strictObject({
     .max(MAX_ERASED),
 });
 export type Erasure = z.infer<typeof Erasure>;
-
-/** What stands in the place of erased words. */
-export const ERASED_WORDS = '[erased]';

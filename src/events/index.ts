@@ -3,6 +3,7 @@ export * from './actor-record.ts';
 export * from './aspects.ts';
 export * from './bodies.ts';
 export * from './conversation-kind.ts';
+export * from './erased-words.ts';
 export * from './erasure.ts';
 export * from './event.ts';
 export * from './former-ids.ts';

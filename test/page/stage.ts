@@ -25,6 +25,8 @@ export interface StageOptions {
   mount?: string;
   /** Data directory. Default: in memory. */
   data?: string;
+  /** Only callers with a key of the troupe are admitted. Default: all of this machine. */
+  needsKey?: true;
 }
 
 /** A real troupe behind a real server, for the page. */
@@ -64,7 +66,7 @@ const PATIENCE_MS = 90_000;
 const PAGE = 5_000;
 
 export async function openStage(play: Play, options: StageOptions = {}): Promise<PageStage> {
-  const { mount = '', data, app: appOptions } = options;
+  const { mount = '', data, needsKey, app: appOptions } = options;
   const clock = createStoryClock();
   const vendor = await startVendor(play.lines, clock);
   const troupe = await createTroupe(play.company(vendor.url, clock), {
@@ -83,6 +85,7 @@ export async function openStage(play: Play, options: StageOptions = {}): Promise
       clock,
       writeToken: WRITE_TOKEN,
       ...(WEB !== undefined && { web: WEB }),
+      ...(needsKey && { keyless: 'refused', authenticate: (secret: string) => troupe.authenticate(secret) }),
       ...appOptions,
       signal: ending.signal,
     });

@@ -4,11 +4,12 @@ import { Header } from './parts/header.tsx';
 import { SkipLink } from './parts/skip-link.tsx';
 import { fetchOnApproach, later } from './shared/later.tsx';
 import { dialog } from './state/dialogs.ts';
-import { connection, openConversation } from './state/live.ts';
+import { connection, openConversation, readings } from './state/live.ts';
 import { refusal } from './state/refusal.ts';
 import { conversation } from './state/route.ts';
 
 const Conversation = later(async () => (await import('./parts/conversation.tsx')).Conversation);
+const EraseDialog = later(async () => (await import('./parts/erase-dialog.tsx')).EraseDialog);
 const Gone = later(async () => (await import('./parts/gone.tsx')).Gone);
 const Help = later(async () => (await import('./parts/help.tsx')).Help);
 const Home = later(async () => (await import('./parts/home.tsx')).Home);
@@ -45,7 +46,7 @@ export function App() {
       ) : connection.value.state === 'gone' ? (
         <Gone />
       ) : (
-        <Conversation key={id} id={id} />
+        <Conversation key={`${id} ${readings.value}`} id={id} />
       )}
       {refusal.value !== null && (
         <p class="refusal" role="alert">
@@ -56,6 +57,7 @@ export function App() {
         </p>
       )}
       {over?.name === 'palette' && <Palette key={over.number} about={over.about} />}
+      {over?.name === 'erase' && <EraseDialog key={over.number} subject={over.subject} />}
       {over?.name === 'help' && <Help key={over.number} />}
     </>
   );

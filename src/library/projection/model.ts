@@ -247,6 +247,8 @@ export interface Row {
   turn: TurnId | null;
   /** One line of at most `MAX_SUMMARY` characters. */
   summary: string;
+  /** Its words were erased, all or some. */
+  erased?: true;
 }
 
 /** Bounds of a projection. With these it has a few hundred kilobytes at most. */

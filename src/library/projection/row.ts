@@ -29,8 +29,8 @@ export function placeOf(event: Event): Pick<Row, 'agent' | 'level'> {
 
 const UNREADABLE = { agent: null, level: 'work' } as const;
 
-function envelopeOf(event: Event): Pick<Row, 'seq' | 'at' | 'kind' | 'author' | 'isAgent' | 'to' | 'turn'> {
-  const { seq, at, kind, author, to, turn } = event as Partial<Event>;
+function envelopeOf(event: Event): Omit<Row, 'level' | 'agent' | 'summary'> {
+  const { seq, at, kind, author, to, turn, erased } = event as Partial<Event>;
   return {
     seq: Number(seq ?? 0),
     at: Number(at ?? 0),
@@ -39,6 +39,7 @@ function envelopeOf(event: Event): Pick<Row, 'seq' | 'at' | 'kind' | 'author' | 
     isAgent: author?.kind === 'agent',
     to: Array.isArray(to) ? to : [],
     turn: typeof turn === 'string' ? turn : null,
+    ...(erased !== undefined && { erased: true }),
   };
 }
 

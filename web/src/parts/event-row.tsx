@@ -1,4 +1,5 @@
 import type { Row } from '../../../src/library/projection/model.ts';
+import { ERASED } from '../shared/erased.ts';
 import { clock, moment } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';
@@ -8,7 +9,7 @@ const LEVELS: Record<Row['level'], string> = { talk: '', work: '', noise: '', pr
 
 /** One event in a row of fixed height. */
 export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; isChosen: boolean }) {
-  const { seq, at, kind, author, to, summary, turn, level } = row;
+  const { seq, at, kind, author, to, summary, turn, level, erased } = row;
   // A reader of the Events tab stays on it.
   const tab = route.peek().tab === 'events' ? 'events' : 'raw';
   return (
@@ -29,7 +30,7 @@ export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; is
           {author}
           {to.length > 0 && ` → ${to.length > 3 ? `${to.length} agents` : to.join(', ')}`}
         </b>{' '}
-        <bdi>{summary}</bdi>
+        {erased && <span class="hole">{ERASED}</span>} <bdi>{summary}</bdi>
       </span>
     </Go>
   );

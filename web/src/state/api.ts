@@ -7,10 +7,12 @@ import type {
   ActorStatus,
   AgentInfo,
   BudgetLine,
+  ErasureReceipt,
   QueueReport,
   StuckReport,
 } from '../../../src/library/troupe.ts';
-import type { Command, Event } from '../../../src/events/index.ts';
+import type { Author, Command, Event } from '../../../src/events/index.ts';
+import type { Scope } from '../../../src/library/access/index.ts';
 import type { Projection, Row } from '../../../src/library/projection/model.ts';
 import type { TimePage } from '../../../src/library/projection/time-page.ts';
 import type { Tree } from '../../../src/library/projection/tree.ts';
@@ -38,6 +40,16 @@ export interface InboxLine extends Standing {
   head: number;
   at: number;
 }
+
+/** Whose key this is, and what it may do. */
+export interface Caller {
+  scopes: readonly Scope[];
+  author: Author | null;
+  /** Patterns of the conversations it was granted. Null: all. */
+  conversations: readonly string[] | null;
+}
+
+export type ErasureAsked = { person: string } | { conversation: string };
 
 export interface Inbox {
   counts: Record<StandingState, number>;
@@ -146,6 +158,9 @@ export const api = {
       ...message,
     });
   },
+  whoami,
+  /** Resolves when it is done, which takes as long as reading all logs. */
+  erase: (subject: ErasureAsked) => post<ErasureReceipt>('api/erasures', subject),
   /** The bytes of an attachment, as the media type that the event names. */
   attachment: async (
     conversation: string,
@@ -162,9 +177,9 @@ export const api = {
 };
 
 /** A key may be bound to one author, and then sends messages in that name only. */
-let known: Promise<{ author: object | null }> | null = null;
-function whoami(): Promise<{ author: object | null }> {
-  known ??= get<{ author: object | null }>('api/whoami');
+let known: Promise<Caller> | null = null;
+function whoami(): Promise<Caller> {
+  known ??= get<Caller>('api/whoami');
   known.catch(() => (known = null));
   return known;
 }

@@ -1,12 +1,14 @@
 import { signal } from '@preact/signals';
 
-interface Shown {
-  name: 'palette' | 'help';
-  /** Narrows the palette. */
-  about: 'conversation' | null;
-  /** New for each dialog: a closed dialog is not reopened, a new one is. */
-  number: number;
-}
+/** What is to be erased: a person, whose id may have to be typed, or a conversation. */
+export type Erasing = { person: string | null; name: string } | { conversation: string };
+
+type Asked =
+  /** `about` narrows the palette. */
+  { name: 'palette' | 'help'; about: 'conversation' | null } | { name: 'erase'; subject: Erasing };
+
+/** `number` is new for each dialog: a closed dialog is not reopened, a new one is. */
+type Shown = Asked & { number: number };
 
 /** The open dialog. */
 export const dialog = signal<Shown | null>(null);
@@ -16,9 +18,17 @@ let shown = 0;
 /** Text typed between the request for a dialog and its appearance. */
 let ahead = '';
 
-export function showDialog(name: Shown['name'], about: Shown['about'] = null): void {
+export function showDialog(name: 'palette' | 'help', about: 'conversation' | null = null): void {
+  show({ name, about });
+}
+
+export function showErasure(subject: Erasing): void {
+  show({ name: 'erase', subject });
+}
+
+function show(asked: Asked): void {
   ahead = '';
-  dialog.value = { name, about, number: ++shown };
+  dialog.value = { ...asked, number: ++shown };
 }
 
 /** Keeps keys typed for a dialog that is not shown yet, and prevents any other effect of them. */

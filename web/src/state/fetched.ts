@@ -1,7 +1,7 @@
 import { effect, type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { ApiError } from './api.ts';
-import { onEvents } from './live.ts';
+import { onEvents, readings } from './live.ts';
 import { conversation } from './route.ts';
 
 /** A request to the server: pending, answered, or refused in the server's words. */
@@ -105,5 +105,6 @@ onEvents((events) => {
 // Other conversations send no events to this page, so nothing of them is kept.
 effect(() => {
   void conversation.value;
+  void readings.value;
   kept.clear();
 });

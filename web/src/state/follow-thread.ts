@@ -1,5 +1,6 @@
 import type { Event } from '../../../src/events/index.ts';
 import { api, streamOf } from './api.ts';
+import { isErasure } from './live.ts';
 import { readFrames } from './read-frames.ts';
 import { messageOf } from './row-source.ts';
 
@@ -32,17 +33,26 @@ async function follow(
     events = [...events, ...more].slice(0, most);
     show(events);
   };
+  /** Resolves when the stream has ended, or what was read does not count any longer. */
+  async function read(): Promise<void> {
+    const response = await streamOf(thread, { after: events.at(-1)?.seq ?? 0, signal });
+    for await (const { event, data } of readFrames(response)) {
+      const more = event === 'event' ? (JSON.parse(data) as Event) : null;
+      // Words are gone: what is left is read again.
+      const isErased = more !== null && isErasure(more);
+      if (event === 'reset' || isErased) events = [];
+      if (isErased) return;
+      if (more) add([more]);
+      if (events.length >= most) return;
+    }
+  }
   while (!signal.aborted) {
     try {
       const after = events.at(-1)?.seq ?? 0;
       add((await api.events(thread, { after, limit: most - events.length })).events);
       if (isOver || events.length >= most) return;
-      const response = await streamOf(thread, { after: events.at(-1)?.seq ?? 0, signal });
-      for await (const { event, data } of readFrames(response)) {
-        if (event === 'reset') events = [];
-        if (event === 'event') add([JSON.parse(data) as Event]);
-        if (events.length >= most) return;
-      }
+      await read();
+      if (events.length >= most) return;
     } catch (error) {
       if (signal.aborted) return;
       if (events.length === 0) return fail(messageOf(error));

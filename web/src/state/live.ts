@@ -6,7 +6,7 @@ import type { ActorStatus } from '../../../src/library/troupe.ts';
 import { api, ApiError, streamOf } from './api.ts';
 import { type RunningCall, type LiveTold, withNote } from './running-calls.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
-import { route } from './route.ts';
+import { conversation, route } from './route.ts';
 
 /**
  * The conversation on the screen, live: a snapshot, and every later event folded as the server folds it.
@@ -64,6 +64,9 @@ export function onEvents(listener: EventListener): () => void {
 let newest: readonly Event[] = [];
 /** The newest events of the conversation when it was opened. */
 export const newestEvents = (): readonly Event[] => newest;
+
+/** Rises when what was read before may not be shown any longer: words of it are erased. */
+export const readings = signal(0);
 
 let current: AbortController | null = null;
 
@@ -209,6 +212,17 @@ function take(frames: readonly ServerFrame[]): void {
     else if (type === 'activity') incoming.activity(JSON.parse(data) as Parameters<Incoming['activity']>[0]);
     else if (type === 'state') incoming.state(JSON.parse(data) as Parameters<Incoming['state']>[0]);
   }
+  if (incoming.events.some(isErasure)) readAgain();
+  else show(incoming);
+}
+
+/** What is on the page was folded from words that are gone. */
+function readAgain(): void {
+  readings.value += 1;
+  openConversation(conversation.peek());
+}
+
+function show(incoming: Incoming): void {
   const { events } = incoming;
   if (live.value && events.length > 0) live.value = foldEvents(live.value, events);
   if (incoming.areTextsNew) streams.value = incoming.texts;
@@ -216,6 +230,11 @@ function take(frames: readonly ServerFrame[]): void {
   if (incoming.areCallsNew) calls.value = incoming.calls;
   if (events.length > 0) for (const listener of listeners) listener(events);
   if (incoming.isActorChanged) refreshActors();
+}
+
+/** As `isErasure` of the events, which come with their schemas. */
+export function isErasure(event: Event): boolean {
+  return event.kind === 'command' && event.body.erasure !== undefined;
 }
 
 const ENDS_TURN = /^turn\.(done|failed|aborted)$/;

@@ -1,5 +1,7 @@
 import type { Command } from '../../../src/events/index.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
+import { canErase } from './caller.ts';
+import { type Erasing, showErasure } from './dialogs.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
 import { api, type InboxLine } from './api.ts';
 import { actors, shown } from './live.ts';
@@ -151,6 +153,21 @@ function commandItems(): Item[] {
       : (['jsonl', 'html'] as const).map((format) =>
           does(`Export as ${format.toUpperCase()}`, () => location.assign(api.exportHref(id, format))),
         )),
+    ...erasures().map(({ text, subject }) => does(text, () => showErasure(subject))),
+  ];
+}
+
+/** Each opens a dialog that asks. */
+function erasures(): { text: string; subject: Erasing }[] {
+  const open = shown.value;
+  if (!canErase()) return [];
+  if (!open) return [{ text: 'Erase what a person has said…', subject: { person: null, name: '' } }];
+  return [
+    ...open.people.map(({ id, name }) => ({
+      text: `Erase what ${name} has said…`,
+      subject: { person: id, name },
+    })),
+    { text: 'Erase this conversation…', subject: { conversation: open.conversation } },
   ];
 }
 

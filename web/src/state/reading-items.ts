@@ -13,6 +13,14 @@ import type {
 } from '../../../src/events/index.ts';
 import { rowOf } from '../../../src/library/projection/row.ts';
 
+interface Piece {
+  /** Of its first event, and when that was, ms since the epoch. */
+  seq: number;
+  at: number;
+  /** Words of it are erased. */
+  isErased?: boolean;
+}
+
 /** A tool call as a card. `text` and `endedAt` are null until its result is in the log. */
 export interface ReadCall {
   id: string;
@@ -25,19 +33,15 @@ export interface ReadCall {
 }
 
 /** What one agent did between two of its messages: the words and calls of its steps. */
-export interface WorkItem {
+export interface WorkItem extends Piece {
   kind: 'work';
-  seq: number;
-  at: number;
   author: Author;
   turn: TurnId | null;
   steps: { seq: number; words: string; thoughts: string; calls: ReadCall[] }[];
 }
 
-export interface WordsItem {
+export interface WordsItem extends Piece {
   kind: 'words';
-  seq: number;
-  at: number;
   author: Author;
   to: AgentId[];
   text: string;
@@ -48,10 +52,8 @@ export interface WordsItem {
 }
 
 /** A question or an approval. `end` is null while it waits for a person. */
-export interface AskItem {
+export interface AskItem extends Piece {
   kind: 'ask';
-  seq: number;
-  at: number;
   author: Author;
   task: string;
   asks:
@@ -60,10 +62,8 @@ export interface AskItem {
   end: { seq: number; at: number; by: string; outcome: string; text: string } | null;
 }
 
-export interface DelegationItem {
+export interface DelegationItem extends Piece {
   kind: 'delegation';
-  seq: number;
-  at: number;
   task: string;
   from: AgentId;
   to: AgentId;
@@ -75,20 +75,16 @@ export interface DelegationItem {
   end: { seq: number; at: number; outcome: string; text: string } | null;
 }
 
-export interface HandoffItem {
+export interface HandoffItem extends Piece {
   kind: 'handoff';
-  seq: number;
-  at: number;
   author: Author;
   to: AgentId[];
   summary: HandoffSummary;
 }
 
 /** What happened beside the words, in one line. */
-export interface NoteItem {
+export interface NoteItem extends Piece {
   kind: 'note';
-  seq: number;
-  at: number;
   level: 'quiet' | 'problem';
   text: string;
   /** The turn that ended here without an answer. */
@@ -134,8 +130,23 @@ class Reading {
     // A row that cannot be read as an event, or was changed after its append, is told in its own words.
     if (event.altered) return this.#note(event);
     const read = this.#readers[event.kind] as ((event: Event) => void) | undefined;
+    const before = this.items.length;
     if (read) read(event);
     else if (isTold(event)) this.#note(event);
+    if (event.erased === undefined) return;
+    const item = this.items.length > before ? this.items.at(-1) : this.#goneOn(event);
+    if (item) item.isErased = true;
+  }
+
+  /** The item that an event has gone on with. */
+  #goneOn(event: Event): ReadingItem | undefined {
+    const { kind, body } = event;
+    const turn = event.turn ?? null;
+    if (kind === 'step' || kind === 'tool.result')
+      return this.items.findLast((item) => item.kind === 'work' && item.turn === turn);
+    if (kind === 'question.answered') return this.#asks.get(body.question);
+    if (kind === 'approval.decided') return this.#asks.get(body.request);
+    return kind === 'delegation.ended' ? this.#delegations.get(body.delegation) : undefined;
   }
 
   #words(event: EventOf<'message' | 'notice'>): void {

@@ -1,7 +1,10 @@
 import type { Event } from '../../../../src/events/index.ts';
 import { Copy } from '../../shared/copy.tsx';
+import { ERASED } from '../../shared/erased.ts';
 import { whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
+import { canErase } from '../../state/caller.ts';
+import { showErasure } from '../../state/dialogs.ts';
 import { turnLabel } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
 import { eventWords } from './event-text.ts';
@@ -10,9 +13,10 @@ import { SeenBy } from './seen-by.tsx';
 
 /** All of an event: its text, author and addressees, ids, and the stored JSON. */
 export function EventBody({ event }: { event: Event }) {
-  const { id, seq, author, to, turn, replyTo, tokens, hop } = event;
+  const { id, seq, author, to, turn, replyTo, tokens, hop, erased } = event;
   return (
     <div class="event-body">
+      {erased !== undefined && <p class="hole">{ERASED}</p>}
       <LongText text={eventWords(event)} lines={16} />
       <dl>
         <dt>From</dt>
@@ -20,6 +24,20 @@ export function EventBody({ event }: { event: Event }) {
           {author.name} <span class="quiet">({author.kind})</span>
           {to.length > 0 && <> to {to.map((agent) => `@${agent}`).join(', ')}</>}
         </dd>
+        {author.kind === 'user' && canErase() && (
+          <>
+            <dt />
+            <dd>
+              <button
+                type="button"
+                class="button"
+                onClick={() => showErasure({ person: author.id, name: author.name })}
+              >
+                Erase what {author.name} has said…
+              </button>
+            </dd>
+          </>
+        )}
         <dt>Id</dt>
         <dd>
           <Copy text={id} />

@@ -1,6 +1,7 @@
 import '../../style/detail-message.css';
 import { useState } from 'preact/hooks';
 import type { PromptMessage } from '../../../../src/events/index.ts';
+import { ERASED_WORDS } from '../../../../src/events/erased-words.ts';
 import { plural } from '../../shared/format.ts';
 import { hovered, hovers } from '../../state/hovered.ts';
 import { EventLink } from './event-link.tsx';
@@ -93,6 +94,10 @@ function Line({ line }: { line: string }) {
 }
 
 function marksOf(message: PromptMessage): string[] {
+  return message.content.includes(ERASED_WORDS) ? [...kindsOf(message), 'erased'] : kindsOf(message);
+}
+
+function kindsOf(message: PromptMessage): string[] {
   const { content } = message;
   if (message.role === 'tool') {
     const isPruned = /^\[the output of .* was removed to make room/.test(content);

@@ -1,6 +1,7 @@
 import type { TaskView } from '../../../../src/library/projection/model.ts';
 import { clock } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
+import { ERASED } from '../../shared/erased.ts';
 import { memo } from '../../shared/memo.ts';
 import { shown } from '../../state/live.ts';
 import type { NoteItem, ReadingItem } from '../../state/reading-items.ts';
@@ -54,6 +55,7 @@ export function Items({ items, conversation, depth, shown: sought, open }: Items
               depth={depth}
               task={item.kind === 'ask' ? (open?.get(item.task) ?? null) : null}
             />
+            {item.isErased && <p class="hole">{ERASED}</p>}
           </div>
         );
       })}
