@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { Scope } from '../../src/library/access/index.ts';
 import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
+import { abortAll } from './fixtures.ts';
 import { OFFICE } from './office.ts';
 import { BEN, openStage } from './stage.ts';
 import { isOpen } from './views.ts';
@@ -89,6 +90,7 @@ pageTest('erasing is refused in words while an agent is at work, and nothing is 
   await dialog.getByRole('button', { name: 'Erase for good' }).click();
   await eventually(() => dialog.getByRole('alert').innerText()).toMatch(/researcher|work/);
   expect(await dialog.getByRole('button', { name: 'Erase for good' }).isEnabled()).toBe(true);
+  await abortAll(stage(), 'busy');
 });
 
 pageTest(

@@ -1,3 +1,4 @@
+import { computed } from '@preact/signals';
 import { useRef, useState } from 'preact/hooks';
 import type { TaskView } from '../../../src/library/projection/model.ts';
 import type { ConversationId } from '../../../src/events/index.ts';
@@ -5,17 +6,30 @@ import { CommandButton } from '../shared/command-button.tsx';
 import { later } from '../shared/later.tsx';
 import { useStillness } from '../shared/stillness.ts';
 import { approvalDraft, decidedArgs, openArgs } from '../state/approval-draft.ts';
+import { shown } from '../state/live.ts';
+import { useMayDecide } from '../state/may-decide.ts';
 import { mode } from '../state/settings.ts';
 
 const ArgsEditor = later(async () => (await import('./args-editor.tsx')).ArgsEditor);
+
+/** What else says who may: what is open, and whether the conversation is archived. */
+const asked = computed(() => {
+  const open = shown.value?.tasks.filter(({ outcome }) => outcome === null) ?? [];
+  return `${shown.value?.archived} ${open.map(({ seq }) => seq).join()}`;
+});
 
 interface DecideProps {
   task: TaskView;
   conversation: ConversationId;
 }
 
-/** The answers to a question or an approval. A click counts once its place has stood still; see `useStillness`. */
+/**
+ * The answers to a question or an approval, for those who may give them; for others, who may. A click counts once its place
+ * has stood still; see `useStillness`.
+ */
 export function Decide({ task, conversation }: DecideProps) {
+  const may = useMayDecide(conversation, task.id, asked.value);
+  if (may !== true) return <p class="quiet task-acts">{may}</p>;
   return task.kind === 'question' ? (
     <Answer task={task} conversation={conversation} />
   ) : (

@@ -3,13 +3,27 @@ import type { ConversationId } from '../../../src/events/index.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { useStillness } from '../shared/stillness.ts';
 import type { InboxLine } from '../state/api.ts';
+import { useMayDecide } from '../state/may-decide.ts';
 import { refreshInbox } from '../state/inbox.ts';
 
 /**
  * The decision of an approval on its line. Only of a call that is shown whole; any other is read in its conversation first.
  * Its key is the request: the next one in the same place has a place of its own, which has not stood still yet.
  */
-export function InboxDecide({ line: { id, asks } }: { line: InboxLine }) {
+export function InboxDecide({ line }: { line: InboxLine }) {
+  const { id, asks } = line;
+  const may = useMayDecide(id, asks?.task ?? '', asks?.task ?? '');
+  if (!asks?.decide || may === null) return null;
+  if (may === true) return <Buttons line={line} />;
+  return (
+    <div class="inbox-decide">
+      <code>{asks.text}</code>
+      <span class="quiet">{may}</span>
+    </div>
+  );
+}
+
+function Buttons({ line: { id, asks } }: { line: InboxLine }) {
   const box = useRef<HTMLDivElement>(null);
   const stillness = useStillness(box);
   if (!asks?.decide) return null;

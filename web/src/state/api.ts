@@ -10,6 +10,7 @@ import type {
   ErasureReceipt,
   QueueReport,
   StuckReport,
+  TaskInfo,
 } from '../../../src/library/troupe.ts';
 import type { Author, Command, Event } from '../../../src/events/index.ts';
 import type { Scope } from '../../../src/library/access/index.ts';
@@ -150,6 +151,19 @@ export const api = {
   queues: () => get<Queues>('api/queues'),
   stuck: () => get<StuckReport>('api/stuck', { limit: MOST_STUCK }),
   budgets: (conversation: string) => get<{ budgets: BudgetLine[] }>('api/budgets', { conversation }),
+  /** The open tasks, each with whether the user of the page may answer or decide it. */
+  openTasks: async (conversation: string) => {
+    const all: TaskInfo[] = [];
+    for (let skip: number | null = 0; skip !== null;) {
+      const part: { tasks: TaskInfo[]; next: number | null } = await get(
+        `api/conversations/${segment(conversation)}/tasks`,
+        { open: 'true', skip },
+      );
+      all.push(...part.tasks);
+      skip = part.next;
+    }
+    return all;
+  },
   command: (command: Command) => post<{ event: Event; seq: number }>('api/commands', command),
   send: async (conversation: string, message: { content: string; to?: string[]; whileBusy?: string }) => {
     const author = (await whoami()).author ?? OPERATOR;
