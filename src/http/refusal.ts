@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { ErrorCode } from '../base/errors.ts';
+import { type Counters, METRICS } from '../events/metrics.ts';
 import { toTroupeError } from '../base/errors.ts';
 
 /** Codes of errors that the HTTP layer itself raises, before it calls the troupe. */
@@ -41,21 +42,12 @@ export class Refusal extends Error {
   }
 }
 
-/** Refusals that are counted in the metrics. */
-export const REFUSALS_COUNTED = [
-  'token_required',
-  'scope_missing',
-  'author_refused',
-  'rate_limited',
-  'tenant_busy',
-  'host_refused',
-  'origin_refused',
-] as const;
+type Counted = Counters['requests_refused']['code'];
 
 /** The code, if it is counted in the metrics. */
-export function countedRefusal(thrown: unknown): string | null {
+export function countedRefusal(thrown: unknown): Counted | null {
   const { code } = Object(thrown) as { code?: unknown };
-  return REFUSALS_COUNTED.find((each) => each === code) ?? null;
+  return METRICS.requests_refused.labels.code.find((each) => each === code) ?? null;
 }
 
 /** Sets `allow`, too. */

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { METRICS } from '../../src/events/metrics.ts';
 import { findHelm } from '../services/helm.ts';
 import { readRoot, ROOT, unknownIn } from './files.ts';
 
@@ -143,7 +144,7 @@ else
       const scaled = render(...KEDA);
       const trigger = scaled.find(({ kind }) => kind === 'ScaledObject')?.spec.triggers?.[0]?.metadata;
       expect(trigger?.query).toContain('troupe_queue_wakes{state=~"waiting|active"');
-      expect(readRoot('src/http/metrics.ts')).toContain("'troupe_queue_wakes'");
+      expect(METRICS).toHaveProperty('queue_wakes.labels.state');
       expect(Number(trigger?.threshold)).toBeLessThan(64);
       const worker = (all: Resource[]) =>
         all.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'troupe-worker');
