@@ -2,10 +2,13 @@ import type { Context } from 'hono';
 import type { Answer, CommandInput, NewMessage, Troupe } from '../library/troupe.ts';
 import { addressed, nobodyAnswers } from '../library/asking/ask.ts';
 import { type ChatChange, openChat } from '../library/asking/chat.ts';
-import type { Author, Event } from '../events/index.ts';
+import { type Author, type Event, type Attachment, ConversationId } from '../events/index.ts';
 import { admitMessage, checkScope } from './permissions.ts';
 import type { Caller } from './caller.ts';
 import { checkWords } from './read-json.ts';
+import { TroupeError } from '../base/errors.ts';
+import { createHash } from 'node:crypto';
+import type { Principal } from '../library/access/index.ts';
 
 /** What a client of another protocol says, and where. */
 export interface Spoken extends Pick<
@@ -86,4 +89,91 @@ export async function wholeAnswer(
   let next = await going.next();
   for (; !next.done; next = await going.next()) see(next.value);
   return next.value;
+}
+
+/** Most bytes of files within one answer; the others are named only. */
+const MOST_BYTES = 4 * 1_024 * 1_024;
+
+/** An attachment of a message. `base64` is null where it has no bytes, as in an import, or there is no more room. */
+export interface EventFile {
+  /** Its media type. */
+  mediaType: string;
+  /** Its name, if it has one. */
+  name: string | undefined;
+  /** Its size. */
+  bytes: number;
+  /** Its bytes. */
+  base64: string | null;
+}
+
+/** Reads the attachments of messages, for one answer: later ones find the room that earlier ones have left. */
+export function filesIn(troupe: Pick<Troupe, 'attachment'>): (event: Event) => Promise<EventFile[]> {
+  let left = MOST_BYTES;
+  return async ({ kind, body, conversation, seq }) => {
+    if (kind !== 'message' && kind !== 'notice') return [];
+    const files: EventFile[] = [];
+    for (const [index, given] of (body.attachments ?? []).entries()) {
+      const bytes = sizeOf(given);
+      const data = bytes > left ? null : await readOrNull(troupe, conversation, { seq, index });
+      if (data) left -= bytes;
+      const base64 = data && Buffer.from(data).toString('base64');
+      files.push({ mediaType: given.mediaType, name: given.name, bytes, base64 });
+    }
+    return files;
+  };
+}
+
+function sizeOf(attachment: Attachment): number {
+  return attachment.type === 'text' ? Buffer.byteLength(attachment.text) : attachment.bytes;
+}
+
+async function readOrNull(
+  troupe: Pick<Troupe, 'attachment'>,
+  conversation: string,
+  { seq, index }: { seq: number; index: number },
+): Promise<Uint8Array | null> {
+  try {
+    return (await troupe.attachment(conversation, seq, index)).data;
+  } catch (error) {
+    if (error instanceof TroupeError && error.code === 'event_invalid') return null;
+    throw error;
+  }
+}
+
+const MAX_ID = 128;
+/** Fewer letters of a hash may be those of another name. */
+const LEAST_NAME = 16;
+
+/** An idempotency key of a client, as one of this caller alone: others may use the same. */
+export function callersKey({ id }: Principal, ...given: readonly string[]): string {
+  return digest([id, ...given]);
+}
+
+function digest(parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
+}
+
+/** A name that is too long is replaced by its hash, so that different names stay different. */
+function fitted(name: string, room: number): string {
+  if (name.length <= room) return name;
+  if (room >= LEAST_NAME) return digest([name]).slice(0, room);
+  throw new TroupeError(
+    'event_invalid',
+    'name the conversation: the prefix granted to this caller leaves no room for a name',
+    {
+      path: 'conversation',
+    },
+  );
+}
+
+/** An id of a conversation that the caller may write to. Throws `event_invalid` if it may not begin one. */
+export function newConversation({ conversations }: Principal, name: string): string {
+  const patterns = conversations ?? ['*'];
+  const prefix = patterns.find((pattern) => pattern.endsWith('*'))?.slice(0, -1);
+  if (prefix !== undefined) return ConversationId.parse(`${prefix}${fitted(name, MAX_ID - prefix.length)}`);
+  const [only, ...others] = patterns;
+  if (only !== undefined && others.length === 0) return only;
+  throw new TroupeError('event_invalid', 'name the conversation: this caller may not begin a new one', {
+    path: 'conversation',
+  });
 }

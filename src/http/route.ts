@@ -1,5 +1,5 @@
-import type { Context, Hono } from 'hono';
 import type * as z from 'zod';
+import type { Context, Hono } from 'hono';
 import type { Principal, Scope } from '../library/access/index.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Troupe } from '../library/troupe.ts';
@@ -9,6 +9,7 @@ import type { KeeperOf } from './inbox.ts';
 import type { ProcessMetrics, Readiness } from './metrics.ts';
 import { readJson } from './read-json.ts';
 import { parseInput, type PathNoun, type PathParameter } from './schemas.ts';
+import { type Door, DOORS, type DoorName } from '../library/integrations/door.ts';
 
 type Method = 'GET' | 'POST' | 'DELETE';
 export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 502 | 503;
@@ -199,4 +200,27 @@ class Asked implements RouteRequest<string, unknown, unknown> {
   get troupe(): Troupe {
     return this.caller.troupe;
   }
+}
+
+/** Makes a door of routes: of a protocol that is not ours, in a package of its own. `doors` of a definition opens it. */
+export function defineDoor(door: Omit<Door, 'routes'> & { readonly routes: readonly Route[] }): Door {
+  return door;
+}
+
+/** Doors are made with `defineDoor` alone. */
+export function routesOf({ routes }: Door): readonly Route[] {
+  return routes as readonly Route[];
+}
+
+const PATHS: Readonly<Record<DoorName, RegExp>> = {
+  a2a: /^\/api\/a2a(?:\/|$)/,
+  'ag-ui': /^\/api\/(?:conversations\/[^/]+\/)?ag-ui$/,
+  'ai-sdk': /^\/api\/conversations\/[^/]+\/chat(?:\/|$)/,
+  mcp: /^\/api\/mcp$/,
+  openai: /^\/api\/(?:conversations\/[^/]+\/)?v1\//,
+};
+
+/** The door of `@troupe/doors` to which a path belongs; null: it is of none. */
+export function doorOf(path: string): DoorName | null {
+  return DOORS.find((name) => PATHS[name].test(path)) ?? null;
 }

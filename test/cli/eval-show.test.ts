@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import * as evals from '../../packages/evals/src/command.ts';
 import { createEvalApp } from '../../src/cli/evals/eval-app.ts';
 import { createOpenRuns } from '../../src/cli/evals/open-runs.ts';
-import { readShownScores } from '../../src/cli/evals/shown-scores.ts';
+import { readShownScores } from '../../src/cli/evals/page-frame.ts';
 import type { Scorecard } from '../../packages/evals/src/index.ts';
 import { type KeptScores, keptScores, MARKUP, SCENARIO } from '../support/kept-scores.ts';
 import { workplace } from './harness.ts';

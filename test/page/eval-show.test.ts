@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import * as evals from '../../packages/evals/src/command.ts';
 import { createEvalApp } from '../../src/cli/evals/eval-app.ts';
 import { createOpenRuns } from '../../src/cli/evals/open-runs.ts';
-import { readShownScores } from '../../src/cli/evals/shown-scores.ts';
+import { readShownScores } from '../../src/cli/evals/page-frame.ts';
 import { serveHttp } from '../../src/http/api/index.ts';
 import { ResourceStack } from '../../src/base/resource-stack.ts';
 import { keptScores } from '../support/kept-scores.ts';

@@ -1,12 +1,15 @@
-import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { TroupeError } from '../../base/errors.ts';
 import type { Event } from '../../events/index.ts';
 import type { Client } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
 import { loadEvals, type RunSource, type TestMade } from '../evals/evals-package.ts';
 import { findAgents, recallAgents } from '../process/find-agents.ts';
-import { count, print, printJson } from '../render/output.ts';
+import { count, print, printJson, paint, table } from '../render/output.ts';
+import { once } from 'node:events';
+import type { ShownScores } from '../evals/page-frame.ts';
+import { onInterrupt, openBrowser } from '../process/terminal.ts';
 
 interface RecordOptions extends ClientOptions {
   out?: string;
@@ -89,4 +92,79 @@ function report(test: string, recording: string, isNew: boolean, made: TestMade)
     `${recording}: ${count(answers, 'answer')} of models, ${count(calls, 'result')} of tools`,
     `played once, offline: run it with npx vitest run ${test}`,
   ].join('\n');
+}
+
+interface ShowOptions {
+  port: number;
+  open?: boolean;
+  json?: boolean;
+}
+
+/**
+ * Shows scores and the conversations they stand on, beside a baseline, until interrupted. For this machine only: the pages ask
+ * nobody for a credential.
+ */
+export async function evalShow(
+  after: string,
+  before: string | undefined,
+  options: ShowOptions,
+): Promise<void> {
+  const [evals, { createEvalApp }, { createOpenRuns }, { countRuns, readShownScores }, { serveHttp }] =
+    await Promise.all([
+      loadEvals(),
+      // The pages and their server: of this command alone.
+      import('../evals/eval-app.ts'),
+      import('../evals/open-runs.ts'),
+      import('../evals/page-frame.ts'),
+      import('../../http/api/index.ts'),
+    ]);
+  const shown = readShownScores(evals, after, before);
+  await using runs = createOpenRuns(evals);
+  const stop = new AbortController();
+  const stopped = once(stop.signal, 'abort');
+  const dispose = onInterrupt(() => stop.abort());
+  try {
+    const server = await serveHttp(createEvalApp(shown, runs), { port: options.port });
+    const page = `${server.url}/`;
+    const counts = { ...countRuns(shown), ...foldersOf(shown) };
+    if (options.json) printJson({ url: server.url, page, ...counts });
+    else showBanner(page, counts);
+    if (options.open) await openBrowser(page);
+    await stopped;
+    await server.close();
+  } finally {
+    dispose();
+  }
+}
+
+type Counts = ReturnType<typeof foldersOf> & { runs: number; kept: number };
+
+function foldersOf({ before, after }: ShownScores) {
+  return { folder: after.folder, baseline: before?.folder ?? null };
+}
+
+function showBanner(page: string, { folder, baseline, runs, kept }: Counts): void {
+  const rows = [
+    ['Page', paint('cyan', page)],
+    ['Scores', folder],
+    ['Baseline', baseline ?? 'none: name its folder to compare'],
+    ['Runs', `${runs}, ${kept} with their conversation`],
+  ];
+  print(table(rows.map(([name = '', value = '']) => [paint('dim', name), value])));
+  print(paint('dim', 'Nothing is written to these folders. Ctrl-C stops.'));
+}
+
+/** Compares two files of scores. The exit code is 1 if a score is worse. */
+export async function evalCompare(
+  before: string,
+  after: string,
+  { json }: { json?: boolean },
+): Promise<void> {
+  const evals = await loadEvals();
+  const [was, is] = [evals.readScorecard(before), evals.readScorecard(after)];
+  const compared = evals.compareScores(was, is);
+  const worse = evals.worseOnes(compared);
+  if (json) printJson({ ok: worse.length === 0, compared });
+  else print(evals.scoresTable(is, was, [after, before]));
+  if (worse.length > 0) process.exitCode = 1;
 }

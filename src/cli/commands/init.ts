@@ -3,9 +3,17 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { TroupeError } from '../../base/errors.ts';
-import { mergePackage } from '../init/package-json.ts';
-import { type Choice, type Language, LANGUAGES, packageParts, projectFiles } from '../init/project-files.ts';
-import { TEMPLATE, type TemplateName, TEMPLATES } from '../init/templates.ts';
+import {
+  mergePackage,
+  type Choice,
+  type Language,
+  LANGUAGES,
+  packageParts,
+  projectFiles,
+  TEMPLATE,
+  type TemplateName,
+  TEMPLATES,
+} from '../init/project-files.ts';
 import { paint, print, printJson } from '../render/output.ts';
 import { version } from '../process/version.ts';
 

@@ -7,10 +7,9 @@ import { checkHost, READS } from '../../http/guard.ts';
 import { PAGE_HEADERS, BUILT_PAGE, readWebFile } from '../../http/page/page.ts';
 import { errorResponse, Refusal } from '../../http/refusal.ts';
 import type { OpenRuns } from './open-runs.ts';
-import { LINKS, type Markup, problemPage } from './page-frame.ts';
+import { LINKS, type Markup, problemPage, dataOf, runOf, type ShownScores, type Side } from './page-frame.ts';
 import { runPage, type RunSide } from './run-page.ts';
 import { runsPage, scoresPage, type Shown } from './scores-page.ts';
-import { dataOf, runOf, type ShownScores, type Side } from './shown-scores.ts';
 
 /** The pages of `troupe eval show`: scores, runs side by side, and the console of each kept run. All of it is read-only. */
 export function createEvalApp(shown: ShownScores, runs: OpenRuns): Hono {

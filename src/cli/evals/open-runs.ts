@@ -1,6 +1,6 @@
+import path from 'node:path';
 import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import path from 'node:path';
 import type { Hono } from 'hono';
 import type { AgentInput } from '../../library/config/agent-input.ts';
 import { toTroupeError, TroupeError } from '../../base/errors.ts';
@@ -9,8 +9,8 @@ import { ResourceStack } from '../../base/resource-stack.ts';
 import { openTroupe, type TroupeOptions } from '../../library/runtime/create-troupe.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import { version } from '../process/version.ts';
-import { agentsOfRun } from './agents-of-run.ts';
 import type { EvalsPackage } from './evals-package.ts';
+import { type Event, eventOf } from '../../events/index.ts';
 
 /** A kept run that is open: its troupe takes no turns, and its console no writes. */
 interface OpenRun {
@@ -119,4 +119,23 @@ function copyDatabase(from: string, to: string): void {
   if (files.length === 0)
     throw new TroupeError('store_corrupt', `there is no database in ${from}`, { data: from });
   for (const { name } of files) copyFileSync(path.join(from, name), path.join(to, name));
+}
+
+/** Answers nothing: a kept run takes no turns. */
+const SILENT = { rules: [{ reply: 'This run is over.' }] };
+
+/**
+ * The agents of a run, from its log: a company in a test need not be in any file. What they were told is in the store, so that
+ * their prompts are rendered again; their names and models are all that the console needs besides.
+ */
+export function agentsOfRun(events: readonly Event[]): AgentInput[] {
+  const agents = new Map<string, AgentInput>();
+  for (const event of events) {
+    const { kind, id, name } = event.author;
+    if (kind !== 'agent') continue;
+    const model = eventOf(event, 'baseline')?.body.model;
+    if (model === undefined && agents.has(id)) continue;
+    agents.set(id, { id, name, provider: 'scripted', script: SILENT, ...(model && { model }) });
+  }
+  return [...agents.values()];
 }

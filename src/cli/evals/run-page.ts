@@ -1,11 +1,17 @@
 import { html } from 'hono/html';
 import type { RunLine, RunScore, ScoredRun } from './evals-package.ts';
 import { count } from '../render/output.ts';
-import { alignLines, type LinePair } from './align-lines.ts';
-import { lineCell, type Place } from './line-cell.ts';
-import { choices, documentOf, LINKS, type Markup, SIDE_WORDS } from './page-frame.ts';
-import { fullMark } from './score-marks.ts';
-import type { ShownScores, Side } from './shown-scores.ts';
+import {
+  choices,
+  documentOf,
+  LINKS,
+  type Markup,
+  SIDE_WORDS,
+  type ShownScores,
+  type Side,
+} from './page-frame.ts';
+import { fullMark } from './scores-page.ts';
+import { diffArrays, diffWordsWithSpace } from 'diff';
 
 /** What a side has to show of a run. */
 export type RunSide =
@@ -199,4 +205,148 @@ function pairRow({ sides }: ShownRun, pair: LinePair, isBoth: boolean): Markup {
 
 function conversationOf(side: RunSide): string {
   return side.kind === 'read' ? side.conversation : '';
+}
+
+/** A line of each side, or a line that the other side lacks. */
+export type LinePair =
+  | { readonly kind: 'same'; readonly before: RunLine; readonly after: RunLine }
+  | { readonly kind: 'differs'; readonly before: RunLine; readonly after: RunLine }
+  | { readonly kind: 'gone'; readonly before: RunLine }
+  | { readonly kind: 'new'; readonly after: RunLine };
+
+/**
+ * Puts the lines of two runs beside each other, in their order: first those that are the same, then between them those of one
+ * speaker, or calls of one tool.
+ */
+export function alignLines(before: readonly RunLine[], after: readonly RunLine[]): LinePair[] {
+  return aligned(before, after, {
+    keyOf: wholeOf,
+    pair: (one, other) => ({ kind: 'same', before: one, after: other }),
+    rest: pairsBetween,
+  });
+}
+
+function pairsBetween(before: readonly RunLine[], after: readonly RunLine[]): LinePair[] {
+  return aligned(before, after, {
+    keyOf: shapeOf,
+    pair: (one, other) => ({ kind: 'differs', before: one, after: other }),
+    rest: (gone, added) => [
+      ...gone.map((line): LinePair => ({ kind: 'gone', before: line })),
+      ...added.map((line): LinePair => ({ kind: 'new', after: line })),
+    ],
+  });
+}
+
+interface Alignment {
+  /** Lines with the same key are beside each other. */
+  keyOf: (line: RunLine) => string;
+  pair: (before: RunLine, after: RunLine) => LinePair;
+  /** For what is between two pairs. */
+  rest: (before: readonly RunLine[], after: readonly RunLine[]) => LinePair[];
+}
+
+function aligned(
+  before: readonly RunLine[],
+  after: readonly RunLine[],
+  { keyOf, pair, rest }: Alignment,
+): LinePair[] {
+  const pairs: LinePair[] = [];
+  const left = { before: [...before], after: [...after] };
+  let gone: RunLine[] = [];
+  let added: RunLine[] = [];
+  for (const { count, ...change } of diffArrays(before.map(keyOf), after.map(keyOf))) {
+    if (change.removed) gone = left.before.splice(0, count);
+    else if (change.added) added = left.after.splice(0, count);
+    else {
+      pairs.push(...rest(gone, added));
+      [gone, added] = [[], []];
+      const others = left.after.splice(0, count);
+      for (const [at, line] of left.before.splice(0, count).entries()) pairs.push(pair(line, others[at]!));
+    }
+  }
+  return [...pairs, ...rest(gone, added)];
+}
+
+function wholeOf(line: RunLine): string {
+  if (line.kind !== 'called') return JSON.stringify([shapeOf(line), line.event.to, line.text]);
+  const { args, result } = line;
+  return JSON.stringify([shapeOf(line), args, result && [result.body.outcome, result.body.content]]);
+}
+
+function shapeOf(line: RunLine): string {
+  return JSON.stringify([line.kind, line.who, line.kind === 'called' ? line.tool : line.event.kind]);
+}
+
+/** Whose line it is, and the run that its links lead to. */
+export interface Place {
+  side: Side;
+  conversation: string;
+}
+
+/** Characters of a text; the console has the rest. */
+const MOST_TEXT = 2_000;
+/** Bound of the work on one pair of texts: beyond it they are too different for marks to help. */
+const MOST_EDITS = 100;
+
+/** A line of a conversation. `other`: the line of the other side, to which differences are marked. */
+export function lineCell(line: RunLine, other: RunLine | null, place: Place): Markup {
+  const { event } = line;
+  const who = event.author.kind === 'agent' ? `@${event.author.id}` : event.author.name;
+  const whom = event.to.length === 0 ? '' : ` to ${event.to.map((id) => `@${id}`).join(' ')}`;
+  const where = event.conversation === place.conversation ? '' : ` in ${event.conversation}`;
+  const what = line.kind === 'called' ? ` calls ${line.tool}` : whom;
+  const to = LINKS.event(place.side, place.conversation, event);
+  return html`<div class="eval-side">
+    <span class="eval-label eval-whose">${SIDE_WORDS[place.side]}</span>
+    <span><a href="${to}">${who}${what}</a> <span class="eval-label">#${event.seq}${where}</span></span>
+    ${line.kind === 'called' ? callText(line, other, place) : said(line.text, textOf(other), place)}
+  </div>`;
+}
+
+type Call = Extract<RunLine, { kind: 'called' }>;
+
+function callText({ args, result }: Call, other: RunLine | null, { side }: Place): Markup {
+  const call = other?.kind === 'called' ? other : null;
+  const outcome = result === null ? 'no result' : result.body.outcome;
+  const given =
+    result === null ? null : html`<pre>${marked(result.body.content, resultOf(call), side)}</pre>`;
+  return html`<pre>${marked(args, call?.args ?? null, side)}</pre>
+    <span class="eval-label">${outcome}</span>${given}`;
+}
+
+function resultOf(call: Call | null): string | null {
+  return call?.result?.body.content ?? null;
+}
+
+function textOf(line: RunLine | null): string | null {
+  return line === null || line.kind === 'called' ? null : line.text;
+}
+
+function said(text: string, other: string | null, { side }: Place): Markup {
+  return html`<p>${marked(text, other, side)}</p>`;
+}
+
+/** The text, and in it what the other side has not. */
+function marked(text: string, other: string | null, side: Side): Markup {
+  const shown = cut(text);
+  const rest = text.length - shown.length;
+  const more =
+    rest > 0 ? html`<span class="eval-label">… ${rest} more characters in the console</span>` : null;
+  return html`${other === null || other === text ? shown : pieces(shown, cut(other), side)}${more}`;
+}
+
+function pieces(text: string, other: string, side: Side): Markup {
+  const [before, after] = side === 'before' ? [text, other] : [other, text];
+  const changes = diffWordsWithSpace(before, after, { maxEditLength: MOST_EDITS });
+  if (changes === undefined) return html`${text}`;
+  const own = changes.map(({ value, added, removed }) => {
+    if (!added && !removed) return html`${value}`;
+    if (side === 'before') return removed ? html`<del>${value}</del>` : null;
+    return added ? html`<ins>${value}</ins>` : null;
+  });
+  return html`${own}`;
+}
+
+function cut(text: string): string {
+  return text.length <= MOST_TEXT ? text : text.slice(0, MOST_TEXT).toWellFormed();
 }

@@ -1,9 +1,17 @@
 import { html } from 'hono/html';
-import type { Change, ComparedScore, ScoredRun } from './evals-package.ts';
+import type { Change, ComparedScore, ScoredRun, RunScore } from './evals-package.ts';
 import { count } from '../render/output.ts';
-import { choices, documentOf, LINKS, type Markup, pageOf, pager } from './page-frame.ts';
-import { isBad, runMark } from './score-marks.ts';
-import { dataOf, type ShownScores, type StoredScores } from './shown-scores.ts';
+import {
+  choices,
+  documentOf,
+  LINKS,
+  type Markup,
+  pageOf,
+  pager,
+  dataOf,
+  type ShownScores,
+  type StoredScores,
+} from './page-frame.ts';
 
 /** Which scores are listed. */
 export type Shown = 'all' | 'changed' | 'failed';
@@ -134,4 +142,43 @@ export function runsPage(shown: ShownScores, scenario: string, page: number): Ma
     </ol>`,
     html`${pager(at.page, pages, (other) => LINKS.runs(scenario, other))}`,
   ]);
+}
+
+/** How a score of one run looks: a sign that needs no colour, and the words for it. */
+interface ScoreMark {
+  sign: string;
+  words: string;
+  look: 'good' | 'bad' | 'plain';
+}
+
+function scoreMark(taken: RunScore | undefined): ScoreMark {
+  if (taken === undefined) return { sign: '–', words: 'not scored', look: 'plain' };
+  if (taken.kind === 'none') return { sign: '–', words: 'no value', look: 'plain' };
+  if (taken.kind === 'failed') return { sign: '!', words: 'the score failed', look: 'bad' };
+  if (taken.value === true) return { sign: '✓', words: 'holds', look: 'good' };
+  if (taken.value === false) return { sign: '✗', words: 'does not hold', look: 'bad' };
+  return { sign: String(Number(taken.value.toPrecision(3))), words: '', look: 'plain' };
+}
+
+/** A score failed or does not hold. */
+export function isBad(taken: RunScore | undefined): boolean {
+  return scoreMark(taken).look === 'bad';
+}
+
+/** The mark of one run, as a link to it. */
+export function runMark(seed: number, taken: RunScore | undefined, to: string): Markup {
+  const { sign, words, look } = scoreMark(taken);
+  return html`<a class="eval-mark${classOf(look)}" href="${to}"
+    ><span class="eval-unseen">run </span>${seed}: ${sign}<span class="eval-unseen"> ${words}</span></a
+  >`;
+}
+
+/** A mark with its words. */
+export function fullMark(taken: RunScore | undefined): Markup {
+  const { sign, words, look } = scoreMark(taken);
+  return html`<span class="eval-mark${classOf(look)}">${sign} ${words}</span>`;
+}
+
+function classOf(look: ScoreMark['look']): string {
+  return look === 'plain' ? '' : ` eval-${look}`;
 }

@@ -1,5 +1,10 @@
 import { ANTHROPIC, installCommand, OPENAI } from '../../base/optional-packages.ts';
-import { TEMPLATE, type TemplateName } from './templates.ts';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { TroupeError } from '../../base/errors.ts';
+import type { TroupeInput } from '../../library/config/agents-file.ts';
+import type { ScriptRuleInput } from '../../providers/script.ts';
 
 export const LANGUAGES = ['ts', 'json'] as const;
 export type Language = (typeof LANGUAGES)[number];
@@ -148,4 +153,145 @@ function companyImports(lang: Language, names: readonly string[]): string {
 
 function json(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+type Manifest = Record<string, unknown>;
+
+/** What would be written, and the field whose value would be replaced, if there is one. */
+interface MergedPackage {
+  text: string;
+  conflict: string | null;
+}
+
+/** Adds what is missing to the package.json at `path`, or makes one. Throws `config_invalid` if it is not an object in JSON. */
+export async function mergePackage(path: string, dir: string, parts: PackageParts): Promise<MergedPackage> {
+  const given = await readManifest(path);
+  const { type, ...sections } = parts;
+  const start: Manifest = given ?? { name: nameFrom(dir), private: true, version: '0.0.0' };
+  const merged: Manifest = { ...start, type };
+  for (const [section, entries] of Object.entries(sections))
+    merged[section] = { ...entries, ...(merged[section] as object | undefined) };
+  const isNew = given === null || isPlaceholderTest(given);
+  if (isNew) (merged['scripts'] as Manifest)['test'] = parts.scripts['test'];
+  const main = given?.['main'];
+  const isFree = isNew && !existsSync(join(dir, typeof main === 'string' ? main : 'index.js'));
+  const isOther = !isFree && given?.['type'] !== type;
+  const conflict = isOther ? `package.json (its "type" must become "${type}")` : null;
+  return { text: `${JSON.stringify(merged, null, 2)}\n`, conflict };
+}
+
+/** `npm init` writes a test that fails. Until that is replaced, the type of the package is nobody's choice. */
+function isPlaceholderTest(given: Manifest): boolean {
+  const scripts = given['scripts'] as Manifest | undefined;
+  const test = scripts?.['test'];
+  return typeof test === 'string' && test.includes('no test specified');
+}
+
+async function readManifest(path: string): Promise<Manifest | null> {
+  try {
+    const value: unknown = JSON.parse(await readFile(path, 'utf8'));
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Manifest;
+    throw new Error('it is not an object');
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const message = `cannot add to ${path}: ${reason}; mend it, or choose another directory`;
+    throw new TroupeError('config_invalid', message, { path }, { cause });
+  }
+}
+
+/** A name that npm accepts. */
+function nameFrom(dir: string): string {
+  const name = basename(dir)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]/g, '-')
+    .slice(0, 100);
+  return /^[a-z0-9]/.test(name) && name !== 'troupe' ? name : 'my-troupe';
+}
+
+export const TEMPLATES = ['agent', 'team'] as const;
+export type TemplateName = (typeof TEMPLATES)[number];
+
+/** A company to start from. `test` is the body of its test, over the script alone. */
+export interface Template {
+  label: string;
+  company: { agents: AgentPart[]; defaults?: TroupeInput['defaults'] };
+  rules: ScriptRuleInput[];
+  /** What `start` asks when it is given nothing. */
+  question: string;
+  testName: string;
+  test: readonly string[];
+}
+
+interface AgentPart {
+  id: string;
+  description?: string;
+  instructions: string;
+  tools?: string[];
+}
+
+export const TEMPLATE: Record<TemplateName, Template> = {
+  agent: {
+    label: 'one agent',
+    company: {
+      agents: [{ id: 'helper', instructions: 'Answer briefly and kindly.' }],
+      defaults: { respondWhenUnaddressed: 'helper' },
+    },
+    rules: [{ reply: 'This is answer {{n}} of script.json. Give agents a model to hear more.' }],
+    question: 'What can you do?',
+    testName: 'the helper answers',
+    test: [
+      `const { text, outcome } = await troupe.ask('test', 'What can you do?');`,
+      `assert.equal(outcome, 'answered');`,
+      `assert.match(text, /answer 1 of script/);`,
+    ],
+  },
+  team: {
+    label: 'a team: three agents that hand over to each other',
+    company: {
+      agents: [
+        {
+          id: 'desk',
+          instructions: 'Find out what the customer needs. Hand over to @billing or @technician.',
+          tools: ['handoff'],
+        },
+        {
+          id: 'billing',
+          description: 'Invoices, payments and refunds.',
+          instructions: 'Answer questions about invoices. Hand over to @technician what is technical.',
+          tools: ['handoff'],
+        },
+        {
+          id: 'technician',
+          description: 'Devices, logins and outages.',
+          instructions: 'Solve technical problems step by step. Hand over to @billing what is about money.',
+          tools: ['handoff'],
+        },
+      ],
+      defaults: { respondWhenUnaddressed: 'desk' },
+    },
+    rules: [
+      handOver('invoice', 'billing', 'Explain the invoice'),
+      { ...handOver('', 'technician', 'Solve the problem'), when: { agent: 'desk', step: 1 } },
+      { when: { agent: 'billing' }, reply: 'The second line of your invoice is the setup, paid once.' },
+      { when: { agent: 'technician' }, reply: 'Please restart the device, and tell me what you see.' },
+      { when: { agent: 'desk' }, reply: '' },
+    ],
+    question: 'Why is my invoice higher than last month?',
+    testName: 'a question about an invoice is handed over to billing',
+    test: [
+      `const { text, replies } = await troupe.ask('test', 'Why is my invoice so high?');`,
+      `assert.equal(replies.at(-1)?.author.id, 'billing');`,
+      `assert.match(text, /setup, paid once/);`,
+    ],
+  },
+};
+
+function handOver(contains: string, to: string, goal: string): Template['rules'][number] {
+  const args = { to, goal, done: 'Read the question', next: 'Answer the customer', why: `It is for ${to}` };
+  return {
+    when: { agent: 'desk', step: 1, contains },
+    reply: `I am bringing in @${to}.`,
+    calls: [{ name: 'handoff', args }],
+  };
 }

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { Door } from '../../library/integrations/door.ts';
 import type { Troupe } from '../../library/troupe.ts';
-import { doorOf } from '../door.ts';
+import { doorOf, addRoutes, type Route, type RouteServer } from '../route.ts';
 import {
   createGate,
   isKeyless,
@@ -22,7 +22,6 @@ import { type ProcessMetrics, createReadiness } from '../metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
 import { placeInHono, mountPath, addPageRoutes, type PageOptions } from '../page/page.ts';
 import { countedRefusal, errorResponse, methodRefused, Refusal } from '../refusal.ts';
-import { addRoutes, type Route, type RouteServer } from '../route.ts';
 import { type RouteTable, routeTable } from '../routes/index.ts';
 import { metricsRoute, probeRoutes } from '../routes/status.ts';
 import { cors as honoCors } from 'hono/cors';

@@ -1,8 +1,7 @@
 import { TroupeError } from '../../base/errors.ts';
 import type { Door } from '../../library/integrations/door.ts';
 import type { RouteRules } from '../permissions.ts';
-import { routesOf } from '../door.ts';
-import { type Route, routeName } from '../route.ts';
+import { routesOf, type Route, routeName } from '../route.ts';
 import { answerRoute, conversationRoutes, turnRoutes } from './conversations.ts';
 import { inspectorRoutes } from './inspector.ts';
 import { keyRoutes, peopleRoutes, webhookRoutes } from './tenant.ts';

@@ -6,12 +6,12 @@ import { type ClientOptions, credentialOf, openTroupe, placeOf } from '../client
 import { onInterrupt } from '../process/terminal.ts';
 import { version } from '../process/version.ts';
 
-interface McpOptions extends ClientOptions {
+interface StdioOptions extends ClientOptions {
   as?: string;
 }
 
 /** An MCP server at stdin and stdout, until its client leaves. The troupe is in this process, or behind a URL. */
-export async function mcp(options: McpOptions): Promise<void> {
+export async function mcp(options: StdioOptions): Promise<void> {
   // Stdout belongs to the protocol, whatever an agents file prints.
   console.log = console.error;
   const { relayMcp, serveMcp } = await loadStdioDoors('troupe mcp');
@@ -35,4 +35,28 @@ export async function mcp(options: McpOptions): Promise<void> {
 function mcpAddress(url: string): URL {
   if (!URL.canParse(url)) throw new TroupeError('config_invalid', `"${url}" is not a URL`, { url });
   return new URL(`${url.replace(/(?<!\/)\/+$/, '')}/api/mcp`);
+}
+
+/** Serves an editor at stdin and stdout by the Agent Client Protocol, until it goes. The troupe is in this process. */
+export async function acp(options: StdioOptions): Promise<void> {
+  // Stdout belongs to the protocol, whatever an agents file prints.
+  console.log = console.error;
+  const { serveAcp } = await loadStdioDoors('troupe acp');
+  const place = placeOf(options, { mayCreate: true });
+  if ('url' in place) throw elsewhere(place.url);
+  const ending = new AbortController();
+  const dispose = onInterrupt(() => ending.abort());
+  try {
+    await using troupe = await openTroupe(place.dir, options, { needs: 'work' });
+    const author = authorNamed(options.as);
+    const parts = { troupe, clock: systemClock, author, version: version(), signal: ending.signal };
+    await serveAcp(parts);
+  } finally {
+    dispose();
+  }
+}
+
+function elsewhere(url: string): TroupeError {
+  const message = `the data directory is open at ${url}: stop that process, or give another --data; an editor talks to a company in its own process`;
+  return new TroupeError('config_invalid', message, { url });
 }
