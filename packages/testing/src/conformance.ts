@@ -5,5 +5,5 @@ export interface ConformanceCase {
   /** What must hold, as a sentence. */
   name: string;
   /** Fails with an assertion error. */
-  run(): Promise<void>;
+  run: () => Promise<void>;
 }
