@@ -15,16 +15,16 @@ import { workflows } from './workflows/feature.ts';
  * two lines; `test/features.test.ts` does so to each.
  */
 const FEATURES: readonly Feature[] = [
-  schedules,
-  checkpoints,
-  memory,
-  reruns,
-  sessions,
-  steering,
-  compaction,
-  budget,
-  supervision,
-  workflows,
+  schedules, // messages at fixed times
+  checkpoints, // stored folds of long logs
+  memory, // retrieved memories
+  reruns, // turns run again in a fork
+  sessions, // providers that remember
+  steering, // messages to an agent at work
+  compaction, // carries out the strategies
+  budget, // what calls may cost
+  supervision, // checks before a turn may end
+  workflows, // runs and phases
 ];
 
 export function openFeatures(parts: FeatureParts): Features {
