@@ -30,6 +30,8 @@ const shared = {
   pool: 'forks',
   isolate: false,
   setupFiles: 'test/same-globals.ts',
+  // The examples ignore any configured API keys: tests never call a vendor.
+  env: { TROUPE_PROVIDER: 'scripted' },
   // For what hangs: on a shared machine a test may take several times as long as on a quiet one.
   testTimeout: 240_000,
   hookTimeout: 240_000,
@@ -54,7 +56,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'distributed',
-          env: { TROUPE_TEST_MODE: 'distributed' },
+          env: { ...shared.env, TROUPE_TEST_MODE: 'distributed' },
           include: HAS_SERVICES ? BOTH_MODES : ['test/support/no-services.test.ts'],
         },
       },

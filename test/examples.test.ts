@@ -1,17 +1,15 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createApp, serveHttp } from '../src/http/api/index.ts';
 import { createTroupe, loadAgentsFile } from '../src/index.ts';
+import { playClaim } from '../examples/claims/claims.ts';
 import type { People } from '../examples/play/story.ts';
+import { STORAGES } from './support/storages.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
-
-// Ignores any configured API keys: tests never call a vendor.
-beforeAll(() => void vi.stubEnv('TROUPE_PROVIDER', 'scripted'));
-afterAll(() => void vi.unstubAllEnvs());
 
 async function play(name: string, people?: People): Promise<string[]> {
   const { playExample } = await import('../examples/play/play-example.ts');
@@ -77,6 +75,23 @@ test('a program of @troupe/client prints who says what, and decides an approval'
   expect(approved).toEqual([...before, 'approved: refund {"euros":12}', done]);
   const denied = 'Billing: I am sorry: it was not approved.';
   expect(refused).toEqual([...before, 'refused: refund {"euros":12}', denied]);
+});
+
+describe.each(STORAGES)('an insurance office on %s', (_, missing, open) => {
+  test.skipIf(missing !== null)(
+    `sees the photo, waits for its people, is renamed, and forgets${missing === null ? '' : ` (skipped: ${missing})`}`,
+    async () => {
+      const storage = await open();
+      onTestFinished(() => storage.close());
+      const lines: string[] = [];
+      await playClaim(storage.options, (line) => lines.push(line));
+      expect(lines.filter((line) => line.startsWith('#'))).toHaveLength(5);
+      expect(lines).toContain('@surveyor → @intake: done: Window 1,400, floor 4,800: 6200 euros.');
+      const stored = (await storage.text()).toLowerCase();
+      for (const word of ['lindqvist', 'tollgate', 'herringbone', 'thorvald', 'photo.png'])
+        expect(stored).not.toContain(word);
+    },
+  );
 });
 
 test('an unknown example is refused with the list of examples', async () => {

@@ -1,9 +1,6 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { createTroupe, openTroupe, type TroupeOptions } from '../../src/library/runtime/create-troupe.ts';
+import { createTroupe, openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { createTestClock } from '../../packages/testing/src/index.ts';
@@ -14,57 +11,7 @@ import type { ConversationKey } from '../../src/store/store.ts';
 import { byStep, says } from '../support/engine-models.ts';
 import { openStage } from '../support/engine-stage.ts';
 import { randomOf } from '../../sim/random.ts';
-import { MONGODB_AND_REDIS, type Place, POSTGRES_ALONE } from '../support/places.ts';
-
-/** Where troupes store: a directory of SQLite, or servers. `text` is everything that is stored there, also what was removed and not overwritten. */
-interface Stage {
-  options: TroupeOptions;
-  /** Whether a second process can work on it. */
-  isShared: boolean;
-  text(): Promise<string>;
-  close(): Promise<void>;
-}
-
-async function directory(): Promise<Stage> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'troupe-planted-'));
-  return {
-    options: { data: folder },
-    isShared: false,
-    async text() {
-      const all = await readdir(folder, { recursive: true, withFileTypes: true });
-      const files = all.filter((each) => each.isFile());
-      const texts = files.map(async ({ parentPath, name }) =>
-        readFile(path.join(parentPath, name), 'latin1'),
-      );
-      return (await Promise.all(texts)).join('\n');
-    },
-    close: () => rm(folder, { recursive: true, force: true }),
-  };
-}
-
-let opened = 0;
-
-function servers(place: Place): Stage {
-  const name = `planted_${process.pid}_${Date.now().toString(36)}_${(opened += 1)}`;
-  return {
-    options: place.options(name),
-    isShared: true,
-    text: () => place.text(name),
-    close: () => place.drop(new Set([name])),
-  };
-}
-
-const STAGES: [string, string | null, () => Promise<Stage>][] = [
-  ['SQLite', null, directory],
-  ...[MONGODB_AND_REDIS, POSTGRES_ALONE].map(
-    (place) =>
-      [place.title, place.missing, () => Promise.resolve(servers(place))] as [
-        string,
-        string | null,
-        () => Promise<Stage>,
-      ],
-  ),
-];
+import { directory, STORAGES } from '../support/storages.ts';
 
 const SEED = Math.floor(Math.random() * 2 ** 31);
 const random = randomOf(SEED, 'planted');
@@ -134,7 +81,7 @@ function base64Core(word: string): string {
   return Buffer.from(word).toString('base64').replace(/=+$/, '').slice(0, -1);
 }
 
-describe.each(STAGES)('words planted in %s', (title, missing, open) => {
+describe.each(STORAGES)('words planted in %s', (title, missing, open) => {
   const closing: (() => Promise<void>)[] = [];
   afterAll(async () => {
     for (const close of closing) await close();

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
+  type AgentBase,
   type AgentInput,
   defineTool,
   loadAgentsFile,
@@ -51,27 +52,29 @@ export interface Replacements {
   servers?: Recording['servers'] | undefined;
 }
 
-/** Fields that say who runs the model of an agent, and how: a replacement brings its own. */
-const OF_AGENTS: ReadonlySet<string> = new Set([
-  'id',
-  'name',
-  'role',
-  'description',
-  'capabilities',
-  'instructions',
-  'workspace',
-  'skills',
-  'tools',
-  'needsApproval',
-  'join',
-  'peers',
-  'framing',
-  'whileBusy',
-  'retry',
-  'reply',
-  'supervision',
-  'pubkey',
-]);
+/** What an agent keeps when its model is replaced: a replacement brings the fields of models. */
+const OF_AGENTS: Readonly<Record<keyof AgentBase, true>> = {
+  id: true,
+  aliases: true,
+  name: true,
+  role: true,
+  description: true,
+  capabilities: true,
+  instructions: true,
+  workspace: true,
+  skills: true,
+  tools: true,
+  needsApproval: true,
+  join: true,
+  peers: true,
+  framing: true,
+  sees: true,
+  whileBusy: true,
+  retry: true,
+  reply: true,
+  supervision: true,
+  pubkey: true,
+};
 
 /** A company as it is opened for a test, and the file it is from. */
 export interface OpenedCompany {
@@ -158,7 +161,7 @@ function isList(company: TroupeInput | readonly AgentInput[]): company is readon
 
 function withModel(agent: AgentInput, model: TestModel | undefined): AgentInput {
   if (model === undefined) return agent;
-  const own = Object.fromEntries(Object.entries(agent).filter(([field]) => OF_AGENTS.has(field)));
+  const own = Object.fromEntries(Object.entries(agent).filter(([field]) => field in OF_AGENTS));
   const other = isProvider(model)
     ? { provider: 'custom', adapter: adapterOf(model), model: 'test', contextWindow: WINDOW }
     : 'rules' in model

@@ -3,6 +3,7 @@
  * see `scripts/build-package.ts`.
  */
 export {
+  type AgentBase,
   type AgentInput,
   type Author,
   type ConversationId,

@@ -155,6 +155,17 @@ test('models and tools are replaced for a test, by name', async () => {
   );
 });
 
+test('an agent whose model is replaced keeps what it sees and its former ids', async () => {
+  const agents = support.agents.map((agent) =>
+    agent.id === 'desk' ? { ...agent, aliases: ['counter'], sees: 'results' as const } : agent,
+  );
+  const models = { desk: { rules: [{ reply: 'Good day.' }] } };
+  const said = mia.says('Hello.', { to: ['counter'] });
+  const run = await playConversation({ ...support, agents }, said, { models });
+  expect(run).toHaveAnswered('desk', 'mia', 'Good day.');
+  expect(run).toHaveBeenTold('desk', /^read_artifact: /);
+});
+
 test('a company may be the path of its agents file', async () => {
   const file = path.join(import.meta.dirname, '../../../examples/quickstart/agents.ts');
   const run = await playConversation(file, 'Plan a release', { data: 'folder' });
