@@ -20,6 +20,7 @@ const troupe = await createTroupe({
     { id: 'front', ...model, tools: ['handoff'] },
   ],
   tools: [look],
+  mcpServers: { files: { command: 'files' } },
 });
 expectTypeOf(look.name).toEqualTypeOf<'look'>();
 const plain: Troupe = troupe;

@@ -125,14 +125,19 @@ export interface CodexAgent extends AgentBase, Of<'codex'> {}
 /** An agent elsewhere, reached with A2A 1.0. */
 export interface A2aAgent extends AgentBase, Omit<Of<'a2a'>, keyof ModelInput> {}
 
+/** Agents by their provider. */
+export interface AgentByProvider {
+  scripted: ScriptedAgent;
+  'ai-sdk': AiSdkAgent;
+  custom: CustomProviderAgent;
+  'openai-compatible': CompatibleAgent;
+  anthropic: AnthropicAgent;
+  openai: OpenAiAgent;
+  'claude-code': ClaudeCodeAgent;
+  codex: CodexAgent;
+  a2a: A2aAgent;
+}
 /** An agent of a definition. `provider` says which fields it has. Fields with a default may be left out. */
-export type AgentInput =
-  | ScriptedAgent
-  | AiSdkAgent
-  | CustomProviderAgent
-  | CompatibleAgent
-  | AnthropicAgent
-  | OpenAiAgent
-  | ClaudeCodeAgent
-  | CodexAgent
-  | A2aAgent;
+export type AgentInput = AgentByProvider[keyof AgentByProvider];
+/** Who runs a model. */
+export type ProviderName = AgentInput['provider'];

@@ -4,10 +4,17 @@ import { randomUUID } from 'node:crypto';
 import { DEFAULT_LIMITS, type EngineDeps, DEFAULT_PENDING } from '../../actors/actor/engine-deps.ts';
 import { type AttendedTroupe, type Clock, systemClock } from '../../base/clock.ts';
 import { parseTroupe, type TroupeDefinition, type TroupeInput } from '../config/agents-file.ts';
-import type { AgentInput } from '../config/agent-input.ts';
 import { type AppOf, openApp, type OpenApp, type OpenedApp } from '../config/app.ts';
-import type { Checked, KnownInput } from '../config/troupe-input.ts';
-import { checkOptions, type AgentId } from '../../events/index.ts';
+import type {
+  AgentName,
+  AgentsOf,
+  FieldOf,
+  IdOf,
+  InputFor,
+  TemplatesOf,
+  ToolOf,
+} from '../config/troupe-input.ts';
+import { checkOptions } from '../../events/index.ts';
 import { formerIds } from '../config/former-ids.ts';
 import { longAnswers, unknownWindows } from '../config/build-agent-registry.ts';
 import { messageRouter, schedulesOf } from '../config/coordination-settings.ts';
@@ -117,18 +124,13 @@ type OptionsFor<Given extends Tool, Opener> = [Given] extends [never]
  * `config_invalid`, `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`, `store_unavailable`,
  * `queue_unavailable`, `server_unsuitable`.
  */
-export async function createTroupe<
-  const Agent extends AgentInput,
-  const Given extends Tool = never,
-  const Template extends AgentInput = never,
-  const Opener extends OpenApp<AppOf<Given>> | undefined = undefined,
->(
-  input: KnownInput<Agent & Checked<Agent, NoInfer<Given>['name']>, Given, Template> & { app?: Opener },
-  ...[options = {}]: OptionsFor<Given, Opener>
-): Promise<TroupeOf<Agent, Template>> {
+export async function createTroupe<const D extends object = TroupeInput>(
+  definition: InputFor<D, { app?: OpenApp<AppOf<ToolOf<D>>> | undefined }>,
+  ...[options = {}]: OptionsFor<ToolOf<D>, FieldOf<D, 'app'>>
+): Promise<TroupeOf<D>> {
   checkOptions(Options, options, 'createTroupe', 'config_invalid');
   // What the compiler knows of the agents is true of every troupe of this definition.
-  return (await openTroupe(input, options)) as TroupeOf<Agent, Template>;
+  return (await openTroupe(definition as TroupeInput, options)) as TroupeOf<D>;
 }
 
 /** Options of `openTroupe`. */
@@ -480,20 +482,21 @@ export interface TypedConversation<Id extends string, R extends Record<Id, unkno
 }
 
 /** The troupe of a definition. Agents from a file or a list that is built at run time have ids of the type string; so have those of templates. */
-export type TroupeOf<Agent extends AgentInput, Template> = [Agent] extends [never]
+export type TroupeOf<D> = [AgentsOf<D>] extends [never]
   ? Troupe
-  : AgentId extends Agent['id']
+  : string extends AgentName<D>
     ? Troupe
-    : [Template] extends [never]
-      ? TypedTroupe<Agent['id'], RepliesOf<Agent>>
+    : [TemplatesOf<D>] extends [never]
+      ? TypedTroupe<AgentName<D>, RepliesOf<AgentsOf<D>>>
       : Troupe;
 
-/** Data of the replies by id of the agent. */
-type RepliesOf<Agent extends AgentInput> = {
-  readonly [Id in Agent['id']]: DataOfAgent<
-    MayHandOver<Extract<Agent, { id: Id }>> extends true ? Agent : Extract<Agent, { id: Id }>
+/** Data of the replies by id of the agent, former ids among them. */
+type RepliesOf<Agents> = {
+  readonly [Id in IdOf<Agents>]: DataOfAgent<
+    MayHandOver<WithId<Agents, Id>> extends true ? Agents : WithId<Agents, Id>
   >;
 };
+type WithId<Agent, Id> = Agent extends unknown ? (Id extends IdOf<Agent> ? Agent : never) : never;
 
 type MayHandOver<A> = A extends { tools: readonly (infer Name)[] }
   ? 'handoff' extends Name
