@@ -2,24 +2,29 @@ import type * as z from 'zod';
 
 /**
  * What a schema takes, as editors show it: each field with the comment that stands above it in the schema. `z.input` computes new
- * names of fields and loses the comments; `Pick` and a mapping over its keys keep them. Lists may be readonly.
+ * names of fields and loses the comments; `Pick` and a mapping over its keys keep them. Lists may be readonly. Schemas are told apart by
+ * their definitions: a comparison with the classes of zod costs the compiler half of its time for an agents file.
  */
-export type InputOf<Schema> =
-  Schema extends z.ZodOptional<infer Inner>
+export type InputOf<Schema> = Schema extends { _zod: { def: infer Def } }
+  ? InputOfDef<Def, Schema>
+  : z.input<Schema>;
+
+type InputOfDef<Def, Schema> = Def extends { type: 'optional'; innerType: infer Inner }
+  ? InputOf<Inner> | undefined
+  : Def extends { type: 'default' | 'prefault'; innerType: infer Inner }
     ? InputOf<Inner> | undefined
-    : Schema extends z.ZodDefault<infer Inner> | z.ZodPrefault<infer Inner>
-      ? InputOf<Inner> | undefined
-      : Schema extends z.ZodObject<infer Shape>
-        ? ObjectInput<Shape>
-        : Schema extends z.ZodArray<infer Item>
-          ? readonly InputOf<Item>[]
-          : Schema extends z.ZodRecord<infer _, infer Value>
-            ? Record<string, InputOf<Value>>
-            : Schema extends z.ZodJSONSchema // a union that contains itself
-              ? z.core.util.JSONType
-              : Schema extends z.ZodUnion<infer Options>
-                ? InputOf<Options[number]>
-                : z.input<Schema>;
+    : Def extends { type: 'object'; shape: infer Shape }
+      ? ObjectInput<Shape>
+      : Def extends { type: 'array'; element: infer Item }
+        ? readonly InputOf<Item>[]
+        : Def extends { type: 'record'; valueType: infer Value }
+          ? Record<string, InputOf<Value>>
+          : Def extends { type: 'union'; options: readonly (infer Option)[] }
+            ? Json extends z.output<Schema> // a union that contains itself
+              ? Json
+              : InputOf<Option>
+            : z.input<Schema>;
+type Json = z.core.util.JSONType;
 
 /** The same of the fields of an object. */
 type ObjectInput<Shape> = {
