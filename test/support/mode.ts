@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll } from 'vitest';
 import {
   createTroupe,
   type OpenOptions,
@@ -75,4 +74,11 @@ function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }
 
-if (IS_DISTRIBUTED) afterAll(() => PLACE.drop(databases));
+/** Called after each test file, see `same-globals.ts`: this module is loaded once for all files of a process. */
+Object.assign(globalThis, {
+  async [Symbol.for('troupe.test.afterFile')]() {
+    const opened = new Set(databases);
+    databases.clear();
+    await PLACE.drop(opened);
+  },
+});
