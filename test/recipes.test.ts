@@ -36,7 +36,17 @@ async function complaints(dir: string, tool: string, args: string[]): Promise<st
 
 /** With one checker: each one more repeats work, and tests share the cores. */
 const compile = (dir: string) =>
-  complaints(dir, 'tsc', ['--checkers', '1', '--noEmit', '--declaration', 'false', '--pretty', 'false', '-p', '.']);
+  complaints(dir, 'tsc', [
+    '--checkers',
+    '1',
+    '--noEmit',
+    '--declaration',
+    'false',
+    '--pretty',
+    'false',
+    '-p',
+    '.',
+  ]);
 const lint = (dir: string, files: readonly string[]) =>
   complaints(dir, 'oxlint', ['--type-aware', '--format', 'unix', ...files]);
 
