@@ -14,10 +14,10 @@ export interface Clock {
  * What a sleep is for, if it is no limit of something else. `pause`: a turn or a wake goes on only after it. `look`: the search for work
  * that has become due. `upkeep`: no turn waits for it.
  */
-export type SleepPurpose = 'pause' | 'look' | 'upkeep';
+type SleepPurpose = 'pause' | 'look' | 'upkeep';
 
 /** A clock that a test moves on, as a troupe sees it. */
-export interface MovedTime {
+interface MovedTime {
   /** Number of sleeps for a `pause` that end only when it is moved. What waits for one is no work, so `idle` ends meanwhile. */
   pauses(): number;
   /** A troupe was opened with this clock. Returns what says that it is closed. */

@@ -3,10 +3,7 @@ import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
 
 /** The text of a file, or why there is none. `absent`: no file of that name. */
-export type FileText =
-  | { kind: 'text'; text: string }
-  | { kind: 'absent' }
-  | { kind: 'refused'; problem: string };
+type FileText = { kind: 'text'; text: string } | { kind: 'absent' } | { kind: 'refused'; problem: string };
 
 /**
  * Reads a text file of a directory. Refuses what a path or a symbolic link leads out of the directory to, what is no

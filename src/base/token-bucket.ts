@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-export interface BucketOptions {
+interface BucketOptions {
   /** Tokens a second. */
   perSecond: number;
   /** Most tokens after a pause. Default: `perSecond`, at least 1. */

@@ -11,7 +11,7 @@ export interface Tracer {
   span(name: string, options: SpanOptions): Span;
 }
 
-export interface SpanOptions {
+interface SpanOptions {
   /** `client`: a call to another process. */
   kind: 'internal' | 'client';
   attributes: SpanAttributes;

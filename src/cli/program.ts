@@ -1,5 +1,4 @@
 import { Argument, Command, Help, InvalidArgumentError, Option } from 'commander';
-import { repeated, wholeNumber } from './option-values.ts';
 import { version } from './process/version.ts';
 import { LANGUAGES, TEMPLATES } from './init/project-files.ts';
 
@@ -575,7 +574,7 @@ const REPLAY = [
   repeated,
 ] as const;
 
-export function addInitCommand(program: Command): void {
+function addInitCommand(program: Command): void {
   program
     .command('init')
     .description('write a new project: agents, a test and a start script')
@@ -589,7 +588,7 @@ export function addInitCommand(program: Command): void {
 }
 
 /** What editors need. */
-export function addSchemaCommand(program: Command): void {
+function addSchemaCommand(program: Command): void {
   program
     .command('schema', { hidden: true })
     .description('print the JSON schema of the agents file')
@@ -598,7 +597,7 @@ export function addSchemaCommand(program: Command): void {
 }
 
 /** Commands that run until they are stopped. */
-export function addProcessCommands(program: Command): void {
+function addProcessCommands(program: Command): void {
   program
     .command('dev')
     .description('run the agents and the HTTP API on this machine')
@@ -643,7 +642,7 @@ export function addProcessCommands(program: Command): void {
 }
 
 /** Servers for clients of other protocols, at stdin and stdout. */
-export function addDoorCommands(program: Command): void {
+function addDoorCommands(program: Command): void {
   program
     .command('mcp')
     .description('serve an MCP client at stdin and stdout; acp an editor')
@@ -674,7 +673,7 @@ function services(command: Command): Command {
 }
 
 /** `troupe eval …`; `client` adds the options of commands that need a troupe. */
-export function addEvalCommands(program: Command, client: (command: Command) => Command): void {
+function addEvalCommands(program: Command, client: (command: Command) => Command): void {
   const evals = program
     .command('eval', { hidden: true })
     .description('tests of conversations: record, compare, show')
@@ -709,4 +708,18 @@ export function addEvalCommands(program: Command, client: (command: Command) => 
     .action(async (folder, baseline, options) =>
       (await import('./commands/eval.ts')).evalShow(folder, baseline, options),
     );
+}
+
+/** Collects the values of an option that may be repeated. */
+export function repeated(file: string, files: string[] = []): string[] {
+  return [...files, file];
+}
+
+function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return function parseWholeNumber(text) {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+    const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
+    throw new InvalidArgumentError(`It must be a whole number ${range}.`);
+  };
 }

@@ -240,7 +240,7 @@ interface Identified {
   isStillGood: (() => Promise<boolean>) | null;
 }
 
-export interface Gate {
+interface Gate {
   /** Throws `Refusal`. */
   identify(context: Context): Promise<Identified>;
 }

@@ -41,7 +41,7 @@ export interface HeldPlace {
 const HEARTBEAT_MS = 15_000;
 
 /** Counts an answer that takes long as one of the caller's streams, until `end`. Throws `rate_limited` if there are too many. */
-export function takePlace({ principal, traffic }: Pick<Caller, 'principal' | 'traffic'>): { end(): void } {
+function takePlace({ principal, traffic }: Pick<Caller, 'principal' | 'traffic'>): { end(): void } {
   const place = traffic.openStream(principal);
   if (!('full' in place)) return place;
   const message = `at most ${place.limit} open streams of ${OWNERS[place.full]}`;

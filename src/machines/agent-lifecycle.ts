@@ -49,7 +49,7 @@ export type AgentEvent =
   | { type: 'COMMITTED'; waits: WaitsFor | null };
 
 /** `answered`: tries of this call that a server answered with a failure. `isAway`: no server answered this try. */
-export interface FailedTry {
+interface FailedTry {
   retryable: boolean;
   isAway: boolean;
   answered: number;

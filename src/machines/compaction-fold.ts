@@ -27,7 +27,7 @@ export function asksToCompact(event: EventOf<'command'>): boolean {
 }
 
 /** The last compaction that ended. Tokens are of the whole prompt, as counted here. */
-export interface LastCompaction {
+interface LastCompaction {
   /** Id of the agent. */
   agent: AgentId;
   /** Seq of the event that tells its end. */

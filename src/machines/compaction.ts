@@ -23,7 +23,7 @@ export const MAX_ROUNDS = 3;
 /** The longest run: adopt and prune, twice summarise, await and adopt, then summarise, extract and trim. */
 export const MAX_COMPACTION_EFFECTS = 11;
 
-export interface CompactionContext {
+interface CompactionContext {
   /** Rounds that ended without success. */
   rounds: number;
 }

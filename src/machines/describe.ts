@@ -1,7 +1,7 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
 
 /** A machine as plain data: every state with its effect and the events it accepts, inherited ones included. */
-export interface MachineDescription {
+interface MachineDescription {
   id: string;
   states: { path: string; initial: boolean; effect: string | null; events: EventDescription[] }[];
 }

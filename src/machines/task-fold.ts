@@ -83,7 +83,7 @@ interface Group {
 }
 
 /** Immutable. */
-export interface Thread {
+interface Thread {
   /** The last task given here, ended or not. */
   opened: DelegationOpenedBody;
   /** Tasks without an end, oldest first (K4). */

@@ -7,7 +7,7 @@ import type { AgentId, RunStep } from '../events/index.ts';
  *  W1  A step ends once, by a turn of the agent that has it. A turn that began before the step was requested ends nothing.
  *  W2  Every restart has a higher `attempt`, so a late result of an earlier attempt changes nothing.
  */
-export interface WorkflowContext {
+interface WorkflowContext {
   steps: readonly RunStep[];
   /** Number of the current step, from 1. */
   number: number;

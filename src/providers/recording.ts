@@ -98,7 +98,7 @@ function unbroken(events: readonly ModelEvent[], redact: Redact): ModelEvent[] {
 const VERSION = 1;
 
 /** The parts of a provider that a replay needs in order to stand in for it. */
-export type RecordedProvider = Pick<Provider, 'name' | 'capabilities' | 'home'>;
+type RecordedProvider = Pick<Provider, 'name' | 'capabilities' | 'home'>;
 
 const Capabilities = z.looseObject({}) as unknown as z.ZodType<Provider['capabilities']>;
 const Header = z.object({
@@ -111,7 +111,7 @@ const Header = z.object({
     z.object({ name: z.string(), capabilities: Capabilities, home: z.string().exactOptional() }),
   ),
 });
-export type RecordingHeader = z.infer<typeof Header>;
+type RecordingHeader = z.infer<typeof Header>;
 
 const Request = z.looseObject({
   model: z.string(),

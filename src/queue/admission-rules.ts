@@ -19,7 +19,7 @@ import type { AskServer } from './outage.ts';
  */
 
 /** End of the hold by slot. A slot begins with its tenant: `<tenant>/<unique>`. */
-export type Held = ReadonlyMap<string, number>;
+type Held = ReadonlyMap<string, number>;
 
 export interface SlotState {
   /** Slots of the asking tenant. */
@@ -217,7 +217,7 @@ export function parseWish(text: string): Wish | null {
 }
 
 /** Refused wishes of one process. */
-export interface RefusalCache {
+interface RefusalCache {
   /** Notes an answer: 0, or how many ms to wait before asking again. */
   note(wish: Wish, retryMs: number): void;
   all(): Refused[];
@@ -256,7 +256,7 @@ export interface HeldPlace {
 }
 
 /** Where slots are held, on a server. */
-export interface SlotPlaces {
+interface SlotPlaces {
   /** Holds these for `slotMs` from now, also those that are not there. */
   hold(places: readonly HeldPlace[], slotMs: number): Promise<unknown>;
   /** Gives these back. */

@@ -180,7 +180,7 @@ export function createStorePace(most: number, clock: Pick<Clock, 'monotonic'>): 
 }
 
 /** Items are pushed to `[tenant, family]`; `shift` takes the next item of the next tenant that `may` accepts. */
-export interface FairQueue<T> {
+interface FairQueue<T> {
   push(item: T, path: readonly [tenant: string, family: string]): void;
   shift(may?: (tenant: string) => boolean): T | undefined;
   size(): number;

@@ -14,7 +14,7 @@ import {
   takeToken,
 } from './admission-rules.ts';
 
-export interface InProcessAdmissionOptions {
+interface InProcessAdmissionOptions {
   caps: AdmissionCaps;
   clock: Clock;
   slotMs?: number;

@@ -9,7 +9,7 @@ import type { Router, WakeHandler } from './router.ts';
  *  L2  Wakes of this process are served in lent places. They are in the queue as well: an extra run costs one look.
  *  L3  A handler that began in a lent place ends there, also when the place was returned before.
  */
-export interface LendingRouter extends Router {
+interface LendingRouter extends Router {
   /** Lends the place of a running handler; the function returns it, once. */
   lend(): () => void;
 }

@@ -28,7 +28,7 @@ import type { Outage } from './outage.ts';
  *  O6  Only the latest progress of a call waits.
  *  O7  Pieces do not join those that wait from before a `recalled` of their conversation: they continue what it tells.
  */
-export interface NoticeOutbox {
+interface NoticeOutbox {
   add(notice: Notice): void;
   /** Removes and returns all waiting notices, oldest first. */
   take(): Notice[];
@@ -217,7 +217,7 @@ const NoticeSchema: z.ZodType<Notice> = z.discriminatedUnion('type', [
 
 const Message = z.object({ from: z.string(), notices: z.array(z.unknown()) });
 
-export function encodeNotices(from: string, notices: readonly Notice[]): string {
+function encodeNotices(from: string, notices: readonly Notice[]): string {
   return JSON.stringify({ from, notices });
 }
 
@@ -252,7 +252,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-export interface NoticeSenderOptions {
+interface NoticeSenderOptions {
   /** Identifies this member. */
   process: string;
   /** Sends one message to all members. */

@@ -60,7 +60,7 @@ export function limitWarnings(onWarning: Warn, clock: Clock): Warn {
 /** Asks a server within some time; null if it is unavailable. After an answer that comes too late, `late` is called. */
 export type AskServer = <T>(question: () => Promise<T>, late?: () => void) => Promise<T | null>;
 
-export interface AskServerOptions {
+interface AskServerOptions {
   /** As it is called in warnings. */
   server: string;
   /** Told when the server goes away, and when it is back. */

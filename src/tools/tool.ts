@@ -132,7 +132,7 @@ export type Approval<Args = never> =
   | ((args: Args) => boolean)
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
-export interface ToolDefinition<S extends DataSchema, Name extends string = string, App = unknown> {
+interface ToolDefinition<S extends DataSchema, Name extends string = string, App = unknown> {
   /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter. */
   name: Name;
   /** What models are told: what it does, and when to call it. */
@@ -161,7 +161,7 @@ export interface ToolDefinition<S extends DataSchema, Name extends string = stri
 }
 
 /** What a tool whose `run` is told the type of `app` says besides: names of what it needs of it, such as `['db']`. */
-export type ToolNeeds<App> = unknown extends App
+type ToolNeeds<App> = unknown extends App
   ? {
       /** Names of what it needs of `app`. A troupe whose `app` lacks one is refused at the start. Default: none. */
       needs?: readonly string[];

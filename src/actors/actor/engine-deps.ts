@@ -190,7 +190,7 @@ interface Place extends ConversationKey {
 }
 
 /** Values that came with messages, for tools in this process. They are never stored, and go with the process. */
-export interface ForTools {
+interface ForTools {
   get(place: Place): unknown;
   /** The function takes the value back. */
   set(place: Place, value: unknown): () => void;

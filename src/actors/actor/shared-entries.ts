@@ -10,7 +10,7 @@ import type { Store } from '../../store/store.ts';
  *  G2  A change that alters nothing is answered only from a state read after its batch began.
  *  G3  If a promise rejects, the change may or may not have been made.
  */
-export interface Entries<S> {
+interface Entries<S> {
   /** `apply` may be called several times. It returns the given state to change nothing. */
   change<R>(tenant: TenantId, key: string, apply: (state: S) => { state: S; result: R }): Promise<R>;
   /** Reads the state from the store. */

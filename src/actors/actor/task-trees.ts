@@ -36,7 +36,7 @@ interface TreeTask {
   isEnded: (task: string) => boolean;
 }
 
-export type Taken = { ok: true } | { ok: false; of: 'made' | 'open'; made: number; open: number };
+type Taken = { ok: true } | { ok: false; of: 'made' | 'open'; made: number; open: number };
 
 interface TreeLimits {
   maxTreeTasks: number;

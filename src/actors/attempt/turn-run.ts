@@ -162,7 +162,7 @@ interface TurnOutputs {
 }
 
 /** Facts that an effect changes while it runs: even if it throws, tokens are spent, text has come and writes are under way. */
-export interface Meanwhile {
+interface Meanwhile {
   /**
    * Writes under way: `turn.started` and receipts. A retry repeats them from the pinned turn, so a model call does not wait
    * for them; its answer and the end of the turn do.
@@ -232,7 +232,7 @@ interface SteerState {
 }
 
 /** Compactions in the present step. */
-export interface CompactionState {
+interface CompactionState {
   readonly step: number;
   /** Compactions applied. */
   readonly count: number;

@@ -339,7 +339,7 @@ const FINISH_REASONS: Readonly<Record<string, string>> = {
 };
 
 /** A model call before it is made. */
-export interface CallFacts {
+interface CallFacts {
   purpose: 'turn' | 'compaction';
   /** From 1. */
   step: number;

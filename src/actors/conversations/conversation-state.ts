@@ -23,7 +23,7 @@ export interface ConversationState {
   run?: Omit<Directive, 'steps'>;
 }
 
-export interface CompactionState extends Omit<CompactionFold, 'requested'> {
+interface CompactionState extends Omit<CompactionFold, 'requested'> {
   /** Agents that compact before their next turn, because a person asked for it. */
   requested: AgentId[];
 }

@@ -278,7 +278,7 @@ function refused(message: string, data: Record<string, unknown> = {}): TroupeErr
 }
 
 /** State of a conversation at the fork, folded from its events. */
-export interface Past {
+interface Past {
   participants: Participants;
   /** Agents that were addressed or took turns, with the number of their last turn. */
   turns: Map<AgentId, number>;

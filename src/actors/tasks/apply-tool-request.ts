@@ -238,12 +238,7 @@ export function approvedCalls(tasks: TaskFold, inputs: readonly Event[]): ToolCa
 }
 
 /** Asks people a question in the log of the conversation. The first answer of an entitled person ends it. `said`: more for the model. */
-export function askPeople(
-  run: TurnRun,
-  request: RequestOf<'question'>,
-  at: CallPlace,
-  said = '',
-): AppliedRequest {
+function askPeople(run: TurnRun, request: RequestOf<'question'>, at: CallPlace, said = ''): AppliedRequest {
   const { live, deps, turn } = run;
   const { agent, conversation } = live.address;
   const twin = openTasks(live.tasks, agent).find(

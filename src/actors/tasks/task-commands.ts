@@ -377,7 +377,7 @@ const MAX_ARGS = 100_000;
  * where they do not fit the tool. A process that does not have the tool, as one that opens no tool servers, cannot tell;
  * the call checks them again.
  */
-export async function editedArgs(
+async function editedArgs(
   { agents, clock }: Pick<EngineDeps, 'clock'> & Partial<Pick<EngineDeps, 'agents'>>,
   { owner, body }: { owner: AgentId; body: ApprovalRequestedBody },
   args: Readonly<Record<string, unknown>>,

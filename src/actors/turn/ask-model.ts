@@ -33,7 +33,7 @@ import type { Store } from '../../store/store.ts';
 import { backoffMs } from '../../providers/provider.ts';
 import { policyFor } from '../attempt/model-window.ts';
 
-export type Asked =
+type Asked =
   | { kind: 'answered'; answer: ModelAnswer }
   /** `sending` is the prompt that was refused or not answered. */
   | { kind: 'failed'; failure: ModelFailure; sending: Sending }
@@ -385,7 +385,7 @@ function watchSilence(run: Watched, prompt: PromptRecord): Silence {
   };
 }
 
-export interface Silence {
+interface Silence {
   /** The model has sent something. */
   heard(): void;
   /** The call has ended. */

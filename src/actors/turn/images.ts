@@ -180,7 +180,7 @@ function refusedKey({ runtime }: TurnRun, { hash }: ImageRef): string {
   return server ? `${server.address}:${server.port} ${hash}` : hash;
 }
 
-export function isRefused(run: TurnRun, image: ImageRef): boolean {
+function isRefused(run: TurnRun, image: ImageRef): boolean {
   const { suspected } = run.meanwhile.images;
   return (
     suspected.some(({ hash }) => hash === image.hash) || run.model.refused.includes(refusedKey(run, image))

@@ -8,7 +8,7 @@ import {
   type ModelAnswer,
 } from '../attempt/turn-run.ts';
 
-export type Verdict =
+type Verdict =
   | { kind: 'accepted' }
   | { kind: 'corrected'; drafts: EventDraft[] }
   /** Accepted with work left to do: the log says so, for people. */

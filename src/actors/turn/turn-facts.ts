@@ -52,7 +52,7 @@ interface TurnFacts {
   person: PersonFacts | null;
 }
 
-export const NO_FACTS: TurnFacts = {
+const NO_FACTS: TurnFacts = {
   directive: null,
   fragments: new Map(),
   memories: NO_MEMORIES,

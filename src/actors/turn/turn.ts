@@ -884,7 +884,7 @@ function dataOf(answer: ModelAnswer | null): { data?: unknown } {
  * outputs with what is known of their calls. Behind the last one the ending itself is journalled, once. A former holder
  * that gets there finds the ending and makes no call that the log would not show.
  */
-export async function sealTurn(before: TurnRun): Promise<TurnRun> {
+async function sealTurn(before: TurnRun): Promise<TurnRun> {
   const { ending } = before;
   let run = changed(before, { givenUp: true });
   for (;;) {

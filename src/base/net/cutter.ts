@@ -3,7 +3,7 @@ const CR = 0x0d;
 const FIRST_BYTES = 4_096;
 
 /** What a `Cutter` cuts. */
-export interface CutterOptions {
+interface CutterOptions {
   /**
    * Unit of output: lines of JSON, or events of `text/event-stream`, which end with an empty line. Line ends of events
    * become line feeds.
@@ -122,7 +122,7 @@ export class Cutter {
   }
 }
 
-export interface ResponseBounds {
+interface ResponseBounds {
   /** Limit of the whole body, after decompression. */
   maxBytes: number;
   /** Limit of one event. If set, the body is a stream of events and is passed on in whole events. */

@@ -266,19 +266,19 @@ function checkedLookup(host: string, addresses: AddressRule, resolve: Resolve): 
   };
 }
 
-export const ACCEPTED_ENCODINGS = 'gzip, br';
+const ACCEPTED_ENCODINGS = 'gzip, br';
 
 /** `isCut`: the body was longer than the limit. */
-export interface ReadBody {
+interface ReadBody {
   bytes: Buffer;
   isCut: boolean;
 }
 
 /** A content coding that was not asked for, or several stacked ones. */
-export class UnknownEncoding extends Error {}
+class UnknownEncoding extends Error {}
 
 /** Reads at most `maxBytes`, both received and decoded: a small body may decode to a very large one. */
-export async function readBody(body: Readable, encoding: string, maxBytes: number): Promise<ReadBody> {
+async function readBody(body: Readable, encoding: string, maxBytes: number): Promise<ReadBody> {
   const coming = { isCut: false };
   const decoder = decoderOf(encoding);
   const source = Readable.from(upTo(body, maxBytes, coming), { objectMode: false });

@@ -97,7 +97,7 @@ export type RunScore =
   | { score: string; kind: 'failed'; why: string };
 
 /** A score over all runs of a scenario. */
-export interface ScoreSummary {
+interface ScoreSummary {
   score: string;
 }
 

@@ -128,7 +128,7 @@ const SILENT = { rules: [{ reply: 'This run is over.' }] };
  * The agents of a run, from its log: a company in a test need not be in any file. What they were told is in the store, so that
  * their prompts are rendered again; their names and models are all that the console needs besides.
  */
-export function agentsOfRun(events: readonly Event[]): AgentInput[] {
+function agentsOfRun(events: readonly Event[]): AgentInput[] {
   const agents = new Map<string, AgentInput>();
   for (const event of events) {
     const { kind, id, name } = event.author;

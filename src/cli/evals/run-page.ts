@@ -208,7 +208,7 @@ function conversationOf(side: RunSide): string {
 }
 
 /** A line of each side, or a line that the other side lacks. */
-export type LinePair =
+type LinePair =
   | { readonly kind: 'same'; readonly before: RunLine; readonly after: RunLine }
   | { readonly kind: 'differs'; readonly before: RunLine; readonly after: RunLine }
   | { readonly kind: 'gone'; readonly before: RunLine }
@@ -218,7 +218,7 @@ export type LinePair =
  * Puts the lines of two runs beside each other, in their order: first those that are the same, then between them those of one
  * speaker, or calls of one tool.
  */
-export function alignLines(before: readonly RunLine[], after: readonly RunLine[]): LinePair[] {
+function alignLines(before: readonly RunLine[], after: readonly RunLine[]): LinePair[] {
   return aligned(before, after, {
     keyOf: wholeOf,
     pair: (one, other) => ({ kind: 'same', before: one, after: other }),
@@ -278,7 +278,7 @@ function shapeOf(line: RunLine): string {
 }
 
 /** Whose line it is, and the run that its links lead to. */
-export interface Place {
+interface Place {
   side: Side;
   conversation: string;
 }
@@ -289,7 +289,7 @@ const MOST_TEXT = 2_000;
 const MOST_EDITS = 100;
 
 /** A line of a conversation. `other`: the line of the other side, to which differences are marked. */
-export function lineCell(line: RunLine, other: RunLine | null, place: Place): Markup {
+function lineCell(line: RunLine, other: RunLine | null, place: Place): Markup {
   const { event } = line;
   const who = event.author.kind === 'agent' ? `@${event.author.id}` : event.author.name;
   const whom = event.to.length === 0 ? '' : ` to ${event.to.map((id) => `@${id}`).join(' ')}`;

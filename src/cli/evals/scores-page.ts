@@ -161,12 +161,12 @@ function scoreMark(taken: RunScore | undefined): ScoreMark {
 }
 
 /** A score failed or does not hold. */
-export function isBad(taken: RunScore | undefined): boolean {
+function isBad(taken: RunScore | undefined): boolean {
   return scoreMark(taken).look === 'bad';
 }
 
 /** The mark of one run, as a link to it. */
-export function runMark(seed: number, taken: RunScore | undefined, to: string): Markup {
+function runMark(seed: number, taken: RunScore | undefined, to: string): Markup {
   const { sign, words, look } = scoreMark(taken);
   return html`<a class="eval-mark${classOf(look)}" href="${to}"
     ><span class="eval-unseen">run </span>${seed}: ${sign}<span class="eval-unseen"> ${words}</span></a

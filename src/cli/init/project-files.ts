@@ -44,7 +44,7 @@ export function packageParts(lang: Language, version: string): PackageParts {
   };
 }
 
-export interface PackageParts {
+interface PackageParts {
   type: 'module';
   scripts: Record<string, string>;
   dependencies: Record<string, string>;
@@ -213,7 +213,7 @@ export const TEMPLATES = ['agent', 'team'] as const;
 export type TemplateName = (typeof TEMPLATES)[number];
 
 /** A company to start from. `test` is the body of its test, over the script alone. */
-export interface Template {
+interface Template {
   label: string;
   company: { agents: AgentPart[]; defaults?: TroupeInput['defaults'] };
   rules: ScriptRuleInput[];

@@ -152,7 +152,7 @@ const MAX_NODES = 2_000;
 const AT_ONCE = 8;
 
 /** The turns and tasks that a conversation has started, over all threads: the outer ones first, of each the newest. */
-export async function readTree(sources: TreeSources, conversation: string): Promise<Tree> {
+async function readTree(sources: TreeSources, conversation: string): Promise<Tree> {
   const root = await withTasks(sources, await sources.cache.latest(conversation));
   const { seq } = root.projection;
   const tree: Tree = {

@@ -198,7 +198,7 @@ function newKeyId(randomBytes: RandomBytes): string {
   return [...randomBytes(KEY_ID_LENGTH)].map((byte) => ID_ALPHABET[byte & 31]).join('');
 }
 
-export function newSecret(randomBytes: RandomBytes): string {
+function newSecret(randomBytes: RandomBytes): string {
   return Buffer.from(randomBytes(SECRET_BYTES)).toString('base64url');
 }
 

@@ -187,7 +187,7 @@ function isLocal({ id }: Principal): boolean {
   return id === LOCAL.id;
 }
 
-export interface ReadLimits {
+interface ReadLimits {
   /** Units of work of one caller, see `work.ts`. Default 20,000. */
   workPerSecond?: number | undefined;
   /** Per tenant other than `default`. Default: twice that of a caller. */
@@ -231,7 +231,7 @@ interface Lane {
  *  3. A queue holds at most `MOST_READS_WAITING` reads. Further ones are refused with the time to try again.
  *  4. `local` is the only user of this machine, and is not charged.
  */
-export class Reads {
+class Reads {
   /** The limits, for error messages. */
   readonly limits: { workPerSecond: number };
   readonly #callers: KeyedBuckets;
@@ -423,7 +423,7 @@ const FREE: Reading = {
 /** Requests of one tenant under way at once beside other tenants: those of people and applications. */
 const FEW = 8;
 /** The same for a tenant that has had more of them a moment ago: a flood. */
-export const AT_ONCE = 1;
+const AT_ONCE = 1;
 const FLOOD_MS = 10_000;
 /** Requests of one tenant that may wait. */
 export const MOST_WAITING = 1_000;

@@ -310,7 +310,7 @@ const LOOK_MS = 250;
  * What follows from a message, in the order of the logs of the conversation and of the threads of its tasks, until it is
  * answered or nobody works on it any more. Leaving it early, or the end of `signal`, stops nothing but the reading.
  */
-export async function* exchange(
+async function* exchange(
   sent: Event,
   answers: Answers,
   { troupe, clock, work, signal }: ExchangeParts,

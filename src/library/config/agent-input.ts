@@ -4,8 +4,19 @@ import type { InputOf } from '../../base/input-of.ts';
 import { AgentId, BusyPolicy, JoinPolicy } from '../../events/index.ts';
 import type { ModelSettings, PROVIDER_SETTINGS } from '../../providers/settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
-import { RetrySettings } from './retry-settings.ts';
 import { SupervisionSettings } from './supervision-settings.ts';
+
+const DEFAULT_PATIENCE_MS = 300_000;
+const MAX_PATIENCE_MS = 86_400_000;
+
+/** Patience with a model server that is away. */
+const RetrySettings = z.strictObject({
+  /**
+   * Longest wait for a server that does not answer or is loading its model, ms. 0: retried like any other failure. At most
+   * a day. Default 300,000.
+   */
+  patienceMs: z.int().min(0).max(MAX_PATIENCE_MS).default(DEFAULT_PATIENCE_MS),
+});
 
 export const AgentFields = z.object({
   /** Its address in the troupe: 1 to 64 of `A-Z a-z 0-9 _ -`. */

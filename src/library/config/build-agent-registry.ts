@@ -1,7 +1,6 @@
 import type { TroupeDefinition } from './agents-file.ts';
 import type { AgentDefinition } from './agent-definition.ts';
 import type { AgentRegistry, AgentRuntime, InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
-import { channelsOf, machineText } from './surroundings.ts';
 import { policyOf, type PolicyConstants, retrievalOf } from './context-settings.ts';
 import {
   baselineTexts,
@@ -22,6 +21,7 @@ import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../../tools/builtin/index.ts';
 import { loadSkillTool, type SkillSet } from '../../tools/skill.ts';
 import { type Tool, toolSpec } from '../../tools/tool.ts';
+import { arch, hostname, platform, release } from 'node:os';
 
 /** Tokens assumed for a model whose window is not known. */
 const DEFAULT_CONTEXT_WINDOW = 128_000;
@@ -377,4 +377,22 @@ class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
     if (runtime) this.#spawned.set(id, runtime);
     return runtime;
   }
+}
+
+/** What is known of the doors of Troupe itself. Programs describe their own. */
+const DOORS: Readonly<Record<string, string>> = {
+  cli: 'a terminal, which shows plain text and no images',
+  nostr: 'notes on Nostr relays, which are public plain text',
+};
+
+/** The descriptions of doors, by name: those of the definition first. */
+function channelsOf(described: Readonly<Record<string, string>> = {}): Map<string, string> {
+  return new Map(Object.entries({ ...DOORS, ...described }));
+}
+
+/** The machine on one line: the system, its architecture and time zone; with `host` its name too. */
+function machineText(how: 'system' | 'host'): string {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const system = `${platform()} ${release()}, ${arch()}, time zone ${timeZone}`;
+  return how === 'host' ? `${hostname()}: ${system}` : system;
 }

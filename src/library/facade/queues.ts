@@ -70,7 +70,7 @@ export async function readQueues(
 const ASKS = rankOf('asks');
 
 /** Most lines of one answer. */
-export const MOST_STUCK = 1_000;
+const MOST_STUCK = 1_000;
 
 /** What is stuck in a tenant. Names nobody of another tenant. */
 export async function readStuck(

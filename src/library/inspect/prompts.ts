@@ -260,7 +260,7 @@ export interface Inspection {
 }
 
 /** A compaction in force, with details from the log. */
-export interface CutDetail extends Cut {
+interface CutDetail extends Cut {
   /** The agent that needed the compaction, and the strategy that made it. */
   by?: AgentId;
   /** Whether a model wrote the summary. */

@@ -315,15 +315,6 @@ export interface QueueReport extends QueueDepth {
   providers: ProviderLoad[];
 }
 
-/** A caller to whom all of it is hidden. */
-export const NO_TURNS: TurnQueue = {
-  running: [],
-  runningTotal: 0,
-  waiting: [],
-  waitingTotal: 0,
-  oldestMs: null,
-};
-
 export const MOST_HOLDERS = 10;
 
 type Waits = Pick<WaitingLine, 'for' | 'since' | 'provider' | 'heldBy' | 'holders'>;

@@ -89,7 +89,7 @@ export interface NostrStatus {
   relays: NostrRelayStatus[];
 }
 
-export interface NostrRelayStatus {
+interface NostrRelayStatus {
   /** Its address. */
   url: string;
   /** `waiting`: for the next attempt to connect. `isolated`: not connected for a time, because of its faults. */

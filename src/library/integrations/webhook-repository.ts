@@ -60,7 +60,7 @@ export interface WebhookRepository {
   test(id: string): Promise<WebhookTest | null>;
 }
 
-export interface WebhookRepositoryParts extends Omit<PostParts, 'timeoutMs'> {
+interface WebhookRepositoryParts extends Omit<PostParts, 'timeoutMs'> {
   /** Entries of the tenant. */
   keyValue: KeyValue;
   tenant: string;

@@ -14,7 +14,7 @@ export const WebhookSettings = z.strictObject({
   maxPerTenant: z.int().min(0).max(1_000).optional(),
 });
 /** The `webhooks` block of a definition. */
-export interface WebhookInput extends InputOf<typeof WebhookSettings> {}
+interface WebhookInput extends InputOf<typeof WebhookSettings> {}
 
 export interface WebhookSettings extends WebhookInput {
   /** Longest delivery, ms. Default 10,000. */

@@ -13,7 +13,7 @@ export interface Chart {
   anywhere: { event: string; guard: string | null; target: string; in: string }[];
 }
 
-export interface ChartState extends Box {
+interface ChartState extends Box {
   path: string;
   label: string;
   parent: string | null;

@@ -42,7 +42,7 @@ export interface Standing {
   asks: Asks | null;
 }
 
-export interface Asks {
+interface Asks {
   count: number;
   /** Id of the oldest one. */
   task: string;
@@ -55,7 +55,7 @@ export interface Asks {
 }
 
 /** Agents and people of a standing. */
-export const MAX_SHOWN = 6;
+const MAX_SHOWN = 6;
 
 /** US dollars for the tokens of an agent. Null: its price is not known. */
 export type PriceOf = (agent: AgentId, tokens: TokenCounts) => number | null;

@@ -5,7 +5,7 @@ import { messageText } from '../../events/message-text.ts';
 import { oneLine, ranges } from './words.ts';
 
 /** `head` names the speaker and the addressees. Lists with a column for them show only `text`. */
-export interface EventText {
+interface EventText {
   head: string;
   text: string;
 }

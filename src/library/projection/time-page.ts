@@ -38,7 +38,7 @@ const TURN_MARKS: Readonly<Record<string, TimeMark>> = {
   'turn.aborted': MARK.aborted,
 };
 
-export interface TimedEvent {
+interface TimedEvent {
   agent: string | null;
   mark: TimeMark;
   /** For the start of a turn. */
@@ -46,7 +46,7 @@ export interface TimedEvent {
 }
 
 /** Never throws, whatever the event has. */
-export function timedEvent(event: Event): TimedEvent {
+function timedEvent(event: Event): TimedEvent {
   const { agent, level } = placeOf(event);
   const own = agent === null ? MARK.other : (TURN_MARKS[event.kind] ?? MARK.other);
   const mark = own || (level === 'talk' ? MARK.talk : level === 'problem' ? MARK.problem : MARK.other);

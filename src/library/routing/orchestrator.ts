@@ -8,7 +8,7 @@ import { routeBy, type Unaddressed, type RoutingSettings } from './route.ts';
 const UNKNOWN_TYPE = 'application/octet-stream';
 
 /** A rule in code. The first matching rule with participating agents decides who hears an unaddressed message. */
-export interface Rule {
+interface Rule {
   /** Whether the rule fits. */
   when: (message: Unaddressed) => boolean;
   /** Ids of the agents that get the message. */

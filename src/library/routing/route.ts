@@ -14,7 +14,7 @@ export interface Unaddressed {
 }
 
 /** Facts about the conversation of the message. */
-export interface Place {
+interface Place {
   /** In order of preference: the first of equally good agents is chosen. */
   agents: readonly Candidate[];
   /** Whether an agent participates: it has not left and is not retired. */

@@ -21,7 +21,7 @@ interface ClientOptions {
  * `error`. Retries and time limits are ours, and so is the reading of streams: the SDK's own reader fails on events that
  * servers only resembling OpenAI's send (see `../vendor-fetch.ts`). Answers are not validated.
  */
-export interface OpenAiClient {
+interface OpenAiClient {
   /** Resolves to the JSON of the answer. */
   request(path: string, body: object, signal: AbortSignal): Promise<unknown>;
   /** Resolves once the server has accepted the request, to the events of its answer. */

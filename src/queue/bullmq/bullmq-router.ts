@@ -36,7 +36,7 @@ export interface BullmqRouterOptions {
   pace?: StorePace | undefined;
 }
 
-export interface RouterConnections {
+interface RouterConnections {
   /** A connection of profile `producer`. It is shared: `close` leaves it open. */
   producer: RedisClient;
   /** A new connection of profile `blocking`, for a started router only; `close` ends it. */
@@ -186,7 +186,7 @@ const DUE_MARGIN_MS = 30;
  *  B3  A job taken while closing is put back untouched.
  *  B4  Contents of jobs are not trusted: a job that is not a wake of this troupe is counted and dropped; the first is reported.
  */
-export class WakeRunner {
+class WakeRunner {
   readonly #deps: WakeRunnerDeps;
   readonly #share: FairShare;
   readonly #running = new Set<string>();
@@ -351,7 +351,7 @@ export class WakeRunner {
  *      handlers to record the results; then the connections are cut, and other workers get its jobs when the locks expire.
  *  W3  A job whose lock was lost belongs to another worker. This is a warning; the work is not repeated here.
  */
-export interface WakeWorkerOptions {
+interface WakeWorkerOptions {
   /** A connection of profile `blocking`; ends with the worker. */
   redis: RedisClient;
   prefix: string;
@@ -364,7 +364,7 @@ export interface WakeWorkerOptions {
   onFailed: (error: unknown) => void;
 }
 
-export interface WakeWorker {
+interface WakeWorker {
   close(handlersEnded: Promise<void>): Promise<void>;
 }
 
@@ -376,7 +376,7 @@ const RETRY_FETCH_MS = 1_000;
 /** A wake may stall any number of times: the store recognizes turns that kill their process. */
 const STALLS_ALLOWED = 1_000_000;
 
-export function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
+function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
   const { redis, concurrency, lockMs, stalledCheckMs, serve, warn, onFailed } = options;
   const connections = [redis];
   adoptCopies(redis, connections);

@@ -14,13 +14,13 @@ import { EVENTS_KEPT } from './guard-scripts.ts';
 import { familyOf } from '../fair-share.ts';
 
 export const QUEUE_NAME = 'wake';
-export const WAKE = 'wake';
+const WAKE = 'wake';
 export const LATER = 'later';
 
 /** BullMQ's scores of delayed jobs: the due time, shifted to make room for the order within one millisecond. */
 const DELAYED_SCORE_FACTOR = 4_096;
 
-export interface WakeQueueOptions {
+interface WakeQueueOptions {
   redis: RedisClient;
   prefix: string;
   clock: Clock;
@@ -240,7 +240,7 @@ function idsOf({ tenant, conversation, agent }: ActorAddress): ActorAddress {
  *      the others, and a tenant with many conversations is late in proportion.
  *  F3  By tenant, all of them: the count by which new messages are refused and wakes are dropped (R8).
  */
-export interface FairLanes {
+interface FairLanes {
   /** Counts an actor as waiting and returns its lane; null if its tenant has too many waiting actors. */
   enter(address: ActorAddress, member: string): number | null;
   leave(address: ActorAddress, member: string): void;
@@ -303,7 +303,7 @@ class WaitingSets {
   }
 }
 
-export function createFairLanes({ keyOf, mostWaiting, ...deps }: FairLanesOptions): FairLanes {
+function createFairLanes({ keyOf, mostWaiting, ...deps }: FairLanesOptions): FairLanes {
   const open = (counted: Parameters<typeof keyOf>[0]) =>
     new GroupBacklog({ ...deps, keyOf: (group) => keyOf(counted, group) });
   const sets = new WaitingSets(deps.redis);
@@ -485,7 +485,7 @@ const LOST_JOB = /is not in the active state|Missing (?:lock|key) for job/;
  * inspected, even if it merely waits long; for `SUSPICION_MS` after a suspicious error already after `SUSPECT_AFTER_MS`.
  * One inspection runs at a time, and one starts every `LOOK_EVERY_MS` at most.
  */
-export class StrayWakes {
+class StrayWakes {
   readonly #deps: StrayWakesDeps;
   readonly #jobs = new Map<string, { jobId: string; since: number }>();
   #lookedAt = Number.NEGATIVE_INFINITY;

@@ -208,7 +208,7 @@ export function luaScript(text: string): LuaScript {
  * The check of a Redis before anything relies on it: it answers, is new enough, and evicts no keys. With any policy but
  * `noeviction` a full Redis would silently drop locks and jobs.
  */
-export interface RedisFacts {
+interface RedisFacts {
   version: string;
   /** Null if the server does not report it. */
   policy: string | null;

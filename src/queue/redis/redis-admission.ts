@@ -25,7 +25,7 @@ import {
 } from '../admission-rules.ts';
 import { createAskServer } from '../outage.ts';
 
-export interface RedisAdmissionOptions {
+interface RedisAdmissionOptions {
   /** Shared: `close` leaves it open. */
   redis: RedisClient;
   /** Prefix of all keys of one troupe. */
@@ -136,7 +136,7 @@ function loadOf(answer: unknown): Pick<AdmissionLoad, 'held' | 'waiting'> {
  * all. Held slots and asking tenants are sorted sets scored by their end; a bucket is a hash. Keys expire some time after
  * their contents, so unused ones disappear. Members that end too late, and invalid levels, are foreign and do not count.
  */
-export interface AdmissionScripts {
+interface AdmissionScripts {
   /**
    * KEYS tenant slots, provider slots, asking, refused since, refused until. ARGV tenant, slot, slotMs, tenantCap,
    * providerCap (0: none), wish. Returns 1 or 0.

@@ -10,7 +10,7 @@ import { TroupeError } from '../../base/errors.ts';
  */
 export type RedisPlace = ServerPlace | ClusterPlace | SentinelPlace;
 
-export interface ServerPlace {
+interface ServerPlace {
   kind: 'server';
   url: URL;
 }

@@ -30,7 +30,7 @@ const StdioServer = z.strictObject({
   ...Shared,
 });
 /** A local process, started with Troupe and spoken to over its standard input and output. */
-export interface StdioServerInput extends InputOf<typeof StdioServer> {}
+interface StdioServerInput extends InputOf<typeof StdioServer> {}
 export type StdioServer = z.infer<typeof StdioServer>;
 
 function webAddress(passwordField: string) {
@@ -85,7 +85,7 @@ const HttpServer = z
   });
 export type HttpServer = z.infer<typeof HttpServer>;
 /** A remote server, spoken to over streamable HTTP. */
-export interface HttpServerInput extends InputOf<typeof HttpServer> {}
+interface HttpServerInput extends InputOf<typeof HttpServer> {}
 
 export type McpServer = StdioServer | HttpServer;
 export type McpServerInput = StdioServerInput | HttpServerInput;

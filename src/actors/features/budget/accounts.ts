@@ -198,15 +198,15 @@ interface Hold extends Amount {
   until: number;
 }
 
-export type Placed = { ok: true } | { ok: false; spent: Amount; held: Amount };
+type Placed = { ok: true } | { ok: false; spent: Amount; held: Amount };
 
 /** An unchanged account is returned as the same object. */
-export interface Change<R> {
+interface Change<R> {
   state: Account;
   result: R;
 }
 
-export function add(a: Amount, b: Amount): Amount {
+function add(a: Amount, b: Amount): Amount {
   return { tokens: toCount(a.tokens + b.tokens), microUsd: toCount(a.microUsd + b.microUsd) };
 }
 
@@ -214,7 +214,7 @@ export function heldIn({ held }: Account): Amount {
   return Object.values(held).reduce<Amount>(add, NOTHING);
 }
 
-export function fits({ tokens, microUsd }: Amount, ceiling: Ceiling): boolean {
+function fits({ tokens, microUsd }: Amount, ceiling: Ceiling): boolean {
   return tokens <= (ceiling.tokens ?? Infinity) && microUsd <= (ceiling.microUsd ?? Infinity);
 }
 
@@ -230,7 +230,7 @@ function holdAmount(account: Account, { id, ...hold }: Hold, ceiling: Ceiling, n
 }
 
 /** Replaces a hold by what its call cost. A missing hold was settled before. */
-export function settle(account: Account, id: string, { tokens, microUsd }: Amount): Change<void> {
+function settle(account: Account, id: string, { tokens, microUsd }: Amount): Change<void> {
   const { [id]: hold, ...held } = account.held;
   if (!hold) return { state: account, result: undefined };
   return { state: { spent: add(account.spent, { tokens, microUsd }), held }, result: undefined };
@@ -243,7 +243,7 @@ export function withoutOverdue(account: Account, now: number): Account {
 }
 
 /** Periods are in UTC. `ever` never ends. */
-export type Scope =
+type Scope =
   | { kind: 'tenant' }
   | { kind: 'conversation'; id: ConversationId }
   /** `id`: the root conversation and the counter that the tree has there. */

@@ -85,7 +85,7 @@ function budgetPartsOf(accounts: BudgetAccounts, { deps, lease }: TurnRun): Para
 }
 
 /** The budgets of a turn. A thread is paid by its root conversation. */
-export function placeOf({ live }: TurnRun): BudgetPlace {
+function placeOf({ live }: TurnRun): BudgetPlace {
   const { tenant, conversation, agent } = live.address;
   const opened = live.tasks.thread?.opened;
   if (!opened) return { tenant, root: conversation, agent };

@@ -216,7 +216,7 @@ type ReadText = { kind: 'read'; mark: string; lines: string[] } | { kind: 'other
  * The text of a checkpoint: a line with the version, a line with the hash of the others, a line with its origin, and the
  * packed parts of the fold, a line each. `release` is that of the code.
  */
-export function writeText(
+function writeText(
   release: string,
   { log, subject, seq, mark }: CheckpointOrigin,
   lines: readonly string[],
@@ -228,7 +228,7 @@ export function writeText(
 }
 
 /** Never throws. */
-export function readText(
+function readText(
   release: string,
   { log, subject, seq }: Omit<CheckpointOrigin, 'mark'>,
   text: string,

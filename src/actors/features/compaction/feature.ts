@@ -113,7 +113,7 @@ function hasWorkWhenCold(run: TurnRun): boolean {
  * Compacts the agent's view. The machine chooses the next strategy, the strategies gather a plan, and the plan is applied
  * as one event, journalled before a prompt that follows from it is sent.
  */
-export async function runCompaction(before: TurnRun): Promise<Outcome> {
+async function runCompaction(before: TurnRun): Promise<Outcome> {
   const reason = before.compaction.reason ?? 'over_budget';
   const run = changed(before, { compaction: { ...before.compaction, tried: true, reason: null } });
   const work = startCompaction(run, reason);
@@ -248,7 +248,7 @@ function reasonOf(draft: EventDraft): CompactionReason | undefined {
 }
 
 /** Resets what is counted per step. */
-export function beginStep(run: TurnRun): TurnRun {
+function beginStep(run: TurnRun): TurnRun {
   const { compaction, step } = run;
   if (compaction.step === step) return run;
   return changed(run, { compaction: { ...compaction, step, count: 0, tried: false, overflowed: false } });
@@ -259,7 +259,7 @@ function compactionKey({ turn, step }: TurnRun, count: number): string {
 }
 
 /** The strategies that the machine's tags name. Each returns the machine's next event. */
-export const STRATEGIES: Record<
+const STRATEGIES: Record<
   CompactionEffect,
   (work: TurnCompaction) => CompactionEvent | Promise<CompactionEvent>
 > = {

@@ -50,12 +50,12 @@ import type { Metrics } from '../../../events/metrics.ts';
 import { hasStalled, STALLED_AFTER } from '../../../context/compaction/strategies.ts';
 import type { EngineDeps } from '../../actor/engine-deps.ts';
 
-export interface SharedCompaction {
+interface SharedCompaction {
   id: EventId;
   body: CompactionBody;
 }
 
-export type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: CompactionEvent };
+type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: CompactionEvent };
 
 /**
  * Makes the next compaction of the conversation and logs it, for every agent to adopt. Its input begins with what the

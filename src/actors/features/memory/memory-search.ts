@@ -42,7 +42,7 @@ export interface MemoryRequest {
   signal: AbortSignal;
 }
 
-export interface MemorySearchDeps {
+interface MemorySearchDeps {
   /** Null: search by words alone. */
   embedder: Embedder | null;
   clock: Clock;

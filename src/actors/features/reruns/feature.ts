@@ -298,7 +298,7 @@ type ModelChange = Extract<RerunChange, { kind: 'model' }>;
  * The agent with another model. Settings of a provider are those of an agent that has it: of one with the same model if
  * there is one. Throws `event_invalid`.
  */
-export function withModel(agents: AgentRegistry, runtime: AgentRuntime, change: ModelChange): AgentRuntime {
+function withModel(agents: AgentRegistry, runtime: AgentRuntime, change: ModelChange): AgentRuntime {
   const { model, provider = runtime.profile.provider } = change;
   const having = [...agents.values()].filter(({ profile }) => profile.provider === provider);
   const same = having.find(({ profile }) => profile.model === model);
@@ -326,7 +326,7 @@ const NOT_RUN =
   '[not run: this turn is run again from its record, in which there is no result of this call with these arguments. Go on without it.]';
 
 /** Null for `original`: it is no longer in the store. */
-export function recordedCalls(
+function recordedCalls(
   { store }: Pick<EngineDeps, 'store'>,
   { change, tools }: Rerun,
   original: LoggedTurn | null,

@@ -127,10 +127,7 @@ function dismissMismatch(run: TurnRun): void {
 }
 
 /** Records what a provider reports about its session. A session that simply continues is not recorded. */
-export function hearSession(
-  run: TurnRun,
-  event: Extract<ModelEvent, { type: 'session' | 'compacted' }>,
-): void {
+function hearSession(run: TurnRun, event: Extract<ModelEvent, { type: 'session' | 'compacted' }>): void {
   const { session } = run.meanwhile;
   if (event.type === 'compacted') {
     session.compacted = true;
@@ -193,7 +190,7 @@ function noteSession(
  *  B1  Marks are numbered, and the last one counts.
  *  B2  Those of a step that a resumed turn has taken events into do not count: what was begun has not seen them.
  */
-export async function withBegun(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
+async function withBegun(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
   const { last } = await marksOf(run);
   return last === null ? request : { ...request, begun: last };
 }

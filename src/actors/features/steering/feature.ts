@@ -38,7 +38,7 @@ export const steering: Feature = {
  *  T2  All waiting events up to the last one that steers are taken, oldest first, so the inputs of a turn only grow.
  *  T3  A step takes events once, and never after it was sent or answered.
  */
-export async function steerTurn(before: TurnRun): Promise<TurnRun> {
+async function steerTurn(before: TurnRun): Promise<TurnRun> {
   const shown = await showSteered(before);
   const { step, turn } = shown;
   if (step === 0 || shown.steer.step === step) return shown;
@@ -79,7 +79,7 @@ async function isSent({ deps, live, turn, step }: TurnRun): Promise<boolean> {
 }
 
 /** Adds the events that the present step took to the view and to the outputs of the turn. */
-export async function showSteered(run: TurnRun): Promise<TurnRun> {
+async function showSteered(run: TurnRun): Promise<TurnRun> {
   const { deps, live } = run;
   const shown = missing(run).filter(({ step }) => step === run.step);
   for (const { upTo } of shown) await catchUp(deps.log, live.address, live, upTo);
@@ -111,7 +111,7 @@ function draftOf(run: TurnRun, taken: TurnSteeredBody): EventDraft {
 }
 
 /** Events that have come for an agent at work. */
-export type Beyond =
+type Beyond =
   | { kind: 'nothing' }
   | { kind: 'interrupt' }
   /** Oldest first, never empty. */
@@ -147,7 +147,7 @@ async function findBeyond(run: TurnRun, head: number): Promise<Beyond> {
 }
 
 /** Whether an event after the inputs of a turn interrupts it. */
-export async function isInterrupted(run: TurnRun): Promise<boolean> {
+async function isInterrupted(run: TurnRun): Promise<boolean> {
   const { deps, live, turn, runtime } = run;
   const head = await deps.store.head(live.address);
   const since = await readUpTo(run, reachOf(turn), head);
@@ -180,7 +180,7 @@ function isCancellation({ kind, id }: Event | EventDraft): boolean {
  * The running turn that an event interrupts. Only a hint, as wakes are: a turn that is pinned at this moment looks for
  * interrupting events itself before its next step.
  */
-export async function turnToInterrupt(
+async function turnToInterrupt(
   { store, agents, registry }: Pick<EngineDeps, 'store' | 'agents' | 'registry'>,
   address: ActorAddress,
   event: Event,
@@ -194,7 +194,7 @@ export async function turnToInterrupt(
 }
 
 /** Throws `agent_busy` if an addressed agent is at work and rejects messages meanwhile. A stored message is not refused. */
-export async function refuseBusy(
+async function refuseBusy(
   { store, agents }: Pick<EngineDeps, 'store' | 'agents'>,
   log: ConversationKey,
   draft: EventDraft,

@@ -8,7 +8,7 @@ import { isSuperseded, openedBy } from '../../tasks/task-ends.ts';
 export const supervision: Feature = { open: () => ({ supervision: { gate } }) };
 
 /** What holds back the end of a turn that has a sound answer. */
-export function gate(run: TurnRun): Gate | null {
+function gate(run: TurnRun): Gate | null {
   const { idle } = run.runtime.supervision;
   const note = idle > 0 ? reasonsOf(run) : null;
   if (note === null) return null;

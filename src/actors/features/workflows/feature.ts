@@ -41,7 +41,7 @@ export const workflows: Feature = {
  * Begins a run of a workflow for a person, or resumes one at a step. The turns of the agents do everything that follows.
  * Returns the event that directs the run; the same command again returns the same event.
  */
-export async function startRun(
+async function startRun(
   conversations: ConversationDeps & { workflows: readonly Workflow[] },
   log: ConversationKey,
   command: CommandOf<'run'>,
