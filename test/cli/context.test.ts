@@ -128,7 +128,7 @@ test('two turns, or a turn and the next prompt, are compared layer by layer and 
   });
   await using dev = await place.dev();
   const args = ['context', 'c1', 'planner', '--against', '2', '--json', '--url', dev.url];
-  const served = await place.run(args);
+  const served = await place.call(args);
   expect(served.json).toEqual(next.json);
 });
 
@@ -137,7 +137,7 @@ test('a long difference is shortened, and complete as JSON', async () => {
   const lines = Array.from({ length: 60 }, (_, n) => `line ${n}`).join('\n');
   await talk(place, ['short', lines]);
   const args = ['context', 'c1', 'planner', '--turn', '2', '--against', '1'];
-  const { out } = await place.run(args);
+  const { out } = await place.call(args);
   expect(out).toContain('+line 22\n… ');
   expect(out).not.toContain('line 23');
   expect((await place.call([...args, '--json'])).out).toContain('+line 59');
@@ -161,7 +161,7 @@ test("the cost of an agent's prompts is listed by call and in total, as by a ser
   });
   await using dev = await place.dev();
   const args = ['context', 'c1', 'planner', '--vendor', 'openai', '--json', '--url', dev.url];
-  expect((await place.run(args)).json).toEqual(direct.json);
+  expect((await place.call(args)).json).toEqual(direct.json);
   const nothing = await place.call(['context', 'c1', 'worker', '--cache-cost']);
   expect(nothing).toMatchObject({
     code: 0,

@@ -54,7 +54,7 @@ test('messages can be listed, traced, and shown as each agent sees them', async 
 
 test('foreign text cannot control the terminal', async () => {
   using place = workplace();
-  await place.run(['send', 'c1', '\u001b]0;owned\u0007 \u202eabc']);
+  await place.call(['send', 'c1', '\u001b]0;owned\u0007 \u202eabc']);
   const { out } = await place.call(['context', 'c1', 'worker']);
   expect(out).toContain('␛]0;owned␇ \ufffdabc');
 });
@@ -121,7 +121,7 @@ test('reading data runs no turns and needs no keys', async () => {
     ['export', 'c1'],
     ['context', 'c1', 'cloud'],
   ]) {
-    expect(await place.run(args)).toMatchObject({ code: 0, err: '' });
+    expect(await place.call(args)).toMatchObject({ code: 0, err: '' });
   }
   expect((await place.call(['ls', '--json'])).json).toMatchObject({ conversations: [{ head: 2 }] });
   const send = await place.call(['send', 'c1', 'x', '--to', 'cloud']);

@@ -10,7 +10,7 @@ import { AGENTS, workplace } from './harness.ts';
 test('doctor reports no problem, and names keys without their values', async () => {
   const cloud = { id: 'cloud', provider: 'openai-compatible', model: 'm', apiKeyEnv: 'A_KEY' };
   using place = workplace({ agents: { agents: [...AGENTS.agents, cloud] } });
-  const { code, json, out } = await place.run(['doctor', '--json'], { env: { A_KEY: 'sk-canary' } });
+  const { code, json, out } = await place.call(['doctor', '--json'], { env: { A_KEY: 'sk-canary' } });
   expect(code).toBe(0);
   expect(json).toMatchObject({
     ok: true,
@@ -109,7 +109,7 @@ test('doctor lists every state of the machines with its legal events', async () 
 });
 
 siteTest('doctor checks the configured servers, and shows no password', async ({ place, env }) => {
-  const { code, json } = await place.run(['doctor', '--json'], { env });
+  const { code, json } = await place.call(['doctor', '--json'], { env });
   expect(code).toBe(0);
   const checks = json['checks'] as { name: string; status: string; detail: string }[];
   expect(checks.slice(-2)).toMatchObject([
@@ -129,7 +129,7 @@ test('doctor fails for silent servers, without their passwords', async () => {
     MONGODB_URL: 'mongodb://ana:canary@127.0.0.1:1/x',
     REDIS_URL: 'redis://ana:canary@127.0.0.1:1',
   };
-  const { code, out, err } = await place.run(['doctor'], { env });
+  const { code, out, err } = await place.call(['doctor'], { env });
   expect(code).toBe(1);
   expect(out).toMatch(/^failed +mongodb +MongoDB at 127\.0\.0\.1:1: no (?:server answers|answer in)/m);
   expect(out).not.toContain('opology');
@@ -167,7 +167,7 @@ test.each([
     }
     return ['drop', 'endSessions'].includes(command) ? { ok: 1 } : null;
   });
-  const { out } = await place.run(['doctor'], { env: { MONGODB_URL: `${server.url}/troupe` } });
+  const { out } = await place.call(['doctor'], { env: { MONGODB_URL: `${server.url}/troupe` } });
   const line = out.split('\n').find((each) => each.includes('mongodb')) ?? '';
   expect(line).toContain(words);
   expect(line.startsWith(status)).toBe(true);
@@ -180,7 +180,7 @@ test.each([
 });
 
 siteTest('doctor reports that one of the two servers is missing', async ({ place, env }) => {
-  const { code, out } = await place.run(['doctor'], { env: { REDIS_URL: env['REDIS_URL'] ?? '' } });
+  const { code, out } = await place.call(['doctor'], { env: { REDIS_URL: env['REDIS_URL'] ?? '' } });
   expect([code, out]).toMatchObject([
     0,
     expect.stringMatching(/^warning +services +REDIS_URL is set and MONGODB_URL is not/m),

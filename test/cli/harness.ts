@@ -15,7 +15,7 @@ export interface Workplace extends Disposable {
   write(name: string, content: unknown): string;
   run(args: string[], options?: { input?: string; env?: Record<string, string> }): Promise<Ran>;
   /** The same in this process: see `callCli`. */
-  call(args: string[]): Promise<Ran>;
+  call(args: string[], options?: { env?: Record<string, string> }): Promise<Ran>;
   /** Starts a command that stays, with `--json`; resolves once it is ready. */
   start(args: string[], env?: Record<string, string>): Promise<Running>;
   /** `troupe dev --json` and its output when it was ready. */
@@ -122,8 +122,8 @@ export function workplace({ agents = AGENTS, launcher = [] }: WorkplaceOptions =
       const json = { out: out(), err: err() };
       return { code, ...json, json: parse(code === 0 ? json.out : json.err) };
     },
-    async call(args) {
-      const ran = await callCli(args, dir, env);
+    async call(args, { env: more } = {}) {
+      const ran = await callCli(args, dir, { ...env, ...more });
       return { ...ran, json: parse(ran.code === 0 ? ran.out : ran.err) };
     },
     start,

@@ -65,17 +65,17 @@ test('a key created in a data directory is valid for the next server there', asy
     scopes: ['read', 'write'],
     author: { id: 'ana', name: 'Ana' },
   });
-  const ran = await place.run(['ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
+  const ran = await place.call(['ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
   expect(ran.json).toMatchObject({ conversations: [], unread: 0 });
   // Without `--as`, the author is the one that the key is bound to.
-  const sent = await place.run(['send', 'c', 'Hello', '--url', url, '--json'], {
+  const sent = await place.call(['send', 'c', 'Hello', '--url', url, '--json'], {
     env: { TROUPE_KEY: secret },
   });
   expect(sent.json).toMatchObject({ event: { author: { kind: 'user', id: 'ana', name: 'Ana' } } });
   const asBen = ['send', 'c', 'Hello', '--as', 'Ben', '--url', url, '--json'];
-  const other = await place.run(asBen, { env: { TROUPE_KEY: secret } });
+  const other = await place.call(asBen, { env: { TROUPE_KEY: secret } });
   expect(other.json).toMatchObject({ error: { message: expect.stringContaining('may only write as') } });
-  const beyond = await place.run(['keys', 'ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
+  const beyond = await place.call(['keys', 'ls', '--url', url, '--json'], { env: { TROUPE_KEY: secret } });
   expect(beyond.json).toMatchObject({
     error: {
       code: 'command_refused',
@@ -165,7 +165,7 @@ test.each([
 ])('a %s that is not one word is refused by its name, and is not shown', async (variable, value) => {
   using place = workplace();
   const args = ['ls', '--url', 'http://127.0.0.1:9', '--json'];
-  const { code, out, err, json } = await place.run(args, { env: { [variable]: value } });
+  const { code, out, err, json } = await place.call(args, { env: { [variable]: value } });
   expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid', data: { variable } } }]);
   expect(out + err).not.toContain('canary');
 });

@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import {
   appendFileSync,
   cpSync,
@@ -34,6 +35,8 @@ const ABSENT = new Set([
 
 /** A copy of the sources whose `node_modules` has all packages but the optional ones. */
 let dir = '';
+let program: ChildProcess;
+let ended: Promise<unknown[]>;
 
 beforeAll(() => {
   dir = mkdtempSync(path.join(tmpdir(), 'troupe-lean-'));
@@ -45,8 +48,13 @@ beforeAll(() => {
     mkdirSync(path.dirname(link), { recursive: true });
     if (!ABSENT.has(name)) symlinkSync(path.resolve('node_modules', name), link);
   }
+  program = startProgram();
+  ended = once(program, 'exit');
 });
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+afterAll(() => {
+  program.kill('SIGKILL');
+  rmSync(dir, { recursive: true, force: true });
+});
 
 function installed(): string[] {
   const names = readdirSync('node_modules').filter((name) => !name.startsWith('.'));
@@ -55,18 +63,41 @@ function installed(): string[] {
   );
 }
 
+interface Answer {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Runs each command line that it is sent: to load the sources takes longer than all the commands. */
+const PROGRAM = `
+import { runCli } from './src/cli/run-cli.ts';
+const said = { out: '', err: '' };
+process.stdout.write = (text) => Boolean((said.out += text));
+process.stderr.write = (text) => Boolean((said.err += text));
+process.on('message', async ({ args, env }) => {
+  Object.assign(said, { out: '', err: '' });
+  Object.assign(process, { env, exitCode: undefined });
+  process.send({ code: await runCli(args), ...said });
+});
+`;
+
+function startProgram(): ChildProcess {
+  writeFileSync(path.join(dir, 'program.js'), PROGRAM);
+  const { PATH = '' } = process.env;
+  return fork(path.join(dir, 'program.js'), { cwd: dir, env: { PATH }, execArgv: [] });
+}
+
 async function run(args: string[], agent: object, env: Record<string, string> = {}, more: object = {}) {
   writeFileSync(
     path.join(dir, 'agents.json'),
     JSON.stringify({ agents: [{ id: 'ada', model: 'm', ...agent }], ...more }),
   );
   const { PATH = '' } = process.env;
-  const argv = [path.join(dir, 'src/cli.ts'), ...args];
-  return await new Promise<{ code: number | string; out: string; err: string }>((resolve) => {
-    execFile(process.execPath, argv, { cwd: dir, env: { PATH, ...env } }, (error, out, err) =>
-      resolve({ code: error ? (error.code ?? 'killed') : 0, out, err }),
-    );
-  });
+  program.send({ args, env: { PATH, ...env } });
+  const answer = await Promise.race([new Promise((resolve) => program.once('message', resolve)), ended]);
+  if (Array.isArray(answer)) throw new Error(`troupe ${args.join(' ')} ended its process with ${answer[0]}`);
+  return answer as Answer;
 }
 
 test('without its SDK the anthropic provider is refused at the start, with the command that installs it', async () => {

@@ -73,7 +73,7 @@ test('every problem of an agents file is listed with its path', async () => {
       defaults: { respondWhenUnaddressed: 'nobody' },
     },
   });
-  const { code, json } = await place.run(['dev', '--json']);
+  const { code, json } = await place.call(['dev', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid' } }]);
   const { problems } = (json['error'] as { data: { problems: string[] } }).data;
   expect(problems).toContainEqual(expect.stringContaining('agents[2].id: '));
@@ -88,7 +88,7 @@ test('missing and unknown fields of an agents file are named with their path', a
   using place = workplace({
     agents: { agents: [{ id: 'a', provider: 'scripted' }], limits: { maxStep: 3 } },
   });
-  const { json } = await place.run(['dev', '--json']);
+  const { json } = await place.call(['dev', '--json']);
   expect(json).toMatchObject({
     error: {
       data: {
@@ -139,7 +139,7 @@ test('a wrong option points to the help of its command', async () => {
 test('unusable data give a clear error', async () => {
   using place = workplace();
   const file = place.write('file', 'not a directory');
-  const notDir = await place.run(['dev', '--data', file, '--json']);
+  const notDir = await place.call(['dev', '--data', file, '--json']);
   expect([notDir.code, notDir.json]).toMatchObject([1, { error: { code: 'data_unwritable' } }]);
   mkdirSync(path.join(place.dir, 'bad'));
   writeFileSync(
@@ -157,7 +157,7 @@ test('an impossible data directory gives a clear error', async () => {
   using place = workplace();
   // A path below a file is refused to every user, including root.
   writeFileSync(path.join(place.dir, 'file'), '');
-  const { code, json } = await place.run(['dev', '--data', path.join(place.dir, 'file', 'data'), '--json']);
+  const { code, json } = await place.call(['dev', '--data', path.join(place.dir, 'file', 'data'), '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'data_unwritable' } }]);
 });
 
@@ -173,7 +173,7 @@ test.each([
 ])('a script that cannot be read is named: %s', async (name, text) => {
   using place = workplace({ agents: { agents: [{ id: 'a', provider: 'scripted', script: name }] } });
   if (text !== null) place.write(name, text);
-  const { code, json } = await place.run(['dev', '--port', '0', '--json']);
+  const { code, json } = await place.call(['dev', '--port', '0', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid' } }]);
   expect(JSON.stringify(json)).toContain(name);
 });

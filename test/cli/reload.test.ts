@@ -4,19 +4,26 @@ import { serverOf } from '../../src/cli/client/connect.ts';
 import { createHttpClient } from '../../src/cli/client/http-client.ts';
 import { type Running, workplace } from './harness.ts';
 
-const ROOT = new URL('../../src/index.ts', import.meta.url).href;
+const source = (file: string) => new URL(`../../src/${file}`, import.meta.url).href;
 
-/** An agents file that imports its instructions from `words.ts`. */
+/**
+ * An agents file that imports its instructions from `words.ts`. It is plain data: outside `node_modules` a reload loads
+ * whatever the file imports again, which of the sources of Troupe is a hundred times as much.
+ */
 function agentsFile(reply: string, more = ''): string {
-  return `import { defineTroupe } from '${ROOT}';
-import { WORDS } from './words.ts';
+  return `import { WORDS } from './words.ts';
+
 ${more}
 const model = { provider: 'scripted' as const, script: { rules: [{ reply: '${reply} {{n}}' }] } };
-export const troupe = defineTroupe({
+export const troupe = {
   agents: [{ id: 'planner', instructions: WORDS, ...model }],
   defaults: { respondWhenUnaddressed: 'planner' },
-});
+};
 `;
+}
+
+function withDefineTroupe(text: string): string {
+  return `import { defineTroupe } from '${source('index.ts')}';\n${text.replace(/troupe = (.*);\n$/s, 'troupe = defineTroupe($1);\n')}`;
 }
 
 /** The line of a reload, whatever came before it. */
@@ -40,12 +47,12 @@ function catching<T>(read: () => T): T | Error {
 test('dev reloads when the agents file or a file it imports changes, and keeps conversations', async () => {
   using place = workplace({ agents: null });
   place.write('words.ts', `export const WORDS = 'Plan.';`);
-  const file = place.write('agents.ts', agentsFile('first'));
+  const file = place.write('agents.ts', withDefineTroupe(agentsFile('first')));
   await using dev = await place.dev([file]);
   expect((await place.call(['send', 'c', 'one', '--wait'])).out).toContain('first 1');
   place.write('words.ts', `export const WORDS = 'Plan well.';`);
   expect(await lineWith(dev, 'reloaded')).toMatchObject({ added: [], removed: [], changed: ['planner'] });
-  place.write('agents.ts', agentsFile('second'));
+  place.write('agents.ts', withDefineTroupe(agentsFile('second')));
   await lineWith(dev, 'reloaded', 2);
   expect((await place.call(['send', 'c', 'two', '--wait'])).out).toContain('second 2');
   const prompt = await place.call(['context', 'c', 'planner', '--json']);
@@ -152,13 +159,11 @@ test('dev says which settings a reload has changed beside the agents', async () 
   using place = workplace({ agents: null });
   place.write('words.ts', `export const WORDS = 'Plan.';`);
   const withTool = (result: string, more = '') =>
-    agentsFile('first')
-      .replace('import { defineTroupe }', 'import { defineTool, defineTroupe }')
-      .replace(
-        'defaults:',
-        `tools: [defineTool({ name: 'look', description: 'Looks.', schema: { type: 'object' }, run: () => '${result}' })],
+    agentsFile('first', `import { defineTool } from '${source('tools/tool.ts')}';`).replace(
+      'defaults:',
+      `tools: [defineTool({ name: 'look', description: 'Looks.', schema: { type: 'object' }, run: () => '${result}' })],
   ${more}defaults:`,
-      );
+    );
   const file = place.write('agents.ts', withTool('a'));
   await using dev = await place.dev([file]);
   place.write('agents.ts', withTool('b', 'limits: { previewBytes: 9_000 }, '));

@@ -17,14 +17,14 @@ describe('without its requirements', () => {
     async (command) => {
       using place = workplace();
       const env = { MONGODB_URL: '', REDIS_URL: '' };
-      const { code, json } = await place.run([command, '--json'], { env });
+      const { code, json } = await place.call([command, '--json'], { env });
       expect([code, json]).toMatchObject([
         1,
         { error: { code: 'config_invalid', data: { variable: 'MONGODB_URL' } } },
       ]);
-      const half = await place.run([command], { env: { ...env, MONGODB_URL: NOWHERE.MONGODB_URL } });
+      const half = await place.call([command], { env: { ...env, MONGODB_URL: NOWHERE.MONGODB_URL } });
       expect(half.err).toMatch(/^config_invalid: .*REDIS_URL.*--redis.*troupe dev/);
-      const two = await place.run([command], {
+      const two = await place.call([command], {
         env: { ...NOWHERE, POSTGRES_URL: 'postgres://127.0.0.1:1/x' },
       });
       expect(two.err).toMatch(/^config_invalid: mongodb and postgres are both given/);
@@ -34,14 +34,14 @@ describe('without its requirements', () => {
   test('a URL of another scheme is refused and not repeated', async () => {
     using place = workplace();
     const env = { ...NOWHERE, REDIS_URL: 's3cret-canary' };
-    const { code, err } = await place.run(['serve'], { env });
+    const { code, err } = await place.call(['serve'], { env });
     expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: REDIS_URL .*redis:\/\//)]);
     expect(err).not.toContain('canary');
   });
 
   test('metrics at a public address need a token', async () => {
     using place = workplace();
-    const { code, err } = await place.run(['worker', '--status-host', '0.0.0.0'], { env: NOWHERE });
+    const { code, err } = await place.call(['worker', '--status-host', '0.0.0.0'], { env: NOWHERE });
     expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
   });
 
@@ -49,7 +49,7 @@ describe('without its requirements', () => {
     using place = workplace();
     const env = { ...NOWHERE, TROUPE_TOKEN: 'two canary-words' };
     for (const command of [['dev', '--port', '0'], ['worker']]) {
-      const { code, out, err } = await place.run(command, { env });
+      const { code, out, err } = await place.call(command, { env });
       expect([code, err]).toMatchObject([
         1,
         expect.stringMatching(/^config_invalid: TROUPE_TOKEN .*one word/),
@@ -60,7 +60,7 @@ describe('without its requirements', () => {
 
   test('there is no demo company: a missing agents file is named', async () => {
     using place = workplace({ agents: null });
-    const { code, err } = await place.run(['worker'], { env: NOWHERE });
+    const { code, err } = await place.call(['worker'], { env: NOWHERE });
     expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: no agents file found/)]);
   });
 
@@ -69,7 +69,7 @@ describe('without its requirements', () => {
     ['an unknown host', `mongodb://ana:canary@mongodb.invalid/x?${PATIENT}`],
   ])('MongoDB at %s is a named error soon, without the password', async (_, url) => {
     using place = workplace();
-    const { code, json, out, err } = await place.run(['serve', '--json'], {
+    const { code, json, out, err } = await place.call(['serve', '--json'], {
       env: { ...NOWHERE, MONGODB_URL: url },
     });
     expect([code, json]).toMatchObject([1, { error: { code: 'store_unavailable' } }]);
@@ -87,7 +87,7 @@ siteTest('an unreachable Redis is a named error soon, without the password', asy
     [port, 'no answer in 3 s'],
   ] as const) {
     const args = ['--status-port', '0', '--redis', `redis://ana:canary@127.0.0.1:${at}`];
-    const { code, json, out, err } = await place.run(['worker', '--json', ...args], { env });
+    const { code, json, out, err } = await place.call(['worker', '--json', ...args], { env });
     expect([code, json]).toMatchObject([1, { error: { code: 'queue_unavailable' } }]);
     expect(err).toContain(why);
     expect(out + err).not.toContain('canary');
@@ -97,7 +97,7 @@ siteTest('an unreachable Redis is a named error soon, without the password', asy
 
 siteTest('an API without any credential is not started, not even on loopback', async ({ place, env }) => {
   for (const host of ['127.0.0.1', '0.0.0.0']) {
-    const { code, err } = await place.run(['serve', '--port', '0', '--host', host], { env });
+    const { code, err } = await place.call(['serve', '--port', '0', '--host', host], { env });
     expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
   }
 });
@@ -139,12 +139,12 @@ siteTest('commands work through the API as with an embedded server', async ({ pl
   const api = await serve();
   await worker();
   const env = { TROUPE_URL: api.url, TROUPE_TOKEN: TOKEN };
-  const sent = await place.run(['send', 'c1', 'Hello', '--to', 'worker', '--wait', '--json'], { env });
+  const sent = await place.call(['send', 'c1', 'Hello', '--to', 'worker', '--wait', '--json'], { env });
   expect(sent.json).toMatchObject({ replies: [{ body: { content: 'work 1' } }] });
-  expect((await place.run(['trace', 'c1:worker:1', '--json'], { env })).json).toMatchObject({
+  expect((await place.call(['trace', 'c1:worker:1', '--json'], { env })).json).toMatchObject({
     status: 'done',
   });
-  expect((await place.run(['ls', '--json'], { env })).json).toMatchObject({
+  expect((await place.call(['ls', '--json'], { env })).json).toMatchObject({
     conversations: [{ id: 'c1' }],
   });
 });
@@ -153,7 +153,7 @@ siteTest('a busy port is refused: a balancer expects the API there', async ({ pl
   const squatter = createServer().listen(0, '127.0.0.1');
   await once(squatter, 'listening');
   const { port } = squatter.address() as AddressInfo;
-  const { code, json } = await place.run(['serve', '--port', `${port}`, '--json'], {
+  const { code, json } = await place.call(['serve', '--port', `${port}`, '--json'], {
     env: { ...env, TROUPE_TOKEN: TOKEN },
   });
   expect([code, json]).toMatchObject([1, { error: { code: 'config_invalid', data: { port } } }]);

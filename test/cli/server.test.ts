@@ -30,14 +30,14 @@ test('commands find the server that has the data open, or use its URL', async ()
     replies: expect.arrayContaining([expect.objectContaining({ body: { content: 'work 1' } })]) as unknown,
   });
   const env = { TROUPE_URL: dev.url };
-  expect((await place.run(['ls', '--json'], { env })).json).toMatchObject({ conversations: [{ id: 'c1' }] });
+  expect((await place.call(['ls', '--json'], { env })).json).toMatchObject({ conversations: [{ id: 'c1' }] });
   for (const args of [
     ['ls', 'c1'],
     ['context', 'c1', 'worker'],
     ['trace', 'c1:worker:1'],
     ['export', 'c1'],
   ]) {
-    expect(await place.run(args)).toMatchObject({ code: 0, err: '' });
+    expect(await place.call(args)).toMatchObject({ code: 0, err: '' });
   }
   const input = '{"role":"user","content":"Hi"}\n{"role":"assistant","content":"Ho"}';
   const imported = await place.run(['import', '-', '--conversation', 'old', '--json'], { input });
@@ -54,7 +54,7 @@ test('commands find the server that has the data open, or use its URL', async ()
 test('a second server on the same data is refused, and the error names the first', async () => {
   using place = workplace();
   await using dev = await place.dev();
-  const { code, json } = await place.run(['dev', '--port', '0', '--json']);
+  const { code, json } = await place.call(['dev', '--port', '0', '--json']);
   expect([code, json]).toMatchObject([1, { error: { code: 'data_busy', data: { url: dev.url } } }]);
 });
 
@@ -72,7 +72,7 @@ test('a busy port is skipped, and the banner says so', async () => {
 
 test('a public address is refused without a token, and protected with one', async () => {
   using place = workplace();
-  const { code, err } = await place.run(['dev', '--host', '0.0.0.0', '--port', '0']);
+  const { code, err } = await place.call(['dev', '--host', '0.0.0.0', '--port', '0']);
   expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
 });
 

@@ -113,7 +113,7 @@ test('a call is approved or denied on the command line', async () => {
   const { json } = await at.call(['tasks', 'c', '--open', '--json']);
   const open = (json as unknown as Listed).tasks;
   expect(open).toMatchObject([{ kind: 'approval', tool: 'mail', args: '{"to":"eve"}', end: null }]);
-  const denied = await at.run(['deny', 'c', open[0]?.id ?? '']);
+  const denied = await at.call(['deny', 'c', open[0]?.id ?? '']);
   expect(denied.out).toContain('bo: then no mail');
   expect((await at.call(['tasks', 'c'])).out).toMatch(
     /^a-\w+ {2}approved {2}@bo asks to call mail \{"to":"eve"\}\na-\w+ {2}denied {2}@bo/,
@@ -203,7 +203,7 @@ test('with a server, --wait ends when the agents wait for people, and an answer 
   });
   const [wait] = sent.json['waiting'] as { conversation: string; task: { id: string } }[];
   const args = ['answer', wait?.conversation ?? '', wait?.task.id ?? '', 'ten feet', '--url', dev.url];
-  expect((await at.run(args)).out).toMatch(/^accepted as seq \d+ of c\.d-\w+, for @cy\n$/);
+  expect((await at.call(args)).out).toMatch(/^accepted as seq \d+ of c\.d-\w+, for @cy\n$/);
   const asked = await at.call(['send', 'c', 'paint it', '--wait', '--json']);
   const [open] = asked.json['waiting'] as { task: { id: string } }[];
   const answered = await at.call(['answer', 'c', open?.task.id ?? '', 'Blue', '--wait', '--json']);

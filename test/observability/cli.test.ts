@@ -60,7 +60,7 @@ test.each([
   [[], { TROUPE_TRACING: 'jaeger' }, /TROUPE_TRACING must be "otel" or empty, not "jaeger"/],
 ])('dev %j with %j is refused before anything starts', async (args, env, why) => {
   using place = workplace();
-  const { code, err } = await place.run(['dev', '--port', '0', '--data', ':memory:', ...args], { env });
+  const { code, err } = await place.call(['dev', '--port', '0', '--data', ':memory:', ...args], { env });
   expect([code, err]).toEqual([1, expect.stringMatching(why)]);
 });
 

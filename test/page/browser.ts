@@ -47,6 +47,8 @@ export interface Browsing {
 }
 
 const PATIENCE_MS = 90_000;
+/** A look at the words of the page takes 10 ms of CPU, from the page that is waited for. */
+const LOOK_MS = 100;
 const SIZE = { width: 1280, height: 800 };
 
 export async function launchChromium(path = CHROMIUM): Promise<Browser> {
@@ -111,7 +113,7 @@ export async function press(button: Locator): Promise<void> {
 
 /** Polls until the condition holds. */
 export function eventually<T>(ask: () => T | Promise<T>): ReturnType<typeof expect.poll<T>> {
-  return expect.poll(ask, { timeout: PATIENCE_MS, interval: 30 });
+  return expect.poll(ask, { timeout: PATIENCE_MS, interval: LOOK_MS });
 }
 
 /** Console and thrown errors, dialogs, and requests to other servers. */

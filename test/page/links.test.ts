@@ -43,15 +43,14 @@ const VIEWS: [what: string, path: string, shows: RegExp][] = [
 
 for (const [what, path, shows] of VIEWS) {
   pageTest(`${what} has an address: opened anew or reloaded, it is the same view`, async () => {
-    const [page, reloaded] = [
-      await browsing.open(stage().url + path),
-      await browsing.open(stage().url + path),
-    ];
-    await reloaded.reload();
+    const page = await browsing.open(stage().url + path);
     // On a busy machine the page may pause before it is complete.
     await eventually(async () => {
       const words = await settled(page, shows);
-      return words === (await settled(reloaded, shows)) || words;
+      await page.reload();
+      if (words === (await settled(page, shows))) return true;
+      await page.goto(stage().url + path);
+      return words;
     }).toBe(true);
   });
 }

@@ -10,8 +10,8 @@ const ENV = { TROUPE_NOSTR_PASSPHRASE: 'canary-passphrase' };
 
 test('keys are created, imported, listed, exported and removed, and no secret is shown unasked', async () => {
   using place = workplace();
-  const keys = (args: string[], options: Parameters<typeof place.run>[1] = {}) =>
-    place.run(['nostr', 'keys', ...args, '--json'], { env: ENV, ...options });
+  const keys = (args: string[], options: Parameters<typeof place.call>[1] = {}) =>
+    place.call(['nostr', 'keys', ...args, '--json'], { env: ENV, ...options });
   const made = await keys(['create', 'planner']);
   expect(made).toMatchObject({ code: 0, json: { agent: 'planner', npub: expect.stringMatching(/^npub1/) } });
   const secret = nsecEncode(generateSecretKey());
@@ -38,8 +38,8 @@ test('keys are created, imported, listed, exported and removed, and no secret is
 
 test('an unknown agent, an invalid key or a missing passphrase is an error that says what to do', async () => {
   using place = workplace();
-  const failed = async (args: string[], options: Parameters<typeof place.run>[1] = { env: ENV }) =>
-    (await place.run(['nostr', 'keys', ...args, '--json'], options)).json['error'];
+  const failed = async (args: string[], options: Parameters<typeof place.call>[1] = { env: ENV }) =>
+    (await place.call(['nostr', 'keys', ...args, '--json'], options)).json['error'];
   expect(await failed(['create', 'plannr'])).toMatchObject({
     code: 'agent_unknown',
     message: expect.stringMatching(/Did you mean "planner"/),
@@ -48,7 +48,8 @@ test('an unknown agent, an invalid key or a missing passphrase is an error that 
     code: 'config_invalid',
     message: expect.stringMatching(/set TROUPE_NOSTR_PASSPHRASE/),
   });
-  const bad = await failed(['import', 'planner'], { env: ENV, input: 'nsec1canary' });
+  const args = ['nostr', 'keys', 'import', 'planner', '--json'];
+  const bad = (await place.run(args, { env: ENV, input: 'nsec1canary' })).json['error'];
   expect(bad).toMatchObject({ code: 'config_invalid', message: expect.stringMatching(/not a secret key/) });
   expect(JSON.stringify(bad)).not.toContain('canary');
   expect(await failed(['export', 'planner', '--show-secret'])).toMatchObject({ code: 'agent_unknown' });
@@ -57,7 +58,7 @@ test('an unknown agent, an invalid key or a missing passphrase is an error that 
 test('a relay is tested by reading from it and writing to it', async () => {
   using place = workplace();
   await using relay = await startRelay();
-  const { code, json, err } = await place.run(['nostr', 'test', relay.url, '--json']);
+  const { code, json, err } = await place.call(['nostr', 'test', relay.url, '--json']);
   expect([code, err]).toEqual([0, '']);
   expect(json).toMatchObject({
     ok: true,
@@ -90,21 +91,21 @@ test('the test of a relay shows no user, password or query of its URL', async ()
 test('a relay that requires a login, refuses or is down is reported as such', async () => {
   using place = workplace();
   await using strict = await startRelay({ auth: true });
-  const known = await place.run(['nostr', 'test', strict.url, '--json']);
+  const known = await place.call(['nostr', 'test', strict.url, '--json']);
   expect(known.json).toMatchObject({ ok: true, auth: 'required', write: { ok: true } });
   await using closed = await startHostileRelay({
     ok: { accepted: false, reason: 'blocked: \u001b[31mmembers only' },
   });
-  const refused = await place.run(['nostr', 'test', closed.url]);
+  const refused = await place.call(['nostr', 'test', closed.url]);
   expect(refused.code).toBe(1);
   expect(refused.out).toMatch(/write +refused: blocked: .*members only/);
   expect(refused.out).not.toContain('\u001b[31m');
-  const absent = await place.run(['nostr', 'test', 'ws://127.0.0.1:9', '--json']);
+  const absent = await place.call(['nostr', 'test', 'ws://127.0.0.1:9', '--json']);
   expect(absent).toMatchObject({
     code: 1,
     json: { error: { code: 'address_unreachable', message: expect.stringMatching(/nothing listens there/) } },
   });
-  const nonsense = await place.run(['nostr', 'test', 'relay.example', '--json']);
+  const nonsense = await place.call(['nostr', 'test', 'relay.example', '--json']);
   expect(nonsense.json).toMatchObject({
     error: { code: 'config_invalid', message: expect.stringMatching(/wss:/) },
   });
@@ -114,7 +115,7 @@ test.each([['nostr'], ['nostr', 'keys'], ['nostr', 'keys', 'import'], ['nostr', 
   'the help of %s %s %s fits on a screen',
   async (...names) => {
     using place = workplace();
-    const { code, out } = await place.run([...names.filter((name) => typeof name === 'string'), '--help']);
+    const { code, out } = await place.call([...names.filter((name) => typeof name === 'string'), '--help']);
     expect(code).toBe(0);
     expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(24);
     expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
