@@ -5,14 +5,15 @@ import { ask, siteTest } from './distributed.ts';
 import { workplace } from './harness.ts';
 import { readEvents } from './read-events.ts';
 
-const ROOT = new URL('../../src/index.ts', import.meta.url).href;
+/** Of the file alone: each process, and each reload, loads what the agents file imports. */
+const TOOL = new URL('../../src/tools/tool.ts', import.meta.url).href;
 const ZOD = new URL('../../node_modules/zod/index.js', import.meta.url).href;
 
 /** An agents file whose `app` writes to a file when it is opened and closed. `app`: what stands in its place. */
 function agentsFile(name: string, app = appNamed(name)): string {
   return `import { appendFileSync } from 'node:fs';
 import * as z from '${ZOD}';
-import { defineTool } from '${ROOT}';
+import { defineTool } from '${TOOL}';
 ${app}
 const look = defineTool({
   name: 'look',
@@ -49,7 +50,7 @@ test('send opens app of the agents file for its tools, and closes it', async () 
   expect(sent).toMatchObject({ code: 0, err: '', out: expect.stringContaining('seen in one') });
   expect(logIn(place.dir)).toEqual(['open one', 'close one']);
   // What is stored needs none.
-  await place.run(['tasks', 'c']);
+  await place.call(['tasks', 'c']);
   expect(logIn(place.dir)).toHaveLength(2);
 });
 

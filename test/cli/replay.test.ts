@@ -23,7 +23,7 @@ test("dev records the models' answers, and gives the same from the recording wit
 
 test('a missing recording is reported at the start, and nothing is created', async () => {
   using place = workplace();
-  const failed = await place.run(['dev', '--port', '0', '--replay', 'none.jsonl']);
+  const failed = await place.call(['dev', '--port', '0', '--replay', 'none.jsonl']);
   expect([failed.code, failed.err]).toMatchObject([
     1,
     expect.stringMatching(/^config_invalid: the recording none\.jsonl cannot be used: ENOENT/),

@@ -37,14 +37,14 @@ async function expectUnharmed(page: Page, view: string): Promise<void> {
 pageTest(
   'markup in names, messages, arguments, outputs and errors is shown as text, in every view',
   async () => {
+    const page = await browsing.open(stage().url);
     for (const view of VIEWS) {
-      const page = await browsing.open(`${stage().url}${view}`);
+      await page.goto(`${stage().url}${view}`);
       await eventually(() => page.locator('body').innerText()).toMatch(
         view === '' ? /constructor/ : /Mallory/,
       );
       await page.evaluate('document.querySelectorAll("details").forEach((each) => (each.open = true))');
       await expectUnharmed(page, view);
-      await page.context().close();
     }
   },
 );

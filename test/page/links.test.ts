@@ -84,14 +84,14 @@ pageTest('a link to a deleted conversation leads to a page with an explanation a
 
 pageTest('a link to a missing turn or event leaves the rest of the page readable', async () => {
   browsing.expectErrors(/404/);
+  const page = await browsing.open(stage().url);
   for (const path of [
     'c/failed/t/failed:nobody:7?tab=prompt',
     'c/failed?event=999&tab=raw',
     'c/failed?at=9999',
   ]) {
-    const page = await browsing.open(`${stage().url}${path}`);
+    await page.goto(`${stage().url}${path}`);
     await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toMatch(/Writer/);
-    await page.context().close();
   }
 });
 

@@ -61,7 +61,7 @@ export const WRITE_TOKEN = 'token-of-this-start';
 /** A built page other than `dist/web`, for work on the page. */
 const WEB = process.env['TROUPE_TEST_WEB'];
 const PAUSE_MS = 1_200;
-const LOOK_MS = 20;
+const LOOK_MS = 50;
 const PATIENCE_MS = 90_000;
 const PAGE = 5_000;
 
