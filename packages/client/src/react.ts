@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { type Words, words } from './follow.ts';
-import type { Attachment, Author, Event, TroupeError } from './troupe.ts';
+import { type Attachment, type Author, ERASED_WORDS, type Event, type TroupeError } from './troupe.ts';
 import type { ActOptions, Task, TroupeClient } from './troupe-client.ts';
 
 /** A method of the client without its first parameter: a hook knows the conversation. */
@@ -24,6 +24,10 @@ export interface ShownMessage {
   data: unknown;
   /** Images, files and texts, without the bytes: see `attachment` of the client. */
   attachments: readonly Attachment[];
+  /** Whether it is for people alone: no agent sees it. */
+  isNotice: boolean;
+  /** Whether words of it are erased. */
+  isErased: boolean;
   /** Whether it is still being written. */
   isStreaming: boolean;
 }
@@ -114,23 +118,55 @@ function showWords(now: Shown, change: Words): Shown {
     return { ...now, writing: now.writing.map((each) => (each === known ? next : each)) };
   }
   const author: Author = { kind: 'agent', id: agent, name: agent };
-  const unstored = { seq: null, at: null, data: undefined, attachments: [], isStreaming: true };
+  const unstored = {
+    seq: null,
+    at: null,
+    data: undefined,
+    attachments: [],
+    isNotice: false,
+    isErased: false,
+    isStreaming: true,
+  };
   return { ...now, writing: [...others, { id, author, text: change.text, ...unstored }] };
 }
 
 /** What the log has takes the place of what was being written. */
 function showEvent(now: Shown, event: Event | null): Shown {
   if (!event) return now;
-  const { id, seq, at, author, turn, kind, body } = event;
+  const { turn, kind, body } = event;
   const writing = now.writing.filter((each) => each.id !== turn);
-  if (kind !== 'message' && kind !== 'step')
-    return kind === 'turn.failed' || kind === 'turn.aborted' ? { ...now, writing } : now;
-  const { data, attachments = [] }: { data?: unknown; attachments?: Attachment[] | undefined } =
-    kind === 'message' ? body : {};
+  if (kind === 'command' && body.erasure) return eraseIn(now, body.erasure);
+  if (kind === 'turn.failed' || kind === 'turn.aborted') return { ...now, writing };
+  const message = messageOf(event);
+  if (!message) return now;
   // A step of calls alone says nothing.
-  if (body.content === '' && attachments.length === 0) return { ...now, writing };
-  const message = { id, seq, at, author, text: body.content, data, attachments, isStreaming: false };
+  if (message.text === '' && message.attachments.length === 0) return { ...now, writing };
   return { ...now, writing, messages: [...now.messages, message] };
+}
+
+function messageOf(event: Event): ShownMessage | null {
+  const { id, seq, at, author, kind, body, erased } = event;
+  if (kind !== 'message' && kind !== 'notice' && kind !== 'step') return null;
+  const { data, attachments = [] }: { data?: unknown; attachments?: Attachment[] | undefined } =
+    kind === 'step' ? {} : body;
+  const marks = { isNotice: kind === 'notice', isErased: erased !== undefined, isStreaming: false };
+  return { id, seq, at, author, text: body.content, data, attachments, ...marks };
+}
+
+/** Words that were shown before they were erased. */
+function eraseIn(
+  now: Shown,
+  { person, events }: { person: string; events: readonly { id: string }[] },
+): Shown {
+  const ids = new Set(events.map(({ id }) => id));
+  const messages = now.messages.map((each): ShownMessage => {
+    if (!ids.has(each.id) || each.isErased) return each;
+    const { author } = each;
+    const isOwn = author.kind === 'user' && author.id === person;
+    const left = { text: ERASED_WORDS, data: undefined, attachments: [], isErased: true };
+    return { ...each, ...left, author: isOwn ? { ...author, name: author.id } : author };
+  });
+  return { ...now, messages };
 }
 
 /** What agents ask people for. */

@@ -61,13 +61,26 @@ pageTest(
       .filter(({ kind }) => kind === 'message')
       .slice(-2)
       .map(({ seq, at, author }) => ({ seq, at, author }));
+    const plain = { isNotice: false, isErased: false };
     expect(details.slice(-2)).toEqual([
       {
         ...said,
+        ...plain,
         attachments: [{ type: 'text', name: 'note.txt', mediaType: 'text/plain', text: 'A note.' }],
       },
-      { ...replied, attachments: [], data: { colour: 'red' } },
+      { ...replied, ...plain, attachments: [], data: { colour: 'red' } },
     ]);
+
+    await stage.troupe.send(ROOM, { author: UMA, content: 'Between us.', includeInContext: false });
+    for (const page of [one, other]) {
+      await eventually(() => page.locator('li').last().innerText()).toBe(`${UMA.name}: Between us.`);
+      expect(JSON.parse((await page.locator('li').last().getAttribute('data-shown')) ?? '')).toMatchObject({
+        isNotice: true,
+      });
+    }
+    await stage.troupe.erase({ person: UMA.id });
+    for (const page of [one, other])
+      await eventually(() => page.locator('li').last().innerText()).toBe(`${UMA.id}: [erased]`);
     // Their streams end before the server does.
     await one.close();
     await other.close();
