@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
-import { playIdle } from './fixtures.ts';
+import { eventually, happened, pageTest, press, shared, useBrowser } from './browser.ts';
+import { playApproval, playIdle } from './fixtures.ts';
 import { OFFICE } from './office.ts';
 import { openStage } from './stage.ts';
 
@@ -65,3 +65,34 @@ pageTest('a new conversation appears in the list', async () => {
   await stage().play('brand-new', ['critic'], 'Is there anything missing?');
   await page.getByRole('link', { name: /brand-new/ }).waitFor();
 });
+
+pageTest(
+  'home says that the server is gone, how old the list is, and offers nothing; and it comes back',
+  async () => {
+    await playApproval(stage(), 'urgent');
+    browsing.expectErrors(/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/);
+    const page = await browsing.open(stage().url);
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await approve.waitFor();
+    await eventually(() => approve.getAttribute('aria-disabled')).toBeNull();
+    const health = page.getByRole('navigation', { name: 'Health' });
+    await eventually(() => health.innerText()).toContain('Live');
+    await stage().stop();
+    const banner = page.getByRole('status').filter({ hasText: 'Not connected' });
+    await banner.waitFor();
+    const since = /since (\S+):/.exec(await banner.innerText())?.[1];
+    // It is asked again every second, each time in vain.
+    await eventually(() => banner.innerText()).toMatch(/is [3-9] seconds old/);
+    expect(await banner.innerText()).toContain(`since ${since}:`);
+    expect(await health.innerText()).toContain('Lost');
+    expect(await approve.getAttribute('aria-disabled')).toBe('true');
+    expect(await page.getByRole('textbox', { name: 'Agent' }).isDisabled()).toBe(true);
+    await approve.click({ force: true });
+    await stage().start();
+    await banner.waitFor({ state: 'detached' });
+    await eventually(() => health.innerText()).toContain('Live');
+    await press(approve);
+    const decided = await stage().until('urgent', ({ kind }) => kind === 'approval.decided');
+    expect((await stage().events('urgent')).filter(({ kind }) => kind === decided.kind)).toHaveLength(1);
+  },
+);

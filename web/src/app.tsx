@@ -4,7 +4,8 @@ import { Header } from './parts/header.tsx';
 import { SkipLink } from './parts/skip-link.tsx';
 import { fetchOnApproach, later } from './shared/later.tsx';
 import { dialog } from './state/dialogs.ts';
-import { connection, openConversation, readings } from './state/live.ts';
+import { connection } from './state/connection.ts';
+import { openConversation, readings } from './state/live.ts';
 import { refusal } from './state/refusal.ts';
 import { conversation } from './state/route.ts';
 

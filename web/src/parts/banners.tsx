@@ -1,6 +1,8 @@
 import { computed } from '@preact/signals';
-import { clock } from '../shared/format.ts';
-import { connection, past } from '../state/live.ts';
+import { useEffect, useState } from 'preact/hooks';
+import { clock, duration, plural } from '../shared/format.ts';
+import { connection } from '../state/connection.ts';
+import { past } from '../state/live.ts';
 import { goLive, isPast, pastProblem, shownSeq } from '../state/past.ts';
 import { route } from '../state/route.ts';
 import { head, selectedAgent } from '../state/selection.ts';
@@ -13,9 +15,15 @@ export function Banners() {
   return (
     <div class="banners">
       {state.state === 'lost' && (
-        <p class="banner" role="status">
-          <b>Not connected</b> since {clock(state.since)}: {state.message}. The content is as of seq{' '}
-          {head.value}; the page goes on from there by itself.
+        <p class="banner banner-lost" role="status">
+          <b>Not connected</b> since {clock(state.since)}: {state.message}.{' '}
+          {state.heardAt !== null && (
+            <>
+              What is shown is <Age of={state.heardAt} /> old
+              {head.value > 0 && `, as of seq ${head.value}`}.{' '}
+            </>
+          )}
+          Nothing can be changed meanwhile; the page tries again by itself.
         </p>
       )}
       {isPast.value && (
@@ -34,6 +42,22 @@ export function Banners() {
       )}
     </div>
   );
+}
+
+const TICK_MS = 1_000;
+
+function ageInSeconds(ms: number): string {
+  return ms < 60_000 ? plural(Math.max(0, Math.round(ms / 1_000)), 'second') : duration(ms);
+}
+
+/** Not announced: it changes every second. */
+function Age({ of: at }: { of: number }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), TICK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return <span aria-live="off">{ageInSeconds(now - at)}</span>;
 }
 
 /** Computed, so that other changes to the agent announce nothing. */

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { api } from '../state/api.ts';
+import { isLost, whyNoWrite } from '../state/connection.ts';
 import { isPast } from '../state/past.ts';
 import { conversation } from '../state/route.ts';
 import { agentsByNeed } from '../state/selection.ts';
@@ -26,7 +27,7 @@ export function Composer() {
       ? 'This server is read-only'
       : null;
   const send = async () => {
-    if (id === null || content.trim() === '' || why !== null) return;
+    if (id === null || content.trim() === '' || why !== null || isLost.peek()) return;
     setAnswer('sending');
     try {
       await api.send(id, {
@@ -73,7 +74,8 @@ export function Composer() {
         <button
           type="submit"
           class="button"
-          disabled={why !== null || content.trim() === '' || answer === 'sending'}
+          disabled={why !== null || isLost.value || content.trim() === '' || answer === 'sending'}
+          title={whyNoWrite.value ?? undefined}
         >
           Send
         </button>

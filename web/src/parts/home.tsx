@@ -6,6 +6,7 @@ import { Go } from '../shared/go.tsx';
 import { Skeleton } from '../shared/skeleton.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { Inbox } from '../state/api.ts';
+import { isLost } from '../state/connection.ts';
 import { canGrow, inbox, isQueueShown, type PERIODS, showMore, stuck } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';
 import { filtersOf, isSame, NO_FILTERS, removeView, savedViews, saveView } from '../state/saved-views.ts';
@@ -98,7 +99,7 @@ function Filters() {
   const filters = filtersOf(route.value);
   const typed = (value: string) => value.trim();
   return (
-    <div class="home-filters" role="group" aria-label="Filters">
+    <fieldset class="home-filters" aria-label="Filters" disabled={isLost.value}>
       <input
         type="search"
         aria-label="Id or words of the first message"
@@ -150,7 +151,7 @@ function Filters() {
         </>
       )}
       <Views />
-    </div>
+    </fieldset>
   );
 }
 
@@ -233,7 +234,7 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
           </section>
         ))}
       {canGrow.value && (
-        <button class="button home-more" type="button" onClick={showMore}>
+        <button class="button home-more" type="button" disabled={isLost.value} onClick={showMore}>
           Show more
         </button>
       )}

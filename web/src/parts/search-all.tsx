@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { clock, plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { api, type SearchAnswer } from '../state/api.ts';
+import { isLost } from '../state/connection.ts';
 
 const PAUSE_MS = 250;
 
@@ -33,6 +34,7 @@ export function SearchAll() {
         aria-label="Search all conversations"
         placeholder="Search all conversations  /"
         value={q}
+        disabled={isLost.value}
         onInput={(event) => setQ(event.currentTarget.value)}
       />
       <div role="status">

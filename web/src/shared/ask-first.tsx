@@ -1,7 +1,8 @@
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Command, Event } from '../../../src/events/index.ts';
+import { isLost, whyNoWrite } from '../state/connection.ts';
 import { mode } from '../state/settings.ts';
-import { CommandButton, READ_ONLY } from './command-button.tsx';
+import { CommandButton } from './command-button.tsx';
 
 interface AskFirstProps {
   command: Command;
@@ -35,11 +36,12 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
         class={`button ${name}`}
         ref={button}
         disabled={mode === 'read-only'}
-        title={mode === 'read-only' ? READ_ONLY : undefined}
+        aria-disabled={isLost.value ? 'true' : undefined}
+        title={whyNoWrite.value ?? undefined}
         aria-haspopup="dialog"
         aria-expanded={isOpen}
         // The second click of a double click is none of its own.
-        onClick={({ detail }) => detail < 2 && setOpen(!isOpen)}
+        onClick={({ detail }) => detail < 2 && !isLost.peek() && setOpen(!isOpen)}
       >
         {label}
       </button>

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Command, Event } from '../../../src/events/index.ts';
 import { api } from '../state/api.ts';
+import { isLost, whyNoWrite } from '../state/connection.ts';
 import { live } from '../state/live.ts';
 import { refusal } from '../state/refusal.ts';
 import { route } from '../state/route.ts';
@@ -26,8 +27,6 @@ interface CommandButtonProps {
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
-export const READ_ONLY = 'This server was started with --read-only';
-
 /** Sends a command and shows the answer. The page itself changes only when the event arrives. */
 export function CommandButton(props: CommandButtonProps) {
   const { command, label, class: name = '', isOff, stillness, onAccepted } = props;
@@ -46,7 +45,7 @@ export function CommandButton(props: CommandButtonProps) {
     [],
   );
   const ask = async (isPointer: boolean) => {
-    if (isUnderway) return;
+    if (isUnderway || whyNoWrite.peek() !== null) return;
     if (isPointer && stillness && !stillness.check()) {
       setAsked({ state: 'refused', message: 'This has just moved. Click again to go on.' });
       return;
@@ -72,8 +71,8 @@ export function CommandButton(props: CommandButtonProps) {
         class={`button ${name}`}
         disabled={isOff || mode === 'read-only'}
         // Not `disabled`: a browser drops the keys pressed while the focus is on what has just been disabled.
-        aria-disabled={isUnderway || stillness?.isStill === false ? 'true' : undefined}
-        title={mode === 'read-only' ? READ_ONLY : undefined}
+        aria-disabled={isUnderway || isLost.value || stillness?.isStill === false ? 'true' : undefined}
+        title={whyNoWrite.value ?? undefined}
         // A key acts on what has the focus, wherever that has moved to; it is no click of a pointer.
         onClick={({ detail }) => void ask(detail > 0)}
       >

@@ -120,7 +120,7 @@ const segment = encodeURIComponent;
  * server cannot be reached.
  */
 export const api = {
-  inbox: (query: InboxQuery) => get<Inbox>('api/inbox', { ...query }),
+  inbox: (query: InboxQuery) => get<Inbox>('api/inbox', { ...query }, SOON_MS),
   agents: () => get<{ agents: AgentInfo[] }>('api/agents'),
   snapshot: (conversation: string, at: number | null) =>
     get<Snapshot>(`api/conversations/${segment(conversation)}/snapshot`, {
@@ -148,8 +148,8 @@ export const api = {
     get<PromptDiff>(`api/turns/${segment(a)}/diff/${segment(b)}`, { stepB }),
   compare: (a: string, b: string) => get<TurnComparison>(`api/turns/${segment(a)}/compare/${segment(b)}`),
   charts: () => get<{ charts: Record<string, Chart> }>('api/charts'),
-  queues: () => get<Queues>('api/queues'),
-  stuck: () => get<StuckReport>('api/stuck', { limit: MOST_STUCK }),
+  queues: () => get<Queues>('api/queues', {}, SOON_MS),
+  stuck: () => get<StuckReport>('api/stuck', { limit: MOST_STUCK }, SOON_MS),
   budgets: (conversation: string) => get<{ budgets: BudgetLine[] }>('api/budgets', { conversation }),
   /** The open tasks, each with whether the user of the page may answer or decide it. */
   openTasks: async (conversation: string) => {
@@ -174,7 +174,7 @@ export const api = {
   },
   whoami,
   /** Resolves when it is done, which takes as long as reading all logs. */
-  erase: (subject: ErasureAsked) => post<ErasureReceipt>('api/erasures', subject),
+  erase: (subject: ErasureAsked) => post<ErasureReceipt>('api/erasures', subject, null),
   /** The bytes of an attachment, as the media type that the event names. */
   attachment: async (
     conversation: string,
@@ -218,7 +218,8 @@ export function streamOf(
 
 export async function openStream(query: Record<string, string>, signal: AbortSignal): Promise<Response> {
   const search = new URLSearchParams(query);
-  const response = await fetch(`${base}api/events?${search}`, { headers: headersFor('GET'), signal });
+  const init = { headers: headersFor('GET'), signal };
+  const response = await ask(`api/events?${search}`, init, ANSWERS_WITHIN_MS);
   if (!response.ok)
     throw new ApiError(response.status, 'stream_refused', `the server answered ${response.status}`);
   return response;
@@ -226,24 +227,52 @@ export async function openStream(query: Record<string, string>, signal: AbortSig
 
 type Query = Record<string, string | number | undefined>;
 
-async function get<T>(path: string, query: Query = {}): Promise<T> {
+/** How long a server may take to begin its answer, ms. What is read again and again, and what is written, is answered at once. */
+const ANSWERS_WITHIN_MS = 30_000;
+const SOON_MS = 10_000;
+
+async function get<T>(path: string, query: Query = {}, withinMs = ANSWERS_WITHIN_MS): Promise<T> {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
   const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return read(await fetch(`${base}${path}${search && `?${search}`}`, { headers: headersFor('GET') }));
+  const init = { headers: headersFor('GET') };
+  return read(await ask(`${path}${search && `?${search}`}`, init, withinMs));
 }
 
-async function post<T>(path: string, body: object): Promise<T> {
-  const ask = async () => {
+/** `withinMs` null: however long it takes. */
+async function post<T>(path: string, body: object, withinMs: number | null = SOON_MS): Promise<T> {
+  const send = async () => {
     const init = { method: 'POST', headers: headersFor('POST'), body: JSON.stringify(body) };
-    return read<T>(await fetch(`${base}${path}`, init));
+    return read<T>(await ask(path, init, withinMs));
   };
   try {
-    return await ask();
+    return await send();
   } catch (error) {
     // The server has restarted in the meantime.
     if (!(error instanceof ApiError) || error.code !== 'token_required' || !(await renewWriteToken()))
       throw error;
-    return ask();
+    return send();
+  }
+}
+
+/** Throws `TypeError` in words if the server does not begin to answer in time, or cannot be reached. */
+async function ask(
+  path: string,
+  { signal, ...init }: RequestInit,
+  withinMs: number | null,
+): Promise<Response> {
+  const tooLate = new AbortController();
+  const timer = withinMs === null ? undefined : setTimeout(() => tooLate.abort(), withinMs);
+  const ends = signal ? AbortSignal.any([signal, tooLate.signal]) : tooLate.signal;
+  try {
+    return await fetch(`${base}${path}`, { ...init, signal: ends });
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    if (!tooLate.signal.aborted) throw new TypeError('the server cannot be reached', { cause });
+    const late = `the server has not answered for ${(withinMs ?? 0) / 1_000} s`;
+    const words = init.method === 'POST' ? `${late}; whether it has done this is not known` : late;
+    throw new TypeError(words, { cause });
+  } finally {
+    clearTimeout(timer);
   }
 }
 

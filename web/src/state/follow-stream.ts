@@ -1,11 +1,14 @@
 import { openStream } from './api.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
+import { pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
 
 const RECONNECT_MS = 1_000;
+const LOOK_MS = 3_000;
 
 /**
  * Follows a stream of the server, and opens it again when it is lost. `told` gets each frame, and null at each beginning:
- * what has happened before is not told. Returns a function that ends it.
+ * what has happened before is not told. A tab without a place for a stream gets null every few seconds. Returns a function
+ * that ends it.
  */
 export function followStream(
   query: Record<string, string>,
@@ -21,15 +24,28 @@ async function follow(
   told: (frame: ServerFrame | null) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  while (!signal.aborted) {
+  async function read(): Promise<void> {
+    const seen = whileSeen(signal);
     try {
-      const response = await openStream(query, signal);
+      const response = await openStream(query, seen.signal);
       told(null);
       for await (const frame of readFrames(response)) if (!signal.aborted) told(frame);
+    } finally {
+      seen.end();
+    }
+  }
+  while (!signal.aborted) {
+    await untilSeen(signal);
+    try {
+      const isStreamed = await withPlace(read);
+      if (!isStreamed && !signal.aborted) {
+        told(null);
+        await pause(LOOK_MS, signal);
+      }
     } catch {
       // The server cannot be reached, or has refused.
     }
-    if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+    await pause(RECONNECT_MS, signal);
   }
 }
 

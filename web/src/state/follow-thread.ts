@@ -3,6 +3,7 @@ import { api, streamOf } from './api.ts';
 import { isErasure } from './live.ts';
 import { readFrames } from './read-frames.ts';
 import { messageOf } from './row-source.ts';
+import { pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
 
 const RECONNECT_MS = 1_000;
 
@@ -35,7 +36,15 @@ async function follow(
   };
   /** Resolves when the stream has ended, or what was read does not count any longer. */
   async function read(): Promise<void> {
-    const response = await streamOf(thread, { after: events.at(-1)?.seq ?? 0, signal });
+    const seen = whileSeen(signal);
+    try {
+      await readStream(seen.signal);
+    } finally {
+      seen.end();
+    }
+  }
+  async function readStream(ends: AbortSignal): Promise<void> {
+    const response = await streamOf(thread, { after: events.at(-1)?.seq ?? 0, signal: ends });
     for await (const { event, data } of readFrames(response)) {
       const more = event === 'event' ? (JSON.parse(data) as Event) : null;
       // Words are gone: what is left is read again.
@@ -51,12 +60,13 @@ async function follow(
       const after = events.at(-1)?.seq ?? 0;
       add((await api.events(thread, { after, limit: most - events.length })).events);
       if (isOver || events.length >= most) return;
-      await read();
+      await untilSeen(signal);
+      await withPlace(read);
       if (events.length >= most) return;
     } catch (error) {
       if (signal.aborted) return;
       if (events.length === 0) return fail(messageOf(error));
     }
-    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+    await pause(RECONNECT_MS, signal);
   }
 }

@@ -3,8 +3,9 @@ import type { AgentView } from '../../../src/library/projection/model.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
 import { STANDING_STATES, standingOf } from '../../../src/library/projection/standing.ts';
 import type { StuckLine, StuckReport } from '../../../src/library/troupe.ts';
-import { api, ApiError, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
-import { connection, live, onEvents } from './live.ts';
+import { api, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
+import { connection, failed, isLost, reached } from './connection.ts';
+import { live, onEvents } from './live.ts';
 import { conversation, type Route, route } from './route.ts';
 
 /** What the server answered for the filters in the address; with an open conversation, for no filters. */
@@ -45,6 +46,8 @@ export const KINDS = ['conversation', 'thread'] as const;
 export const PERIODS = { hour: 3_600_000, day: 86_400_000, week: 604_800_000, month: 2_592_000_000 } as const;
 
 const REFRESH_MS = 5_000;
+/** While the server does not respond. */
+const RETRY_MS = 1_000;
 /** Delay after the last of a burst of events. */
 const SETTLE_MS = 500;
 const PAGE = 50;
@@ -101,31 +104,20 @@ async function refresh(): Promise<void> {
   // The filters have changed meanwhile.
   if (mine !== asked) return;
   if (list.status === 'fulfilled') inbox.value = list.value;
-  else if (conversation.peek() === null) fail(list.reason);
+  // An open conversation has a stream, which says more of the connection.
+  if (conversation.peek() === null && list.status === 'fulfilled') reached();
+  else if (conversation.peek() === null && list.status === 'rejected') failed(list.reason);
   if (depth.status === 'fulfilled') queues.value = depth.value;
   if (report.status === 'fulfilled') stuck.value = report.value;
-}
-
-/** Without an open conversation, only this request shows whether the server responds. */
-function fail(error: unknown): void {
-  const message = error instanceof Error ? error.message : String(error);
-  connection.value =
-    error instanceof ApiError && error.status === 401
-      ? { state: 'token', message }
-      : { state: 'lost', since: Date.now(), message };
 }
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 async function watchInbox(): Promise<void> {
   clearTimeout(timer);
-  if (document.visibilityState === 'visible') {
-    await refresh();
-    if (inbox.value && conversation.peek() === null && connection.peek().state !== 'token')
-      connection.value = { state: 'live' };
-  }
+  if (document.visibilityState === 'visible') await refresh();
   clearTimeout(timer);
-  timer = setTimeout(() => void watchInbox(), REFRESH_MS);
+  timer = setTimeout(() => void watchInbox(), isLost.peek() ? RETRY_MS : REFRESH_MS);
 }
 
 document.addEventListener('visibilitychange', () => {

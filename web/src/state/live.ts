@@ -3,10 +3,12 @@ import type { AgentId, Event, TurnId } from '../../../src/events/index.ts';
 import type { Projection } from '../../../src/library/projection/model.ts';
 import { foldEvents } from '../../../src/library/projection/projection.ts';
 import type { ActorStatus } from '../../../src/library/troupe.ts';
-import { api, ApiError, streamOf } from './api.ts';
+import { api, streamOf } from './api.ts';
+import { failed, opening, reached } from './connection.ts';
 import { type RunningCall, type LiveTold, withNote } from './running-calls.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
 import { conversation, route } from './route.ts';
+import { pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
 
 /**
  * The conversation on the screen, live: a snapshot, and every later event folded as the server folds it.
@@ -16,15 +18,6 @@ import { conversation, route } from './route.ts';
  * V2  Everything that arrives within one frame of the screen is shown together; a background page draws nothing.
  * V3  Memory does not grow with the log: the projection is bounded, and texts of running turns end with them.
  */
-export type Connection =
-  | { state: 'opening' }
-  | { state: 'live' }
-  /** The server does not respond; the page retries by itself. The content shown is as of `seq`. */
-  | { state: 'lost'; since: number; message: string }
-  /** The conversation does not exist. */
-  | { state: 'gone'; message: string }
-  | { state: 'token'; message: string };
-
 /** The last transition of a machine, received live. */
 export interface LiveState {
   turn: TurnId | null;
@@ -39,7 +32,6 @@ const RECONNECT_MS = 1_000;
 /** Characters kept of a running turn's text: its end. */
 const MAX_STREAM_CHARS = 60_000;
 
-export const connection = signal<Connection>({ state: 'opening' });
 export const live = signal<Projection | null>(null);
 /** The projection at `route.at`; null while live. */
 export const past = signal<Projection | null>(null);
@@ -75,7 +67,7 @@ export function openConversation(id: string | null): void {
   current?.abort();
   current = null;
   batch(() => {
-    connection.value = { state: 'opening' };
+    opening();
     live.value = null;
     past.value = null;
     actors.value = [];
@@ -90,61 +82,73 @@ export function openConversation(id: string | null): void {
 }
 
 async function follow(id: string, signal: AbortSignal): Promise<void> {
-  let since = 0;
   while (!signal.aborted) {
     try {
-      if (live.value === null) {
-        const snapshot = await api.snapshot(id, null);
-        if (signal.aborted) return;
-        batch(() => {
-          live.value = snapshot.projection;
-          actors.value = snapshot.actors;
-          newest = snapshot.events ?? [];
-        });
-      }
-      await stream(id, signal);
-      since = 0;
-      throw new TypeError('the server has ended the stream');
-    } catch (error) {
+      await untilSeen(signal);
       if (signal.aborted) return;
-      if (error instanceof ApiError && error.status === 404) {
-        connection.value = { state: 'gone', message: error.message };
-        return;
-      }
-      if (error instanceof ApiError && error.status === 401) {
-        connection.value = { state: 'token', message: error.message };
-        return;
-      }
-      since ||= Date.now();
-      connection.value = {
-        state: 'lost',
-        since,
-        message: error instanceof Error ? error.message : String(error),
-      };
+      if (live.value === null) await load(id, signal);
+      const isStreamed = await withPlace(() => stream(id, signal));
+      if (!isStreamed) await poll(id, signal);
+    } catch (error) {
+      if (signal.aborted || !failed(error)) return;
     }
-    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+    await pause(RECONNECT_MS, signal);
   }
 }
 
-async function stream(id: string, signal: AbortSignal): Promise<void> {
-  const response = await streamOf(id, { after: live.value?.seq ?? 0, signal });
+async function load(id: string, signal: AbortSignal): Promise<void> {
+  const snapshot = await api.snapshot(id, null);
+  if (signal.aborted) return;
   batch(() => {
-    connection.value = { state: 'live' };
-    // Running turns are told again, from their beginning.
-    states.value = new Map();
-    streams.value = new Map();
-    calls.value = new Map();
+    live.value = snapshot.projection;
+    actors.value = snapshot.actors;
+    newest = snapshot.events ?? [];
   });
-  const due = frameBuffer((frames) => batch(() => take(frames)));
-  for await (const frame of readFrames(response)) {
-    if (frame.event !== 'reset') {
-      due(frame);
-      continue;
+}
+
+/** Resolves when the tab sleeps, and if the log is another one. Throws when the stream ends otherwise. */
+async function stream(id: string, signal: AbortSignal): Promise<void> {
+  const seen = whileSeen(signal);
+  try {
+    const response = await streamOf(id, { after: live.value?.seq ?? 0, signal: seen.signal });
+    batch(() => {
+      reached();
+      forgetNotes();
+    });
+    const due = frameBuffer((frames) => batch(() => take(frames)));
+    for await (const frame of readFrames(response, reached)) {
+      if (frame.event !== 'reset') {
+        due(frame);
+        continue;
+      }
+      // Another log than the one that is shown: it is loaded again.
+      live.value = null;
+      return;
     }
-    // Another log than the one that is shown: it is loaded again.
-    live.value = null;
-    return;
+    throw new TypeError('the server has ended the stream');
+  } catch (error) {
+    if (signal.aborted || !seen.signal.aborted) throw error;
+  } finally {
+    seen.end();
   }
+}
+
+/** Running turns are told again by a stream, from their beginning, and not at all without one. */
+function forgetNotes(): void {
+  states.value = new Map();
+  streams.value = new Map();
+  calls.value = new Map();
+}
+
+/** One look at the log, for a tab without a place for a stream. */
+async function poll(id: string, signal: AbortSignal): Promise<void> {
+  const { events } = await api.events(id, { after: live.value?.seq ?? 0 });
+  if (signal.aborted) return;
+  batch(() => {
+    reached();
+    forgetNotes();
+    take(events.map((event) => ({ event: 'event', data: JSON.stringify(event) })));
+  });
 }
 
 /** Collects frames until the next screen refresh, or for a short time when nothing is drawn. */

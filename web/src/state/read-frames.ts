@@ -4,15 +4,25 @@ export interface ServerFrame {
   data: string;
 }
 
-/** Frames as they arrive; ends with the response. Uses `fetch`, because `EventSource` cannot send a token. */
-export async function* readFrames(response: Response): AsyncGenerator<ServerFrame, void> {
+/** The server is heard every 15 s, if only to say that it is there. */
+const SILENCE_MS = 40_000;
+
+/**
+ * Frames as they arrive; ends with the response. Uses `fetch`, because `EventSource` cannot send a token. `heard` is called
+ * whenever anything arrives. Throws `TypeError` if nothing does for long.
+ */
+export async function* readFrames(
+  response: Response,
+  heard: () => void = () => {},
+): AsyncGenerator<ServerFrame, void> {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await orSilence(reader.read());
       if (done) return;
+      heard();
       rest += value;
       const parts = rest.split('\n\n');
       rest = parts.pop() ?? '';
@@ -23,6 +33,19 @@ export async function* readFrames(response: Response): AsyncGenerator<ServerFram
     }
   } finally {
     await reader.cancel().catch(() => {});
+  }
+}
+
+async function orSilence<T>(next: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    const late = `the server has been silent for ${SILENCE_MS / 1_000} s`;
+    timer = setTimeout(() => reject(new TypeError(late)), SILENCE_MS);
+  });
+  try {
+    return await Promise.race([next, silence]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { TurnView } from '../../../../src/library/projection/model.ts';
-import { READ_ONLY } from '../../shared/command-button.tsx';
 import { later } from '../../shared/later.tsx';
+import { READ_ONLY } from '../../state/connection.ts';
 import { mode } from '../../state/settings.ts';
 
 const RerunDialog = later(async () => (await import('./rerun-dialog.tsx')).RerunDialog);

@@ -185,8 +185,9 @@ function Beside({ turn, made }: { turn: TurnId; made: TurnId }) {
     const news = settled(SETTLE_MS, () => void ask());
     const conversation = partsOf(made)?.conversation ?? '';
     const leave = followStream({ conversation, newest: NEWEST }, (frame) => {
-      // Before its first event the server does not know the turn.
-      if (frame?.event === 'event' && (JSON.parse(frame.data) as Event).turn === made) news.soon();
+      // At a beginning it may have happened already.
+      if (frame === null || (frame.event === 'event' && (JSON.parse(frame.data) as Event).turn === made))
+        news.soon();
     });
     return () => {
       isOver = true;

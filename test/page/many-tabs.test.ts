@@ -1,0 +1,52 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { eventually, happened, pageTest, press, shared, useBrowser } from './browser.ts';
+import { playApproval } from './fixtures.ts';
+import { OFFICE } from './office.ts';
+import { openStage } from './stage.ts';
+import { isOpen } from './views.ts';
+
+/** More than three times the connections that a browser opens to one server. */
+const TABS = 20;
+
+const browsing = useBrowser();
+const stage = shared(() => openStage(OFFICE));
+
+pageTest('twenty tabs at once open, show what happens, and act', async () => {
+  for (let tab = 1; tab <= TABS; tab += 1) await stage().say(`tab-${tab}`, [], `About parcel ${tab}.`);
+  await playApproval(stage(), `tab-${TABS}`);
+  const first = await browsing.open(`${stage().url}c/tab-1`);
+  const tabs: Page[] = [first];
+  for (let tab = 2; tab <= TABS; tab += 1) {
+    const page = await first.context().newPage();
+    await page.goto(`${stage().url}c/tab-${tab}`);
+    tabs.push(page);
+  }
+  for (const page of tabs) await isOpen(page);
+  for (let tab = 1; tab <= TABS; tab += 1) await stage().say(`tab-${tab}`, [], `And the crate ${tab}.`);
+  for (const [index, page] of tabs.entries())
+    await happened(page)
+      .getByText(`And the crate ${index + 1}.`)
+      .first()
+      .waitFor();
+  const last = tabs.at(-1)!;
+  await press(last.getByRole('button', { name: 'Approve' }));
+  await happened(last).getByText('It is out.').first().waitFor();
+  // Most of them have no stream of their own.
+  const locks = await first.evaluate('navigator.locks.query().then(({ held }) => held.length)');
+  expect(locks).toBe(3);
+});
+
+pageTest('a command that does not come back says so within seconds', async () => {
+  await playApproval(stage(), 'silent');
+  const page = await browsing.open(`${stage().url}c/silent`);
+  await page.clock.install();
+  await page.route('**/api/commands', () => {});
+  const asked = page.waitForRequest('**/api/commands');
+  await press(page.getByRole('button', { name: 'Approve' }));
+  await asked;
+  await page.clock.fastForward(10_000);
+  await eventually(() => page.getByRole('region', { name: 'Waiting for you' }).innerText()).toContain(
+    'has not answered for 10 s; whether it has done this is not known',
+  );
+});

@@ -1,0 +1,58 @@
+import { computed, signal } from '@preact/signals';
+import { ApiError } from './api.ts';
+import { mode } from './settings.ts';
+
+/**
+ * The state of the connection. Only the functions of this file change it: the stream of an open conversation calls them, and
+ * without one the list of conversations.
+ *  C1  `lost` keeps the time of the first failure until the server has answered again.
+ *  C2  `heardAt` is when the server was last heard: what is on the page is as old as that.
+ */
+export type Connection =
+  | { state: 'opening' }
+  | { state: 'live' }
+  /** The server does not respond; the page tries again by itself. */
+  | { state: 'lost'; since: number; heardAt: number | null; message: string }
+  /** The conversation does not exist. */
+  | { state: 'gone'; message: string }
+  | { state: 'token'; message: string };
+
+const current = signal<Connection>({ state: 'opening' });
+let heardAt: number | null = null;
+
+export const connection = computed(() => current.value);
+export const isLost = computed(() => current.value.state === 'lost');
+
+/** Another conversation is opened, or none. A server that is away stays away. */
+export function opening(): void {
+  if (current.peek().state !== 'lost') current.value = { state: 'opening' };
+}
+
+/** The server was heard. */
+export function reached(): void {
+  heardAt = Date.now();
+  if (current.peek().state !== 'live') current.value = { state: 'live' };
+}
+
+/** A request has failed. Returns whether trying again may help. */
+export function failed(error: unknown): boolean {
+  const message = error instanceof Error ? error.message : String(error);
+  const status = error instanceof ApiError ? error.status : 0;
+  if (status === 401) current.value = { state: 'token', message };
+  else if (status === 404) current.value = { state: 'gone', message };
+  else {
+    const known = current.peek();
+    const since = known.state === 'lost' ? known.since : Date.now();
+    current.value = { state: 'lost', since, heardAt, message };
+    return true;
+  }
+  return false;
+}
+
+export const READ_ONLY = 'This server was started with --read-only';
+
+/** Why nothing can be changed now. Null: it can. */
+export const whyNoWrite = computed(() => {
+  if (mode === 'read-only') return READ_ONLY;
+  return isLost.value ? 'Not connected to the server' : null;
+});

@@ -1,0 +1,74 @@
+/**
+ * Browsers open six connections to a server over HTTP/1.1, for all tabs together. Streams take at most `PLACES` of them, so
+ * that requests always have some; a tab without a place asks again and again instead. A hidden tab gives its place back.
+ */
+const PLACES = 3;
+
+/** Resolves to false at once if all places are taken, else to true when `use` has ended. Throws what `use` throws. */
+export async function withPlace(use: () => Promise<void>): Promise<boolean> {
+  // Only secure contexts have locks. Without them hidden tabs give way, and nothing counts the others.
+  if (!navigator.locks) {
+    await use();
+    return true;
+  }
+  for (let place = 1; place <= PLACES; place += 1) {
+    const isUsed = await navigator.locks.request(
+      `troupe-stream-${place}`,
+      { ifAvailable: true },
+      async (lock) => {
+        if (lock) await use();
+        return lock !== null;
+      },
+    );
+    if (isUsed) return true;
+  }
+  return false;
+}
+
+/** Resolves when the tab is seen, or the signal aborts. */
+export function untilSeen(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.visibilityState !== 'visible' && !signal.aborted) return;
+      document.removeEventListener('visibilitychange', look);
+      signal.removeEventListener('abort', look);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', look);
+    signal.addEventListener('abort', look);
+    look();
+  });
+}
+
+/** How long a tab may be hidden before it sleeps, ms: whoever looks elsewhere for a moment finds it as it was left. */
+const DOZE_MS = 10_000;
+
+/** Aborts when the tab has been hidden for a while, or with `signal`. `end` stops watching. */
+export function whileSeen(signal: AbortSignal): { signal: AbortSignal; end: () => void } {
+  const asleep = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const look = () => {
+    clearTimeout(timer);
+    if (document.visibilityState !== 'visible') timer = setTimeout(() => asleep.abort(), DOZE_MS);
+  };
+  document.addEventListener('visibilitychange', look);
+  look();
+  const end = () => {
+    clearTimeout(timer);
+    document.removeEventListener('visibilitychange', look);
+  };
+  return { signal: AbortSignal.any([signal, asleep.signal]), end };
+}
+
+/** Resolves after the time, or when the signal aborts. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done);
+  });
+}
