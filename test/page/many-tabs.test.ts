@@ -50,3 +50,25 @@ pageTest('a command that does not come back says so within seconds', async () =>
     'has not answered for 10 s; whether it has done this is not known',
   );
 });
+
+pageTest('a hidden tab gives its stream back, and goes on from its last event when it is seen', async () => {
+  await stage().say('dozing', [], 'About parcel 1.');
+  const page = await browsing.open(`${stage().url}c/dozing`);
+  await isOpen(page);
+  const streams = () => page.evaluate<number>('navigator.locks.query().then(({ held }) => held.length)');
+  const turn = (state: string) =>
+    page.evaluate(`
+      Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    `);
+  await eventually(streams).toBe(1);
+  await page.clock.install();
+  await turn('hidden');
+  await page.clock.fastForward(10_000);
+  await eventually(streams).toBe(0);
+  await stage().say('dozing', [], 'And the crate 1.');
+  await turn('visible');
+  await page.clock.fastForward(1_000);
+  await happened(page).getByText('And the crate 1.').first().waitFor();
+  await eventually(streams).toBe(1);
+});

@@ -50,7 +50,7 @@ const stage = shared(async () => {
 });
 
 /** Where the document, the page and its header stand; nothing of them may move or be longer than the window. */
-function measured(page: Page): Promise<unknown> {
+function measured(page: Page): Promise<object> {
   return page.evaluate(`(() => {
     const [document_, page, header] = [document.scrollingElement, document.getElementById('page'), document.querySelector('.header')];
     // What a hidden part would be scrolled to.
@@ -80,7 +80,8 @@ pageTest('in every view the page is exactly as high as the window, from phone to
     await isDrawn(page, path);
     for (const [width, height] of SIZES) {
       await page.setViewportSize({ width, height });
-      await eventually(() => measured(page), `${path} at ${width} px`).toEqual(WHOLE);
+      const at = `${path} at ${width} px`;
+      await eventually(async () => ({ at, ...(await measured(page)) })).toEqual({ at, ...WHOLE });
     }
   }
 });

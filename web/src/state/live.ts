@@ -142,8 +142,11 @@ function forgetNotes(): void {
 
 /** One look at the log, for a tab without a place for a stream. */
 async function poll(id: string, signal: AbortSignal): Promise<void> {
-  const { events } = await api.events(id, { after: live.value?.seq ?? 0 });
+  const seq = live.value?.seq ?? 0;
+  const { events, head } = await api.events(id, { after: seq });
   if (signal.aborted) return;
+  // Another log than the one that is shown.
+  if (head < seq) live.value = null;
   batch(() => {
     reached();
     forgetNotes();
