@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { type Words, words } from './follow.ts';
-import { type Attachment, type Author, ERASED_WORDS, type Event, type TroupeError } from './troupe.ts';
+import type { Attachment, Author, Event, TroupeError } from './troupe.ts';
 import type { ActOptions, Task, TroupeClient } from './troupe-client.ts';
 
 /** A method of the client without its first parameter: a hook knows the conversation. */
@@ -152,6 +152,9 @@ function messageOf(event: Event): ShownMessage | null {
   const marks = { isNotice: kind === 'notice', isErased: erased !== undefined, isStreaming: false };
   return { id, seq, at, author, text: body.content, data, attachments, ...marks };
 }
+
+/** What the log has in the place of erased words. */
+const ERASED_WORDS = '[erased]';
 
 /** Words that were shown before they were erased. */
 function eraseIn(
