@@ -14,7 +14,19 @@ const COMPILERS = ['typescript-5.6', 'typescript-5.9', 'typescript'];
 const folder = mkdtempSync(path.join(ROOT, 'node_modules/.troupe-types-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const index = path.relative(folder, path.join(ROOT, 'src/index.ts'));
+/** The part of the index that is asked about: all of it would take the compilers half as long again. */
+const PARTS = {
+  'runtime/create-troupe.ts': 'createTroupe',
+  'config/troupe-input.ts': 'defineTroupe',
+  'config/agents-file.ts': 'type TroupeInput',
+  '../tools/tool.ts': 'defineTool',
+};
+const index = './troupe.ts';
+const parts = Object.entries(PARTS).map(([file, name]) => {
+  const from = path.relative(folder, path.join(ROOT, 'src/library', file));
+  return `export { ${name} } from '${from}';`;
+});
+writeFileSync(path.join(folder, index), parts.join('\n'));
 let written = 0;
 /** Every second company is only defined. */
 function write(company: Parameters<typeof moduleOf>[0], size: number) {
