@@ -41,7 +41,12 @@ pageTest('the bars of all windows come with the snapshot and stay true, without 
   const turns = { Researcher: 'load:researcher:2', Critic: 'load:critic:1', Writer: 'load:writer:1' };
   const before = await promptsOf(turns);
   await eventually(() => barsOf(page)).toEqual(before);
-  await stage().play('load', ['critic'], 'Is there anything missing now?');
+  // Long enough to be seen in whole percent of the window.
+  await stage().play(
+    'load',
+    ['critic'],
+    `Is there anything missing now? ${'Berth 7, 40 crates. '.repeat(200)}`,
+  );
   const after = await promptsOf({ ...turns, Critic: 'load:critic:2' });
   await eventually(() => barsOf(page)).toEqual(after);
   expect(after).not.toEqual(before);
