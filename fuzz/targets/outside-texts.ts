@@ -2,7 +2,7 @@ import { checkReply } from '../../src/actors/turn/check-reply.ts';
 import { limitIn } from '../../src/context/budget/windows.ts';
 import { conclusionOf, gist, sentencesOf } from '../../src/context/text/cut-text.ts';
 import { errorLines, filesOf, findWords } from '../../src/context/extract/findings.ts';
-import { constraintsOf } from '../../src/context/extract/lexicon.ts';
+import { constraintsOf } from '../../src/context/extract/demands.ts';
 import { questionsOf } from '../../src/context/extract/facts.ts';
 import { tasksOf } from '../../src/context/extract/task-lists.ts';
 import { escapeFences, escapeMarks } from '../../src/context/text/marks.ts';

@@ -40,12 +40,13 @@ describe('key messages', () => {
   });
 
   test('are all of it, whole, if everything fits', () => {
-    const events = at([personSays('Hi'), call('read', { path: 'a.ts' }), result('text'), agentSays('Done')]);
+    const read = [call('read', { path: 'a.ts' }), result('text')];
+    const events = at([personSays('Hi'), ...read, agentSays('Done with a.ts')]);
     const { quotes } = extract(events, 1_000);
     expect(quotes).toEqual([
       { seq: 1, speaker: 'Ana', text: 'Hi' },
       { seq: 2, speaker: '@coder', text: 'read path=a.ts -> done\ntext' },
-      { seq: 4, speaker: '@coder', text: 'Done' },
+      { seq: 4, speaker: '@coder', text: 'Done with a.ts' },
     ]);
   });
 

@@ -163,6 +163,18 @@ describe('the first request and stated goals', () => {
   });
 });
 
+test.each([400, 4_000, 40_000])('what agents only confirm is quoted in no room (%i tokens)', (budget) => {
+  const events = at(
+    Array.from({ length: 12 }, (_, n) => [
+      personSays(`Berth ${n} is for ship number ${n * 7} and its two tugs.`),
+      agentSays(['Noted.', 'Done.', 'Ok, will do.', 'Notiert, danke!', '好的。'][n % 5] ?? ''),
+    ]).flat(),
+  );
+  const body = compact(events, { budget });
+  expect(body?.quotes.length).toBeGreaterThan(4);
+  expect(body?.quotes.filter(({ speaker }) => speaker.startsWith('@'))).toEqual([]);
+});
+
 describe("people's words that are shortened", () => {
   const items = Array.from(
     { length: 15 },

@@ -355,7 +355,7 @@ test('three compactions with little effect break the circuit: none is made for a
   const context = { retrieval: false };
   // The instructions leave room for two such messages and a summary, but no compaction leaves much less.
   const stage = await openStage({
-    agents: [small('bo', bo, { instructions: () => prose(1, 7_000) })],
+    agents: [small('bo', bo, { instructions: () => prose(1, 6_600) })],
     context,
   });
   for (let n = 101; n <= 105; n++) await ask(stage, prose(n, 7_400));

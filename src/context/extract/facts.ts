@@ -12,7 +12,7 @@ import {
 import { atOnce, type Steps } from '../text/steps.ts';
 import { isTrustedPerson, type Trusted, agentLabel } from '../text/people.ts';
 import { attemptOf, errorLines, errorsOf, saysFixed, settledBy, filesOf, findWords } from './findings.ts';
-import { constraintsOf } from './lexicon.ts';
+import { constraintsOf } from './demands.ts';
 import { closedBy, taskId, type Tasks, tasksOf, task } from './task-lists.ts';
 import {
   demandingText,

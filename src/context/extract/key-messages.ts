@@ -58,10 +58,11 @@ type Chooser = (budget: number) => Steps<Extraction>;
 
 /** Ranks the candidates once, to choose within any budget. */
 export function* chooserSteps(
-  candidates: readonly Candidate[],
+  all: readonly Candidate[],
   pricing: Pricing,
   options: ChooserOptions,
 ): Steps<Chooser> {
+  const candidates = all.filter(saysSomething);
   const { largest, most, shown, mostForOthers = Infinity } = options;
   const { peopleShare = PEOPLE_SHARE, mostForPeople = Infinity } = options;
   const people = candidates.filter(({ role }) => role === 'person');
@@ -216,6 +217,11 @@ function* shortened(ranked: readonly Candidate[], share: number, pricing: Pricin
     else tooMuch = middle;
   }
   return best;
+}
+
+/** An agent's `Noted.` is worth no token, however much room there is. */
+function saysSomething({ role, whole }: Candidate): boolean {
+  return role !== 'reply' || !isChatter(whole);
 }
 
 function isWorthKeeping(candidate: Candidate): boolean {

@@ -1,5 +1,3 @@
-import { bare, capped, sentencesOf } from '../text/cut-text.ts';
-
 /**
  * Words that mark what must not be lost, in English, German, French, Spanish, Portuguese, Italian, Russian, Chinese
  * and Japanese. They find too much rather than too little: a needless sentence costs a few tokens, a lost "never" the
@@ -123,37 +121,6 @@ export const DECISION = lexicon(
   ['决定|決定|同意|确定|確定|选择了|選択|了解しました|承認'],
 );
 
-const MAX_CONSTRAINT = 320;
-/** A page of rules is kept whole; a pasted book is not. */
-const MAX_PER_EVENT = 80;
-/** Phrases of an agent that repeats a person's demand. */
-const QUOTES_A_PERSON =
-  /\b(?:you(?:['’]ve| have)? (?:asked|said|told|want|wanted|prefer|preferred|requested|specified|mentioned)|the (?:user|customer|client)|as (?:you )?(?:requested|instructed)|your (?:preference|instruction|request|constraint|requirement)s?|per your|sie (?:sagten|wollten|möchten)|vous (?:avez|voulez)|usted|você|lei ha|вы (?:сказали|просили|хотели))(?![\p{L}\p{N}_])|(?:您|你)(?:说|要求|希望)|とのこと|ご希望/iu;
-
-/** An agent's question demands nothing. */
-const QUESTION = /[?？]["'”’»)]*$/;
-
-/** Obligations, prohibitions and preferences, in their speaker's words. */
-export function constraintsOf(text: string, byAgent: boolean): string[] {
-  const found: string[] = [];
-  for (const line of sentencesOf(text)) {
-    const sentence = bare(line);
-    if (sentence.length < 4 || !isConstraint(sentence)) continue;
-    if (byAgent && (QUESTION.test(sentence) || !QUOTES_A_PERSON.test(sentence))) continue;
-    found.push(capped(sentence, MAX_CONSTRAINT, CONSTRAINT));
-    if (found.length === MAX_PER_EVENT) break;
-  }
-  return found;
-}
-
-/** Code and logs are full of these words, but demand nothing. */
-function isConstraint(sentence: string): boolean {
-  return (
-    (CONSTRAINT.test(sentence) || REFUSAL.test(sentence)) &&
-    !/[;{}]\s*$|\\[nrt"]|^[+-]?\s*(?:const|let|var|return|import|\/\/)\s/.test(sentence)
-  );
-}
-
 /** A stated goal: `Goal: …`, `our goal is …`, in the languages of the lexicon. */
 export const GOAL =
   /(?:^|[\s"'*_>#-])(?:(?:the|my|our|your|new|main|overall|final|das|unser|mein|neues?|l['’]|notre|mon|el|nuestro|mi|o|nosso|meu|il|nostro)\s)?(?:goals?|objectives?|deadline|mission|ziele?|frist|objectifs?|but|objetivos?|meta|obiettiv[oi]|scopo|цель|задача)\*{0,2}(?:\s(?:now|here|jetzt|maintenant|ahora|agora|ora))?(?:\s?[:：=–—]|\s(?:is|are|remains|ist|lautet|est|es|é|è|будет)(?![\p{L}])|\s(?:bleibt)\s)|(?:目标|目標|任务|任務|目的|ゴール)(?:是|は|：|:)|(?<![\p{L}])(?:we|i) (?:need|want|have|must) to (?:ship|release|deliver|launch|finish|publish) \S.{0,80}(?<![\p{L}])(?:by|before|until|on) \S/iu;
@@ -163,7 +130,7 @@ const GREETING =
 
 /** Words that only acknowledge. */
 const CHATTER =
-  /^(?:(?:ok(?:ay|e)?|kk?|yes|yep|yeah|no+pe|sure|noted|got it|understood|thanks?|thank you|thx|cheers|great|nice|cool|perfect|excellent|awesome|fine|good|right|alright|done|continue|go on|go ahead|proceed|please|hm+|ah|oh|lol|haha|wow|so|then|and|very much|a lot|for (?:that|now|the update)|ja|nein|gut|danke|alles klar|weiter|passt|super|merci|oui|d['’]accord|bien|gracias|vale|sí|listo|obrigad[oa]|sim|certo|grazie|va bene|sì|спасибо|да|хорошо|понятно|ладно)(?![\p{L}])[\s,.!…:;)(-]*)+$|^(?:好的?|谢谢|謝謝|明白了?|收到|继续|はい|ありがとう(?:ございます)?|了解(?:です|しました)?|続けて)[\s。！!，,]*$/iu;
+  /^(?:(?:ok(?:ay|e)?|kk?|yes|yep|yeah|no+pe|sure|noted|got it|understood|acknowledged|roger|copy that|will do|on it|of course|you['’]re welcome|my pleasure|thanks?|thank you|thx|cheers|great|nice|cool|perfect|excellent|awesome|fine|good|right|alright|done|continue|go on|go ahead|proceed|please|hm+|ah|oh|lol|haha|wow|so|then|and|very much|a lot|for (?:that|now|the update)|notiert|vermerkt|erledigt|verstanden|gerne?|noté|compris|c['’]est fait|anotad[oa]|entendido|hecho|de nada|feito|annotato|capito|fatto|prego|принято|понял[ао]?|готово|сделано|ja|nein|gut|danke|alles klar|weiter|passt|super|merci|oui|d['’]accord|bien|gracias|vale|sí|listo|obrigad[oa]|sim|certo|grazie|va bene|sì|спасибо|да|хорошо|понятно|ладно)(?![\p{L}])[\s,.!…:;)(-]*)+$|^(?:好的?|谢谢|謝謝|明白了?|收到|已记录|记住了|完成|继续|はい|ありがとう(?:ございます)?|了解(?:です|しました)?|続けて)[\s。！!，,]*$/iu;
 const MAX_CHATTER = 60;
 
 /** Whether a message says nothing that would be missed. */
