@@ -12,6 +12,7 @@ import { estimatorSection } from './sections/estimator.ts';
 import { scoreFacts } from './sections/facts.ts';
 import { scoreFraming } from './sections/framing.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
+import { scoreCorrections, scoreGoals, scoreLanguages, scorePrecision } from './sections/judgement.ts';
 import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
 import { retentionSection } from './sections/retention.ts';
@@ -37,6 +38,10 @@ const SECTIONS: Record<string, { title: string; score: (options: Options) => Pro
   },
   facts: { title: 'Facts needed later, at points of each log', score: scoreFacts },
   carry: { title: 'A second compaction, and what the first one kept', score: scoreCarry },
+  goals: { title: 'Goals: a request that its author replaces', score: scoreGoals },
+  corrections: { title: 'Corrections: the newer word of a person', score: scoreCorrections },
+  precision: { title: 'Precision: demands among talk of friends', score: scorePrecision },
+  languages: { title: 'Languages in which demands are found', score: scoreLanguages },
   retrieval: { title: 'Retrieval: evidence found on LoCoMo', score: retrievalSection },
   estimator: { title: 'Estimator: beside recorded usage', score: estimatorSection },
   fuzz: { title: 'Fuzz: random conversations in random windows', score: scoreFuzz },

@@ -32,7 +32,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
     strong: [
       `(?:vous|tu|on|nous) (?:devez|dois|doit|devons|ne (?:devez|dois|doit|devons|pouvez|peux|peut|pouvons))|(?:doit|doivent) (?:être|rester|toujours|avoir|passer)|il (?:ne )?faut|faut pas`,
       `ne \\p{L}+(?:ez|e|es|s) (?:pas|plus|jamais|rien|que)|n['’]\\p{L}+(?:ez|e|es|s) (?:pas|plus|jamais|rien|que)|(?:merci )?de ne (?:pas|plus|jamais)|en aucun cas|à partir de maintenant|désormais|au plus t(?:ard|ôt)|il est important`,
-      `interdit\\p{L}*|obligatoire\\p{L}*|évite[rz]?|(?:je|nous) préf[èé]r\\p{L}*|(?:je|nous) (?:ne veux|ne voulons)|pas plus de|au (?:maximum|minimum)|au (?:moins|plus) \\d|allergique`,
+      `interdit\\p{L}*|obligatoire\\p{L}*|évite[rz]?|(?:je|nous) préf[èé]r\\p{L}*|(?:je|nous) (?:ne veux|ne voulons)|pas plus de|au (?:maximum|minimum)|au (?:moins|plus) \\d+|allergique`,
     ],
     weak: ['jamais|toujours|seulement|uniquement|surtout|partout|au moins|au plus|sauf|sans|plutôt'],
     tells: [
@@ -43,7 +43,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
     strong: [
       `(?:deb(?:e|es|en|emos)|tienen? que|hay que|no se (?:debe|puede)|no (?:debe|puede)\\p{L}*|no queremos|no quiero) \\p{L}+`,
       `por favor,? no|^no \\p{L}{2,}(?:es|as) (?:el|la|los|las|al|con|nada|esto|eso|mi|tu|su|un|una|en|de)|en ningún caso|bajo ningun[ao]?|nunca \\p{L}+(?:s|en|es)|jamás \\p{L}+(?:s|en|es)|de ahora en adelante|a partir de ahora|a más tardar|es importante que`,
-      `no \\p{L}+(?:es|as|e|a|en|an) (?:el|la|los|las|nada|nunca|ningún|ninguna|más)|evit(?:a|e|ar|en|es)|prohibid[oa]s?|obligatori[oa]s?|como máximo|como mínimo|al menos \\d|prefer(?:imos|iría)|prefiero|alérgic[oa]`,
+      `no \\p{L}+(?:es|as|e|a|en|an) (?:el|la|los|las|nada|nunca|ningún|ninguna|más)|evit(?:a|e|ar|en|es)|prohibid[oa]s?|obligatori[oa]s?|como máximo|como mínimo|al menos \\d+|prefer(?:imos|iría)|prefiero|alérgic[oa]`,
     ],
     weak: ['nunca|jamás|siempre|solo|sólo|solamente|únicamente|al menos|sin|en vez de|en lugar de'],
     tells: [
@@ -54,7 +54,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
     strong: [
       `(?:deve[mi]?|devemos|tem que|têm que|temos que|é preciso|não (?:pode|podem|podemos|deve|devem|queremos|quero)) \\p{L}+|por favor,? não`,
       `em (?:nenhum caso|hipótese alguma|circunstância alguma)|nunca \\p{L}+|jamais \\p{L}+|a partir de agora|até,? no máximo|o mais tardar|é importante que|não (?:use|faça|mexa|toque|altere|apague|envie|mude|publique|\\p{L}+e)`,
-      `proibid[oa]s?|obrigatóri[oa]s?|no (?:máximo|mínimo)|pelo menos \\d|evit[ea]|prefiro|preferimos|alérgic[oa]`,
+      `proibid[oa]s?|obrigatóri[oa]s?|no (?:máximo|mínimo)|pelo menos \\d+|evit[ea]|prefiro|preferimos|alérgic[oa]`,
     ],
     weak: ['sempre|só|somente|apenas|unicamente|nunca|jamais|pelo menos|sem|em vez'],
     tells: [
@@ -64,7 +64,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   it: {
     strong: [
       `(?:deve|devono|devi|dovete|dobbiamo|bisogna|occorre|non (?:si deve|si può|può|possono|possiamo|deve|devono|voglio|vogliamo)) \\p{L}+|per favore,? non`,
-      `in nessun caso|d['’]ora in poi|entro e non oltre|al più tardi|è importante che|non \\p{L}+(?:are|ere|ire)|mai \\p{L}+(?:are|ere|ire)|vietat[oai]|obbligatori[oa]|al (?:massimo|minimo)|almeno \\d|evita(?:re|te)?|preferi(?:sco|amo|rei)|allergic[oa]`,
+      `in nessun caso|d['’]ora in poi|entro e non oltre|al più tardi|è importante che|non \\p{L}+(?:are|ere|ire)|mai \\p{L}+(?:are|ere|ire)|vietat[oai]|obbligatori[oa]|al (?:massimo|minimo)|almeno \\d+|evita(?:re|te)?|preferi(?:sco|amo|rei)|allergic[oa]`,
     ],
     weak: ['mai|sempre|solo|soltanto|solamente|unicamente|ovunque|almeno|senza|invece'],
     tells: [
@@ -123,7 +123,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   },
   sv: {
     strong: [
-      `(?:får|ska|skall|måste) (?:\\p{L}+ ){0,4}(?:inte|aldrig|bara|alltid|vara|endast)|förbjud\\p{L}*|under inga omständigheter|från och med nu|senast|högst \\d|minst \\d|(?:du|ni|man) (?:måste|får)|undvik`,
+      `(?:får|ska|skall|måste) (?:\\p{L}+ ){0,4}(?:inte|aldrig|bara|alltid|vara|endast)|förbjud\\p{L}*|under inga omständigheter|från och med nu|senast|högst \\d+|minst \\d+|(?:du|ni|man) (?:måste|får)|undvik`,
     ],
     weak: ['aldrig|alltid|endast|bara|inga?|inte'],
     tells: ['jag (?:är|var|har|hade|älskar|tycker)|det (?:är|var)|roligt|fint|kul'],

@@ -9,7 +9,7 @@ import { CONSTRAINT, isChatter } from './lexicon.ts';
  */
 const MAX_CONSTRAINT = 320;
 /** A page of rules is kept whole; a pasted book is not. */
-const MAX_PER_EVENT = 80;
+export const MOST_PER_EVENT = 80;
 /** Only the beginning of a longer sentence is judged: it is data. */
 const MOST_JUDGED = 1_200;
 
@@ -30,10 +30,15 @@ export function constraintsOf(text: string, byAgent: boolean): string[] {
   for (const line of sentencesOf(text)) {
     const sentence = bare(line);
     if (sentence.length < 4 || !(byAgent ? isReport(sentence) : isDemand(sentence))) continue;
-    found.push(capped(sentence, MAX_CONSTRAINT, KEPT));
-    if (found.length === MAX_PER_EVENT) break;
+    found.push(shownDemand(sentence));
+    if (found.length === MOST_PER_EVENT) break;
   }
   return found;
+}
+
+/** As it is listed. */
+export function shownDemand(sentence: string): string {
+  return capped(sentence, MAX_CONSTRAINT, KEPT);
 }
 
 /** An agent's words that repeat a person's demand. Its questions and notes to itself do not. */
@@ -91,10 +96,10 @@ const BANNED_IDIOM = at(
   String.raw`(?:never|do not|don['’]?t) (?:worry|mind|give up|quit|stop|forget|hesitate|be (?:shy|sad|afraid|scared|discouraged|silly|sorry|too|hard|so|such|surprised)|get (?:me|too|discouraged)|let (?:anything|it|them|that|this|anyone|fear|your|go|yourself|me|us|the)|lose|sweat|stress|feel|doubt|underestimate|know|think|remember|recall|understand|see|have|miss|had|been|was|were|did|could|would|seen|heard|thought|felt|knew|took|got|made|went|gone|done|met|tried|say never|ever|really|even|\p{L}+ed|we|you|i|they)|never \p{L}*[^\P{L}s]s|no (?:problem|need|doubt|way|idea|wonder|rush|pressure|matter)`,
 );
 const ORDERED = at(
-  String.raw`(?:only|always|exclusively|strictly) (?!(?:\p{L}+ing|a|an|the|in|if|fun|nice|great|good|happy|glad|amazing|love|ready|here|there|been|had|thing|problem|time|so|wanted|just|one|you|i|we|us)(?!\p{L}))\p{L}+|(?:ensure|make sure|be sure)(?: that)? (?:the|all|no|nobody|no one|every|each|nothing|our|its|it|only|they|never|not)|(?:keep|remain|leave)(?! in)(?: \p{L}+){0,6} (?:below|under|within|above|in|untouched|as (?:it|they)|alone|off|out|private|confidential|short|unchanged|free)|use (?!to)(?:\p{L}+ ){1,4}(?:everywhere|throughout|only|instead)|(?:use|treat) (?!(?:it as|your|me|him|her|to|up|my)(?!\p{L}))\p{L}+|(?:answer|reply|respond|write|speak|use|sign|format|deploy|send|log|store)(?: \p{L}+){0,5} (?:only|in \p{L}+|at most|without|unless|no more than|except)`,
+  String.raw`(?:only|always|exclusively|strictly) (?!(?:\p{L}+ing|a|an|the|in|if|fun|nice|great|good|happy|glad|amazing|love|ready|here|there|been|had|thing|problem|time|so|wanted|just|one|you|i|we|us)(?!\p{L}))\p{L}+|(?:ensure|make sure|be sure)(?: that)? (?:the|all|no|nobody|no one|every|each|nothing|our|its|it|only|they|never|not)|(?:keep|remain|leave)(?! in)(?: \p{L}+){0,6} (?:below|under|within|above|in|at|untouched|as (?:it|they)|alone|off|out|private|confidential|short|unchanged|free)|use (?!to)(?:\p{L}+ ){1,4}(?:everywhere|throughout|only|instead)|(?:use|treat) (?!(?:it as|your|me|him|her|to|up|my)(?!\p{L}))\p{L}+|(?:answer|reply|respond|write|speak|use|sign|format|deploy|send|log|store)(?: \p{L}+){0,5} (?:only|in \p{L}+|at most|without|unless|no more than|except)`,
 );
 const PLEASED = words(
-  String.raw`please,? (?:do )?(?:not|never|only|always|don['’]?t|no|use|answer|reply|respond|write|speak|keep|leave|avoid|stop|ensure|make sure|refrain|limit|stick|stay)`,
+  String.raw`please,? (?:do )?(?:not|never|only|always|don['’]?t|no|use|answer|reply|respond|write (?:in|all|every\p{L}*|only|short\p{L}*)|speak|keep|leave|avoid|stop|ensure|make sure|refrain|limit|stick|stay)`,
 );
 const SURE = words(
   [

@@ -12,6 +12,7 @@ import {
 import { atOnce, type Steps } from '../text/steps.ts';
 import { isTrustedPerson, type Trusted, agentLabel } from '../text/people.ts';
 import { attemptOf, errorLines, errorsOf, saysFixed, settledBy, filesOf, findWords } from './findings.ts';
+import { addDemandsOf } from './corrections.ts';
 import { constraintsOf } from './demands.ts';
 import { closedBy, taskId, type Tasks, tasksOf, task } from './task-lists.ts';
 import {
@@ -126,7 +127,11 @@ function collect({ lists, calls, trusted }: Collecting, event: Event, read: Read
   const attempt = `turn of ${event.author.id}`;
   if (event.kind === 'message' && event.author.kind === 'agent') settle(lists.errors, [attempt]);
   if (event.kind === 'turn.failed')
-    addError(lists.errors, { text: failureOf(event.body), ...speakerOfEvent(event, trusted), attempt });
+    addError(lists.errors, {
+      text: failureOf(event.body),
+      ...speakerOfEvent(event, trusted),
+      attempt,
+    });
 }
 
 function addResult(lists: Lists, result: ToolResultBody, call: ToolCall | null, read: Read): void {
@@ -177,10 +182,13 @@ function addDemands({ constraints, claims }: Lists, event: Event, text: string, 
   if (event.author.kind === 'system') return;
   const own = demandingText(event, text);
   if (own === '') return;
-  const list = isTrustedPerson(trusted, event) ? constraints : claims;
   const speaker = speakerOfEvent(event, trusted);
-  for (const demand of constraintsOf(own, event.author.kind === 'agent'))
-    addSaying(list, { text: demand, ...speaker });
+  if (!isTrustedPerson(trusted, event)) {
+    for (const text of constraintsOf(own, event.author.kind === 'agent'))
+      addSaying(claims, { text, ...speaker });
+    return;
+  }
+  addDemandsOf(constraints, own, speaker);
 }
 
 /** Only the author, trusted people and agents can tick off a task: agents do the work. */
@@ -323,7 +331,10 @@ function readItem(item: unknown): { text: string; status: string } {
     .map((name) => fields.get(name))
     .find((value) => typeof value === 'string');
   const status = fields.get('status') ?? (fields.get('done') === true ? 'done' : '');
-  return { text: typeof text === 'string' ? text : '', status: typeof status === 'string' ? status : '' };
+  return {
+    text: typeof text === 'string' ? text : '',
+    status: typeof status === 'string' ? status : '',
+  };
 }
 
 const MAX_QUESTIONS = 3;

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest';
+import { collectFacts } from '../../src/context/extract/facts.ts';
+import { DEFAULT_POLICY, extractCompaction, summaryCompaction } from '../../src/context/index.ts';
+import { renderCompaction } from '../../src/context/compaction/apply.ts';
+import { countTokens } from '../../src/context/budget/tokens.ts';
+import { NOBODY } from '../../src/context/text/people.ts';
+import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
+import { agentSays, at, personSays } from '../support/extract-events.ts';
+
+const demandsOf = (...events: Event[]) => collectFacts(at(events), null).constraints.map(({ text }) => text);
+const between = [agentSays('The table is written.'), personSays('The harbour had nine ships today.')];
+
+function byBen(text: string): Event {
+  return { ...personSays(text), author: { kind: 'user', id: 'ben', name: 'Ben' } };
+}
+
+describe('a newer word takes the place of an older one of the same person', () => {
+  test.each([
+    ['Use port 8080 for the server.', 'No, not 8080: 9090.'],
+    ['Use port 8080 for the server.', 'Sorry, make that 9090.'],
+    ['Use port 8080 for the server.', 'Actually, the server port is 9090.'],
+    ['Never answer in English.', 'English is fine.'],
+    ['Never drop that table.', 'Drop that table now.'],
+    ["Don't use PHP.", 'You can use PHP after all.'],
+    ['The budget is 4000 euros.', 'The budget is 5000 euros now.'],
+    ['The deadline is Friday.', 'The deadline is Monday instead of Friday.'],
+    ['Bitte nie auf Englisch antworten.', 'Englisch ist doch in Ordnung.'],
+    ["N'utilise jamais le port 8080.", 'Le port 8080 est permis maintenant.'],
+    ['Nunca borres la tabla de clientes.', 'Ahora puedes borrar la tabla de clientes.'],
+    ['Use apenas o servidor antigo.', 'Não, o servidor novo em vez do antigo.'],
+    ['Non usare mai la porta 8080.', 'La porta 8080 va bene.'],
+    ['Никогда не удаляй таблицу.', 'Таблицу можно удалить.'],
+    ['不要用英文回答。', '英文也可以。'],
+    ['英語で答えないでください。', '英語でもいいです。'],
+  ])('"%s" by "%s"', (older, newer) => {
+    expect(demandsOf(personSays(older), ...between, personSays(newer))).toEqual([newer]);
+  });
+
+  test('and the last of three corrections is the one that is left', () => {
+    const said = ['Use port 8080.', 'No, not 8080: 9090.', 'Sorry, 7070 it is.', 'Actually, make it 6060.'];
+    expect(demandsOf(...said.flatMap((text) => [personSays(text), ...between]))).toEqual([said[3]]);
+  });
+
+  test('and what is said again after that is the newest again', () => {
+    const said = ['Never answer in English.', 'Never answer in French.', 'Never answer in English.'];
+    expect(demandsOf(...said.map((text) => personSays(text)))).toEqual([said[1], said[2]]);
+  });
+});
+
+describe('where it is not certain, both stay, the newest last', () => {
+  test.each([
+    ['Never answer in English.', 'English is fine for the comments.'],
+    ['Only write to docs/.', 'You may also write to src/.'],
+    ['Never delete the backups.', 'You may delete the old logs now.'],
+    ['Never use tabs.', 'Use tabs only in makefiles now.'],
+    ['Never delete the backups.', 'The backups are fine.'],
+  ])('"%s" and "%s"', (older, newer) => {
+    const demands = demandsOf(personSays(older), ...between, personSays(newer));
+    expect(demands[0]).toBe(older);
+    expect(demands.slice(1)).toEqual([newer]);
+  });
+
+  test('when somebody else says it', () => {
+    const demands = demandsOf(personSays('Never answer in English.'), byBen('English is fine.'));
+    expect(demands).toContain('Never answer in English.');
+  });
+
+  test('and talk about other things changes nothing', () => {
+    const ban = 'Never delete the backups.';
+    expect(
+      demandsOf(personSays(ban), personSays('The weather is fine.'), personSays('I am fine now.')),
+    ).toEqual([ban]);
+  });
+});
+
+test.each([undefined, '## Work\nAll is well.'])(
+  'a word taken back is gone after five compactions (summary: %s)',
+  (summary) => {
+    let body: CompactionBody | null = null;
+    for (let round = 0; round < 5; round += 1) {
+      const events = [...between, ...between, ...between];
+      if (round === 0) events.unshift(personSays('Never answer in English.'));
+      if (round === 1) events.push(personSays('English is fine.'));
+      const base: Parameters<typeof extractCompaction>[0] = {
+        number: round + 1,
+        upTo: (round + 1) * 10,
+        reason: 'over_budget' as const,
+        by: 'coder' as AgentId,
+        before: Infinity,
+        budget: 600,
+        events: at(events, 1 + round * 10),
+        previous: body,
+        policy: DEFAULT_POLICY,
+        secret: 's',
+        people: NOBODY,
+        count: countTokens,
+      };
+      body = summary === undefined ? extractCompaction(base) : summaryCompaction({ ...base, text: summary });
+    }
+    expect(body && renderCompaction(body, 's')).toContain('English is fine.');
+    expect(body?.facts.constraints.map(({ text }) => text)).toEqual(['English is fine.']);
+  },
+);
