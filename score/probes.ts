@@ -8,7 +8,7 @@ import type { Event } from '../src/events/index.ts';
  * identifiers  ids and codes anywhere; names in backticks, camelCase and snake_case in messages
  * errors       the first line of a failed result that states it; elsewhere lines that begin with an error; not if the
  *              same tool has succeeded last
- * constraints  sentences of people with must, never, do not, only, always, prefer, or a prohibition
+ * constraints  where an agent works, sentences of people with must, never, do not, only, always, prefer, or a prohibition
  * pending      open boxes and to-dos, sentences about next or remaining steps, the last question
  *
  * Of paths and identifiers those count that were used: at least two events name them, and not only results of tools.
@@ -53,6 +53,8 @@ export function findProbes(log: readonly Event[]): Probes {
     const named = texts.filter(({ text }) => text.includes(name));
     return named.length > 1 && named.some(({ isResult }) => !isResult);
   };
+  // Friends who talk demand nothing of an agent, whatever words they use.
+  const isWork = log.some(({ kind }) => kind === 'step');
   return {
     paths: distinct(all(withoutUrls, [PATH]).filter((path) => !/^\.{1,2}\//.test(path))).filter(isUsed),
     identifiers: distinct([
@@ -64,7 +66,7 @@ export function findProbes(log: readonly Event[]): Probes {
     errors: distinct(unsettled(log).flatMap(errorsOf)),
     constraints: distinct(
       words
-        .filter(({ event }) => event.author.kind === 'user')
+        .filter(({ event }) => isWork && event.author.kind === 'user')
         .flatMap(({ text }) => sentences(text).filter((sentence) => CONSTRAINT.test(sentence))),
     ),
     pending: distinct([

@@ -1,7 +1,7 @@
 import type { Saying } from '../../events/index.ts';
 import { bare, sentencesOf } from '../text/cut-text.ts';
 import { CONSTRAINT } from './lexicon.ts';
-import { MOST_PER_EVENT, shownDemand, isDemand } from './demands.ts';
+import { MOST_PER_EVENT, shownDemand, isDemand, isTelling } from './demands.ts';
 import { addSaying, authorOf, keyOf, type Sayings } from './spoken-text.ts';
 
 /**
@@ -32,7 +32,7 @@ const CHANGES = new RegExp(
 const ALLOWS = new RegExp(
   `${edged(
     [
-      String.raw`(?:is|are|would be|it['’]s|['’]s) (?:now |also |perfectly |totally |all )?(?:fine|ok|okay|allowed|permitted|possible|alright|right|acceptable|welcome|good)(?: (?:now|again|too|with me|by me|for me))?|(?:you|we) (?:may|can|could|are allowed to|are free to)(?! (?:not|only))|feel free to|go ahead and|no need to avoid|i don['’]t mind|(?:does not|doesn['’]t|no longer) (?:apply|applies|hold|holds|matter|need)|lift(?:ed)?|drop (?:the )?(?:rule|ban|limit|requirement)|ignore (?:the|what|my)|forget (?:the rule|the limit|what)|is gone|off the table`,
+      String.raw`(?:is|are|would be|it['’]s|['’]s) (?:now |also |perfectly |totally |all )?(?:fine|ok|okay|allowed|permitted|possible|alright|right|acceptable|welcome|good)(?: (?:now|again|too|with me|by me|for me))?|you (?:may|can|could|are allowed to|are free to)(?! (?:not|only))|we (?:may|are allowed to|are free to)(?! (?:not|only))|feel free to|go ahead and|no need to avoid|i don['’]t mind|(?:does not|doesn['’]t|no longer) (?:apply|applies|hold|holds|matter|need)|lift(?:ed)?|drop (?:the )?(?:rule|ban|limit|requirement)|ignore (?:the|what|my)|forget (?:the rule|the limit|what)|is gone|off the table`,
       String.raw`(?:ist|sind|wäre|geht) (?:jetzt |auch |doch |nun )?(?:in ordnung|ok|okay|erlaubt|gut|möglich|wieder erlaubt)|(?:du|ihr|sie|wir) (?:darfst|dürft|dürfen|kannst|könnt|können)|(?:darf|dürfen|kann|können)(?! nicht)|gilt nicht mehr|entfällt`,
       String.raw`(?:est|sont) (?:maintenant |aussi )?(?:permise?s?|autorisée?s?|possible|bon|acceptable|d['’]accord|ok)|(?:tu peux|vous pouvez|on peut)|ça (?:me )?(?:va|convient)|me va|ne s['’]applique plus|convient`,
       String.raw`(?:está|están|es|son) (?:bien|permitid[oa]s?|ok|posible)|(?:puedes|pueden|podéis|podemos|se puede)|ya no (?:aplica|vale)|vale|me parece bien`,
@@ -57,6 +57,7 @@ const TELLS_STATE =
   /^(?:and |but |so )?(?:the|my|our|your|this|that|these|those|die|der|das|les?|la|el|los|las|os?|as?|il|lo|i|gli|de|het)(?!\p{L})[^,]{0,80}(?:fine|ok|okay|good|right|ordnung|gut|bien|bem|bom|bene|vanno|prima)(?!\p{L})/iu;
 const QUESTION = /[?？؟]["'”’»)]*$/;
 const LONGEST = 280;
+const MOST_LEFT = 3;
 
 /** Cost of comparing is bounded: the newest demands of the author. */
 const MOST_COMPARED = 60;
@@ -99,6 +100,7 @@ function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>)
     ),
   );
   const said = termsOf(sentence);
+  if (said.values.size === 0 && isTelling(sentence)) return false;
   const about = own
     .map((entry) => ({ entry, ...compared(said, termsIn(entry)) }))
     .filter(({ shared, sameShape }) => shared > 0 || (sameShape && said.words.size === 0));
@@ -118,7 +120,8 @@ function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>)
   const isOne = nearest.length === 1 || said.words.size === 0;
   const isSure = isOne && one.left === 0 && takesBack(sentence, one, { isPermission, said });
   if (isSure) list.delete(keyOf(one.entry));
-  return best > 0 || one.sameShape;
+  // Said of something else as well, it is the newest word on the matter only if it says little more.
+  return isSure || (one.left <= MOST_LEFT && (best > 0 || one.sameShape));
 }
 
 interface Terms {

@@ -161,6 +161,12 @@ function isRefusal(sentence: string): boolean {
   return sentence.length <= MOST_REFUSED && REFUSED.test(sentence);
 }
 
+/** Tells of people and of what is felt, and orders nothing. */
+export function isTelling(sentence: string): boolean {
+  if (EXCLAIMED.test(sentence) || FELT.test(sentence) || HEDGED.test(sentence)) return true;
+  return TELLS_OF.test(sentence) || SELF.test(sentence) || PAST.test(sentence);
+}
+
 /** Tells something of the speaker. */
 function isPersonal(clause: string): boolean {
   return TELLS_OF.test(clause) || SELF.test(clause);
