@@ -94,26 +94,14 @@ function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>)
   const isPermission = sentence.search(ALLOWS) !== -1;
   const own = ownEntries(list, speaker);
   if (own.length === 0) return false;
-  const wrong = new Set(
-    [...parted(sentence).matchAll(INSTEAD_OF), ...parted(sentence).matchAll(IS_NOT)].map((match) =>
-      plain(match[1] ?? ''),
-    ),
-  );
   const said = termsOf(sentence);
   if (said.values.size === 0 && isTelling(sentence)) return false;
   const about = own
     .map((entry) => ({ entry, ...compared(said, termsIn(entry)) }))
     .filter(({ shared, sameShape }) => shared > 0 || (sameShape && said.words.size === 0));
-  let isAbout = false;
   const best = Math.max(0, ...about.map(({ shared }) => shared));
   const nearest = about.filter(({ shared }) => shared === best);
-  for (const { entry, values } of own.map((one) => ({ entry: one, values: termsIn(one) }))) {
-    const names = [...wrong].some((word) => values.values.has(word) || values.words.has(stem(word)));
-    if (!names) continue;
-    isAbout = true;
-    if (!isBan(entry.text)) list.delete(keyOf(entry));
-  }
-  if (isAbout) return true;
+  if (withoutDenied(list, own, sentence)) return true;
   const [one] = nearest;
   if (!one) return false;
   // Values alone are about the newest value of their form.
@@ -122,6 +110,20 @@ function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>)
   if (isSure) list.delete(keyOf(one.entry));
   // Said of something else as well, it is the newest word on the matter only if it says little more.
   return isSure || (one.left <= MOST_LEFT && (best > 0 || one.sameShape));
+}
+
+/** Whether a sentence names the value of an older one as wrong, which leaves unless it forbids that value. */
+function withoutDenied(list: Sayings, own: readonly Saying[], sentence: string): boolean {
+  const text = parted(sentence);
+  const denied = [...text.matchAll(INSTEAD_OF), ...text.matchAll(IS_NOT)].map((match) =>
+    plain(match[1] ?? ''),
+  );
+  const about = own.filter((entry) => {
+    const { values, words } = termsIn(entry);
+    return denied.some((word) => values.has(word) || words.has(stem(word)));
+  });
+  for (const entry of about) if (!isBan(entry.text)) list.delete(keyOf(entry));
+  return about.length > 0;
 }
 
 interface Terms {

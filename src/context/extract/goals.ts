@@ -141,7 +141,8 @@ function readMessage(standing: Standing, seq: number, by: string, text: string):
   }
   const sentences = sentencesOf(text).slice(0, MOST_SENTENCES).map(bare);
   const turned = turnedBy(sentences);
-  if (turned === 'given up') standing.free = by;
+  // Only the next message can be what was meant.
+  if (free === by || turned === 'given up') standing.free = turned === 'given up' ? by : null;
   if (turned === 'replaced' || (turned === 'no' && free === by && !isAside(sentences)))
     replace(standing, request, { seq, by });
   else if (sentences.some((sentence) => GOAL.test(sentence))) addGoal(standing, { seq, by });
@@ -162,6 +163,6 @@ function addGoal(standing: Standing, { seq, by }: Omit<Pin, 'why'>): void {
 
 /** Asks or tells something, and gives no work. */
 function isAside(sentences: readonly string[]): boolean {
-  const [first = ''] = sentences;
+  const first = (sentences[0] ?? '').replace(/^(?:alright|ok(?:ay)?|well|so|fine)[\s,.!]+/iu, '');
   return /[?？]$/.test(sentences.at(-1) ?? '') || TELLS.test(first) || lettersIn(first) < LEAST_LETTERS;
 }
