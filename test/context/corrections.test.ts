@@ -53,6 +53,7 @@ describe('where it is not certain, both stay, the newest last', () => {
     ['Only write to docs/.', 'You may also write to src/.'],
     ['Never delete the backups.', 'You may delete the old logs now.'],
     ['Never use tabs.', 'Use tabs only in makefiles now.'],
+    ['We need every page to be signed.', 'No, the page should be grey, no need for blue.'],
     ['Never delete the backups.', 'The backups are fine.'],
   ])('"%s" and "%s"', (older, newer) => {
     const demands = demandsOf(personSays(older), ...between, personSays(newer));

@@ -45,7 +45,7 @@ const ALLOWS = new RegExp(
 );
 /** What follows is no longer meant: `not 8080`, `instead of 8080`. */
 const INSTEAD_OF =
-  /(?:^|[^\p{L}\p{N}])(?:not|instead of|rather than|nicht|(?:an)?statt|pas|au lieu d[eu]|no(?!\s*,)|en (?:vez|lugar) del?|não(?!\s*,)|em vez d[eoa]s?|non(?!\s*,)|invece (?:di|del|della)|не|вместо|niet|in plaats van|nie|zamiast|değil|不是|ではなく|아니라)[\s,:]*(?:(?:in|on|at|the|to|auf|an|der|die|das|le|la|el|en|em|o|a|il|в|на)\s+){0,2}([\p{L}\p{N}][\p{L}\p{N}_./:-]*)/giu;
+  /(?:^|[^\p{L}\p{N}])(?:not|instead of|rather than|nicht|(?:an)?statt|pas|au lieu d[eu]|no(?=\s+\S*\p{N})|en (?:vez|lugar) del?|não(?!\s*,)|em vez d[eoa]s?|non(?!\s*,)|invece (?:di|del|della)|не|вместо|niet|in plaats van|nie|zamiast|değil|不是|ではなく|아니라)[\s,:]*(?:(?:in|on|at|the|to|auf|an|der|die|das|le|la|el|en|em|o|a|il|в|на)\s+){0,2}([\p{L}\p{N}][\p{L}\p{N}_./:-]*)/giu;
 /** `8080ではなく9090`, `8080 yerine`: what is no longer meant stands before. */
 const IS_NOT = /([\p{L}\p{N}_./-]{1,40}?)\s?(?:ではなく|じゃなくて?|yerine|değil|아니라|대신|के बजाय)/giu;
 const NEGATED = new RegExp(
@@ -120,7 +120,7 @@ function withoutDenied(list: Sayings, own: readonly Saying[], sentence: string):
   );
   const about = own.filter((entry) => {
     const { values, words } = termsIn(entry);
-    return denied.some((word) => values.has(word) || words.has(stem(word)));
+    return denied.some((word) => values.has(word) || (!COMMON.test(word) && words.has(stem(word))));
   });
   for (const entry of about) if (!isBan(entry.text)) list.delete(keyOf(entry));
   return about.length > 0;
@@ -196,7 +196,7 @@ const WORD = /[\p{L}\p{N}][\p{L}\p{N}_./:-]*/gu;
 const DENSE = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]/u;
 /** Words of every demand. */
 const COMMON =
-  /^(?:please|that|this|these|those|with|from|into|about|there|here|what|when|which|then|than|have|has|been|being|will|would|could|can|may|them|they|your|yours|mine|our|ours|the|and|but|for|are|you|too|also|just|only|always|never|must|should|shall|use|used|using|any|all|some|said|rule|limit|bitte|eine?[nmrs]?|und|oder|auch|der|die|das|den|dem|mit|für|auf|ist|sind|darf|dürfen|soll|muss|nur|immer|niemals|les|des|une|dans|pour|avec|est|sont|vous|sur|las|los|una|para|con|por|está|solo|siempre|nunca|uma|para|com|são|sempre|apenas|della|delle|sono|per|sempre|solo|это|для|как|что|только|всегда)$/iu;
+  /^(?:please|need|needs|want|that|this|these|those|with|from|into|about|there|here|what|when|which|then|than|have|has|been|being|will|would|could|can|may|them|they|your|yours|mine|our|ours|the|and|but|for|are|you|too|also|just|only|always|never|must|should|shall|use|used|using|any|all|some|said|rule|limit|bitte|eine?[nmrs]?|und|oder|auch|der|die|das|den|dem|mit|für|auf|ist|sind|darf|dürfen|soll|muss|nur|immer|niemals|les|des|une|dans|pour|avec|est|sont|vous|sur|las|los|una|para|con|por|está|solo|siempre|nunca|uma|para|com|são|sempre|apenas|della|delle|sono|per|sempre|solo|это|для|как|что|только|всегда)$/iu;
 
 function termsOf(text: string): Terms {
   const values = new Set<string>();
