@@ -1,5 +1,5 @@
 import type { Saying } from '../../events/index.ts';
-import { bare, sentencesOf } from '../text/cut-text.ts';
+import { bare, sentencesOf, withoutEnd } from '../text/cut-text.ts';
 import { CONSTRAINT } from './lexicon.ts';
 import { MOST_PER_EVENT, shownDemand, isDemand, isTelling } from './demands.ts';
 import { addSaying, authorOf, keyOf, type Sayings } from './spoken-text.ts';
@@ -230,7 +230,7 @@ function stem(word: string): string {
 }
 
 function plain(word: string): string {
-  return word.toLowerCase().replace(/[.:/-]+$/, '');
+  return withoutEnd(word.toLowerCase(), '.:/-');
 }
 
 /** `8080` and `9090` have one form, `v2` and `v3` another. */

@@ -70,7 +70,7 @@ const ENGLISH = words(
 /** What introduces a clause without being its subject. */
 const LEAD =
   /^(?:(?:please|kindly|just|also|and|but|so|then|again|remember(?: to|,)?|note(?: that)?|ok(?:ay)?|however|still|actually|important|one more thing|for (?:now|this)|in (?:general|any case))[\s,:!]+|(?:thanks|thank you|hi|hello|hey)[,:!]+\s*){0,4}/iu;
-const CLAUSES = /\s*[,;:，；：、—–]\s*|\s+-\s+|\s+(?:but|and|because|since|then|until now)\s+/iu;
+const CLAUSES = /[,;:，；：、—–]|\s-\s|\s(?:but|and|because|since|then|until now)\s/iu;
 
 const MODAL = words(
   String.raw`must(?:n['’]?t| not)?(?!-)|shall(?: not)?|may (?:not|only)|can only|cannot|can['’]?t|(?:is|are) (?:not |only )?(?:to be|allowed|permitted|required|forbidden|acceptable)|(?:has|have) to|needs? to|should(?:n['’]?t| not)?`,
@@ -140,7 +140,7 @@ function isEnglishDemand(sentence: string): boolean {
   const hasFeeling = FELT.test(sentence);
   if (isPlainDemand(sentence) && !(isLoud && hasFeeling)) return true;
   const isCasual = isLoud || hasFeeling || HEDGED.test(sentence);
-  const clauses = sentence.split(CLAUSES).map((clause) => clause.replace(LEAD, ''));
+  const clauses = sentence.split(CLAUSES).map((clause) => clause.trim().replace(LEAD, ''));
   const tells = TELLS_OF.test(clauses[0] ?? '');
   if (clauses.some((clause) => isOrder(clause, { isCasual, tells }))) return true;
   if (isCasual) return false;

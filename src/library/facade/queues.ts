@@ -84,7 +84,6 @@ export async function readStuck(
       ? STUCK_AFTER
       : { modelMs: afterMs, toolsMs: afterMs, backoffMs: afterMs, slotMs: afterMs, answerMs: afterMs };
   const now = deps.clock.now();
-  const asked = unanswered(deps, { tenant, limit, among, before: now - after.answerMs + 1 }, now);
   const live = await liveTurns(deps, heard);
   const running = live
     .filter(({ address }) => address.tenant === tenant)
@@ -100,7 +99,8 @@ export async function readStuck(
     ...(await undefinedLines(deps, tenant, { among, afterMs }, now)),
     ...stuckReasons({ running, waiting }, now, after),
   ];
-  const { lines, total } = await asked;
+  const before = now - after.answerMs + 1;
+  const { lines, total } = await unanswered(deps, { tenant, limit, among, before }, now);
   const servers = awayServers(deps);
   return {
     ...(servers.length > 0 && { awayServers: servers }),
