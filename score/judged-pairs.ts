@@ -58,6 +58,22 @@ export const CORRECTION_PAIRS: Readonly<Record<string, readonly (readonly [strin
   ],
 };
 
+/** A rule, and a permission for one deed or one case, which leaves the rule as it is. */
+export const EXCEPTION_PAIRS: readonly (readonly [string, string])[] = [
+  ['Never deploy N on Fridays.', 'You can deploy N now.'],
+  ['Never call N after A o’clock.', 'You can call N now.'],
+  ['Never pay N more than A euros.', 'You can pay N A euros.'],
+  ['Never merge N without two approvals.', 'You can merge N now, there are two approvals.'],
+  ['Never restart N during office hours.', 'Restart N now.'],
+  ['Only N may approve payments.', 'You can approve payments now.'],
+  ['Niemals freitags N ausliefern.', 'Du kannst N jetzt ausliefern.'],
+  ['Ne jamais appeler N le soir.', 'Tu peux appeler N maintenant.'],
+  ['Nunca llames a N por la noche.', 'Ahora puedes llamar a N.'],
+  ['Никогда не звони N вечером.', 'Теперь N можно позвонить.'],
+  ['周五绝不要部署 N。', '现在可以部署 N 了。'],
+  ['金曜日に N をデプロイしないでください。', '今は N をデプロイしてもいいです。'],
+];
+
 /** A request, and what replaces it. */
 export const GOAL_PAIRS: readonly (readonly [string, string])[] = [
   ['Please write the newsletter about N.', 'Forget that, now we write the tax report for N_A.'],

@@ -8,7 +8,7 @@ import type { AgentId, CompactionBody, Event, EventDraft } from '../../src/event
 import { below, pick, type Random, randomOf } from '../../sim/random.ts';
 import { HAS_DATA, realLogs } from '../../test/support/real-logs.ts';
 import { atLeast, atMost, figure, type Figure, type Goal, type Scored } from '../figure.ts';
-import { CORRECTION_PAIRS, DEMANDS, GOAL_PAIRS } from '../judged-pairs.ts';
+import { CORRECTION_PAIRS, DEMANDS, EXCEPTION_PAIRS, GOAL_PAIRS } from '../judged-pairs.ts';
 import type { Options } from '../options.ts';
 
 /** What a compaction judges: which goal and which word holds, and what is a demand. Logs are made from a seed. */
@@ -52,11 +52,14 @@ class Log {
 type Way = 'troupe' | "beside a model's summary" | 'last messages' | 'no compaction';
 const WAYS: readonly Way[] = ['troupe', "beside a model's summary", 'last messages', 'no compaction'];
 
-/** The log as each way shows it after five compactions, with the listed demands where there are any. */
-function shownBy(way: Way, log: Log): { text: string; listed: string; body: CompactionBody | null } {
+/**
+ * The log as each way shows it after five compactions, and what it holds for demands: those that the words beside them have to the
+ * letter are not written twice.
+ */
+function shownBy(way: Way, log: Log): { text: string; held: string[]; body: CompactionBody | null } {
   const { events } = log;
-  if (way === 'no compaction') return { text: events.map(eventText).join('\n'), listed: '', body: null };
-  if (way === 'last messages') return { text: lastOf(events), listed: '', body: null };
+  if (way === 'no compaction') return { text: events.map(eventText).join('\n'), held: [], body: null };
+  if (way === 'last messages') return { text: lastOf(events), held: [], body: null };
   let body: CompactionBody | null = null;
   const size = Math.ceil(events.length / ROUNDS);
   for (let from = 0; from < events.length; from += size) {
@@ -78,7 +81,8 @@ function shownBy(way: Way, log: Log): { text: string; listed: string; body: Comp
     const text = `## Work\nVisitors were counted up to event ${base.upTo}.`;
     body = way === 'troupe' ? extractCompaction(base) : summaryCompaction({ ...base, text });
   }
-  return { text: body ? renderCompaction(body, SECRET) : '', listed: body?.demands ?? '', body };
+  const held = (body?.facts.constraints ?? []).map((demand) => demand.text);
+  return { text: body ? renderCompaction(body, SECRET) : '', held, body };
 }
 
 function lastOf(events: readonly Event[]): string {
@@ -174,21 +178,36 @@ export async function scoreCorrections({ seed, quick }: Options): Promise<Scored
           log.say(who, newer);
           log.fill(random, 40);
           for (const way of WAYS) {
-            const { text, listed, body } = shownBy(way, log);
+            const { text, held, body } = shownBy(way, log);
             if (who === BEN) {
               if (body) shares.add(`${way}: others take nothing back`, text.includes(old));
               continue;
             }
             shares.add(`${way}: the newer word is there`, text.includes(newer));
-            if (body) shares.add(`${way}: the older is not listed as if it stood`, !listed.includes(old));
-            if (way === 'troupe') shares.add(`  ${language}`, text.includes(newer) && !listed.includes(old));
+            if (body) shares.add(`${way}: the older is no demand any more`, !held.includes(old));
+            if (way === 'troupe') shares.add(`  ${language}`, text.includes(newer) && !held.includes(old));
           }
         }
       }
+  for (const pair of EXCEPTION_PAIRS) {
+    const [rule = '', exception = ''] = pair.map(filled(random));
+    const log = new Log();
+    log.fill(random, 4);
+    log.say(ANA, rule);
+    log.fill(random, 8);
+    log.say(ANA, exception);
+    log.fill(random, 40);
+    for (const way of WAYS) {
+      const { text, held, body } = shownBy(way, log);
+      const stands = text.includes(rule) && (body === null || held.includes(rule));
+      shares.add(`${way}: a rule outlives an exception`, stands);
+    }
+  }
   const goals = WAYS.slice(0, 2).flatMap((way) => [
     [`${way}: the newer word is there`, atLeast(0.95)] as const,
-    [`${way}: the older is not listed as if it stood`, atLeast(0.9)] as const,
+    [`${way}: the older is no demand any more`, atLeast(0.9)] as const,
     [`${way}: others take nothing back`, atLeast(1)] as const,
+    [`${way}: a rule outlives an exception`, atLeast(1)] as const,
   ]);
   return { figures: shares.figures(Object.fromEntries(goals)), violations: [] };
 }

@@ -55,6 +55,17 @@ describe('where it is not certain, both stay, the newest last', () => {
     ['Never use tabs.', 'Use tabs only in makefiles now.'],
     ['We need every page to be signed.', 'No, the page should be grey, no need for blue.'],
     ['Never delete the backups.', 'The backups are fine.'],
+    ['Never deploy on Fridays.', 'You can deploy now.'],
+    ['Never delete branches of others.', 'You can delete that branch.'],
+    ['Never call customers after 6 pm.', 'You can call the customer now.'],
+    ['Never spend more than 500 euros.', 'You can spend 500 euros.'],
+    ['Never share customer data with the press.', 'Customer data is fine now.'],
+    ['Never merge without two approvals.', 'You can merge now, there are two approvals.'],
+    ['Never restart the server during office hours.', 'Restart the server now.'],
+    ['Only Dana may approve payments.', 'You can approve payments now.'],
+    ['Niemals freitags deployen.', 'Du kannst jetzt deployen.'],
+    ['周五绝不要部署。', '现在可以部署了。'],
+    ['金曜日にはデプロイしないでください。', '今はデプロイしてもいいです。'],
   ])('"%s" and "%s"', (older, newer) => {
     const demands = demandsOf(personSays(older), ...between, personSays(newer));
     expect(demands[0]).toBe(older);

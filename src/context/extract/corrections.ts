@@ -52,9 +52,18 @@ const NEGATED = new RegExp(
   `${edged(String.raw`not|never|no|nobody|nothing|without|avoid|stop|n['’]t|\p{L}+n['’]t|forbidden|cannot|nicht|nie|niemals|kein\p{L}*|pas|jamais|interdit\p{L}*|nunca|jamás|não|non|mai|не|никогда|нельзя|niet|geen|nooit|asla|không|đừng|لا|אל|אסור|मत|prohibid[oa]s?|vietat[oa]|proibid[oa]s?|verboten`)}|不要|不得|不能|不可|禁止|别|勿|ない|禁|마세요|금지`,
   'iu',
 );
+const DENIALS = new RegExp(NEGATED.source, 'giu');
+/** *English is fine*: the matter itself is permitted, and not one deed. */
+const MATTER_IS_FINE =
+  /(?<![\p{L}\p{N}_])(?:is|are|ist|sind|est|sont|está|están|é|são|è|sono|va|vanno|es|son|можно)(?![\p{L}\p{N}_])|也(?:可以|行)|(?<![んい])でも(?:いい|大丈夫)|도 괜찮/iu;
 /** `The backups are fine` tells how they are, and permits nothing. */
 const TELLS_STATE =
   /^(?:and |but |so )?(?:the|my|our|your|this|that|these|those|die|der|das|les?|la|el|los|las|os?|as?|il|lo|i|gli|de|het)(?!\p{L})[^,]{0,80}(?:fine|ok|okay|good|right|ordnung|gut|bien|bem|bom|bene|vanno|prima)(?!\p{L})/iu;
+/** What it asks for first is no part of what it forbids: `never merge without two approvals`. */
+const CONDITIONAL = new RegExp(
+  `${edged('without|unless|until|before|except|ohne|bevor|bis|außer|sans|avant|sauf|sin|antes|hasta|salvo|sem|até|senza|prima|finché|без|пока|кроме|zonder|voordat|tenzij')}|除非|之前|なしに|前に|없이|전에`,
+  'iu',
+);
 const QUESTION = /[?？؟]["'”’»)]*$/;
 const LONGEST = 280;
 const MOST_LEFT = 3;
@@ -106,7 +115,7 @@ function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>)
   if (!one) return false;
   // Values alone are about the newest value of their form.
   const isOne = nearest.length === 1 || said.words.size === 0;
-  const isSure = isOne && one.left === 0 && takesBack(sentence, one, { isPermission, said });
+  const isSure = isOne && one.left === 0 && takesBack(sentence, one, { isPermission });
   if (isSure) list.delete(keyOf(one.entry));
   // Said of something else as well, it is the newest word on the matter only if it says little more.
   return isSure || (one.left <= MOST_LEFT && (best > 0 || one.sameShape));
@@ -136,9 +145,15 @@ interface Terms {
 interface Compared {
   /** Words of both. */
   shared: number;
+  /** Both have a value, the same. */
+  sameValue: boolean;
+  /** The newer sentence has the last word of the older: what it is about, where verbs stand before. */
+  isSameEnd: boolean;
+  /** Values of the newer sentence that the older lacks. */
+  more: number;
   /** Words of the newer sentence that the older lacks. */
   left: number;
-  /** Words of the older that the newer sentence lacks. */
+  /** Words and values of the older that the newer sentence lacks. */
   missed: number;
   /** Both have a value of the same form. */
   sameShape: boolean;
@@ -146,15 +161,26 @@ interface Compared {
 
 function takesBack(
   sentence: string,
-  { entry, shared, missed, sameShape }: Compared & { entry: Saying },
-  { isPermission, said }: { isPermission: boolean; said: Terms },
+  about: Compared & { entry: Saying },
+  { isPermission }: { isPermission: boolean },
 ): boolean {
-  const newer = sentence.replace(CHANGES, ' ');
-  if (isPermission)
-    return shared > 0 && !NEGATED.test(newer) && (missed === 0 || !TELLS_STATE.test(sentence));
+  const { entry, shared, missed, more, sameShape } = about;
+  if (!isPermission && !isBan(entry.text)) return sameShape;
+  if (NEGATED.test(sentence.replace(CHANGES, ' '))) return false;
+  if (isPermission) return shared > 0 && missed <= mayMiss(sentence, about) && !CONDITIONAL.test(entry.text);
   // A ban ends where its author orders the very thing.
-  if (isBan(entry.text)) return shared > 1 && !NEGATED.test(newer) && said.values.size === 0;
-  return sameShape;
+  return shared > 1 && missed === 0 && more === 0;
+}
+
+/**
+ * Words of a rule that a permission need not name. One for a single deed names them all, or leaves the rule as it is: *never deploy
+ * on Fridays*, *you can deploy now*.
+ */
+function mayMiss(sentence: string, { entry, sameValue, isSameEnd }: Compared & { entry: Saying }): number {
+  if (!MATTER_IS_FINE.test(sentence)) return 0;
+  if (DENSE.test(entry.text)) return Infinity;
+  if (TELLS_STATE.test(sentence)) return sameValue ? 1 : 0;
+  return isSameEnd ? Infinity : 1;
 }
 
 /** In *No, not 8080: 9090* a value is denied, and nothing forbidden. */
@@ -176,12 +202,23 @@ function ownEntries(list: Sayings, { by }: Omit<Saying, 'text'>): Saying[] {
 
 function compared(newer: Terms, older: Terms): Compared {
   const words = [...newer.words].filter((word) => older.words.has(word)).length;
-  const shared = words + [...newer.values].filter((value) => older.values.has(value)).length;
+  const values = [...newer.values].filter((value) => older.values.has(value));
+  const shared = words + values.length;
   const forms = new Set([...older.values].map(formOf));
   const sameShape = [...newer.values].some((value) => !older.values.has(value) && forms.has(formOf(value)));
-  // A value of both tells which matter is meant.
-  const missed = shared > words ? 0 : older.words.size - words;
-  return { shared, left: newer.words.size - words, missed, sameShape };
+  // A name with a digit in it tells which matter is meant; a bare number is a limit as often.
+  const isNamed = values.some((value) => /\p{L}/u.test(value));
+  const missed = isNamed ? 0 : older.words.size + older.values.size - shared;
+  const last = [...older.words].at(-1);
+  return {
+    shared,
+    sameValue: values.length > 0,
+    isSameEnd: last !== undefined && newer.words.has(last),
+    left: newer.words.size - words,
+    more: newer.values.size - values.length,
+    missed,
+    sameShape,
+  };
 }
 
 const TERMS = new WeakMap<Saying, Terms>();
@@ -204,7 +241,8 @@ function termsOf(text: string): Terms {
   const rest = parted(text.slice(0, LONGEST))
     .replace(ALLOWS, ' ')
     .replace(CHANGES, ' ')
-    .replace(CONSTRAINT, ' ');
+    .replace(CONSTRAINT, ' ')
+    .replace(DENIALS, ' ');
   for (const [written] of rest.matchAll(WORD)) {
     const word = plain(written);
     if (/\p{N}/u.test(word)) values.add(word);
