@@ -25,6 +25,13 @@ const GIVEN_UP = new RegExp(
   )})(?![\\p{L}\\p{N}_])|${OPENING}(?:忘了|忘掉|忘記|算了|计划(?:变|改)|計劃(?:變|改)|改计划)|(?:忘れて|やめて)(?=[、。，,.!！]|ください|下さい|くれ|$)|(?:予定|計画|方針)(?:の|を)?変更|잊어(?= ?(?:버려|줘|주세요|주십시오|[,.]))|그만두고|계획 ?변경|भूल (?:जा|जाइए)`,
   'iu',
 );
+/** What is given up is named behind these: `forget the`, `vergiss`, `au lieu d`. */
+const NAMES_IT =
+  /(?:the|my|our|what (?:i|we)|doing|writing|building|vergiss|vergesst|vergessen (?:sie|wir)|des|der|oublie[zs]?|oublions|au lieu d|olv[ií]d\p{L}*|(?:vez|lugar) de|esque[cç]\p{L}*|em vez d|dimentica\p{L}*|invece d|забудь(?:те)?|забудем|вместо|vergeet|unut(?:un)?|zapomnij\p{L}*|glöm|quên|lupakan|忘了|忘掉|忘記)$/iu;
+/** What is named is all of it: `about that`, `об этом`. */
+const ALL_OF_IT =
+  /^(?:(?:about|об?|de|di|over|van)\s+)?(?:that|it|this|these|those|all|everything|das|es|dies|alles|ça|cela|ceci|tout|eso|esto|todo|isso|isto|tudo|questo|quello|tutto|этом|это|вс[её]|dat|het|bunu|onu|to|det|đó|itu)(?!\p{L})|^(?:这|那|它|これ|それ|全部)/iu;
+const OBJECT_ENDS = /[,;:.!?，。：；、！？—–]|\s(?:and|instead|now|und|et|y|e|и|en)\s/iu;
 /** It is to be remembered, or nothing is given up: `vergiss das nicht`, `olvida no`, `忘れないで`. */
 const REMEMBERED = /(?<![\p{L}])(?:nicht|pas|niet|değil|don['’]?t|do not|never)(?![\p{L}])|忘れない|잊지/iu;
 /** Gives up a trifle as often as a goal, and a goal only where something new follows in so many words. */
@@ -38,6 +45,8 @@ const TURN =
 /** Tells something of its speaker or of the matter, and asks for nothing: `I found it myself`, `it was nothing`. */
 const TELLS =
   /^(?:i(?!['’]d| want| need| would| prefer)|it|that|this|he|she|they|there|you(?: (?:are|were|have|did)|['’])|ich (?:bin|habe)|es|das|c['’]est|j['’]ai|ya|fue|já|foi|è|я|это)(?:['’]\p{L}+)?(?![\p{L}])/iu;
+/** Tells how something is: `the title is fine as it was`. */
+const TELLS_STATE = /^(?:the|my|our|your) [^,]{0,60}?\s(?:is|are|was|were)(?!\p{L})/iu;
 const LEAST_LETTERS = 12;
 /** A sign of Chinese, Japanese or Korean says as much as several letters. */
 const DENSE = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/gu;
@@ -54,25 +63,67 @@ const MOST_GOALS = 6;
 /** What a message says of the goals before it: nothing, that they are given up, or what takes their place. */
 type Turned = 'no' | 'given up' | 'replaced';
 
-function turnedBy(sentences: readonly string[]): Turned {
+/** `given`: the texts of the requests and goals that may be meant. Who gives up a part of them gives up none. */
+function turnedBy(sentences: readonly string[], given: readonly string[]): Turned {
   const at = sentences.findIndex((sentence) => isGivenUp(sentence) || NEVER_MIND.test(sentence));
   const sentence = sentences[at];
   if (sentence === undefined) return 'no';
   const isSure = isGivenUp(sentence);
-  const match = (isSure ? GIVEN_UP : NEVER_MIND).exec(sentence);
-  const rest = sentence.slice(match?.[0].length ?? 0);
-  // What is given up may stand between: `Forget the register, now we write …`.
-  const inIt = rest.replace(/^[^,;:.!?，。：；、—–]{0,80}[,;:.!?，。：；、—–]+\s*/u, '');
-  const others = [inIt === rest && !TURN.test(rest) ? '' : inIt, ...sentences.slice(at + 1)];
+  const [opening = ''] = (isSure ? GIVEN_UP : NEVER_MIND).exec(sentence) ?? [];
+  const rest = sentence.slice(opening.length);
+  if (!isAllOfIt(opening, rest, given)) return 'no';
+  const others = [newIn(rest), ...sentences.slice(at + 1)];
   const next = others.map((text) => text.trim()).find((text) => text !== '' && !isChatter(text)) ?? '';
-  const isRequest = lettersIn(next) >= LEAST_LETTERS && !TELLS.test(next) && !/[?？]$/.test(next);
-  if (isRequest && (isSure || TURN.test(next))) return 'replaced';
+  if (isRequest(next) && (isSure || TURN.test(next))) return 'replaced';
   return isSure && next === '' ? 'given up' : 'no';
+}
+
+/** Whether what is given up is a request or goal, and no part of one. */
+function isAllOfIt(opening: string, rest: string, given: readonly string[]): boolean {
+  if (!NAMES_IT.test(opening)) return true;
+  const [object = ''] = rest.split(OBJECT_ENDS, 1);
+  return ALL_OF_IT.test(object.trim()) || sharesWords(object, given);
+}
+
+/** What is given up may stand between: `Forget the register, now we write …`. */
+function newIn(rest: string): string {
+  const behind = rest.replace(/^[^,;:.!?，。：；、—–]{0,80}[,;:.!?，。：；、—–]+\s*/u, '');
+  if (behind !== '' && behind !== rest) return behind;
+  return TURN.test(rest) ? rest : '';
+}
+
+function isRequest(text: string): boolean {
+  const isTold = TELLS.test(text) || (TELLS_STATE.test(text) && !TURN.test(text));
+  return lettersIn(text) >= LEAST_LETTERS && !isTold && !/[?？]$/.test(text);
 }
 
 function isGivenUp(sentence: string): boolean {
   return GIVEN_UP.test(sentence) && !REMEMBERED.test(sentence.split(/[,;:，；：]/, 1)[0] ?? '');
 }
+
+/** Whether what is named is a matter of one of the texts, or nothing is named. */
+function sharesWords(object: string, given: readonly string[]): boolean {
+  const stems = stemsOf(object);
+  if (stems.size === 0) return true;
+  return given.some((text) => [...stemsOf(text)].some((stem) => stems.has(stem)));
+}
+
+const STEM = 5;
+
+/** Beginnings of the longer words of a text; pairs of signs where words have no spaces between. */
+function stemsOf(text: string): Set<string> {
+  const stems = new Set<string>();
+  for (const [word] of text.toLowerCase().matchAll(/[\p{L}\p{N}]{2,}/gu)) {
+    if (word.search(DENSE) !== -1)
+      for (let at = 0; at + 1 < word.length; at += 1) stems.add(word.slice(at, at + 2));
+    else if (word.length >= LEAST_WORD && !COMMON_WORDS.test(word)) stems.add(word.slice(0, STEM));
+  }
+  return stems;
+}
+
+const LEAST_WORD = 4;
+const COMMON_WORDS =
+  /^(?:with|from|into|about|that|this|what|said|told|asked|wrote|have|your|they|them|whole|entire|diese?[rsn]?|einen?|über|dans|pour|avec|cette|para|sobre|este|esta|della|delle|questa|этот|этого|для)$/u;
 
 function lettersIn(text: string): number {
   const letters = text.match(/\p{L}/gu)?.length ?? 0;
@@ -85,6 +136,7 @@ export interface Pin {
   why: NonNullable<Quote['pinned']>;
   /** Id of the author. */
   by: string;
+  text: string;
 }
 
 export interface Pins {
@@ -97,7 +149,9 @@ export interface Pins {
 /** What was pinned and replaced in the quotes of a compaction. */
 export function pinsOf(quotes: readonly Quote[]): Pins {
   return {
-    pinned: quotes.flatMap(({ seq, pinned, by = '' }) => (pinned ? [{ seq, why: pinned, by }] : [])),
+    pinned: quotes.flatMap(({ seq, pinned, by, text }) =>
+      pinned && by !== undefined ? [{ seq, why: pinned, by, text }] : [],
+    ),
     replaced: new Map(quotes.flatMap(({ seq, replacedBy }) => (replacedBy ? [[seq, replacedBy]] : []))),
   };
 }
@@ -117,7 +171,8 @@ export function* pinSteps(events: readonly Event[], before: Pins, trusted: Trust
     if (event.kind !== 'message' || event.author.kind !== 'user' || !isTrustedPerson(trusted, event))
       continue;
     const text = messageText(event.body).slice(0, MOST_CHARS);
-    if (text.trim() !== '' && !isChatter(text)) readMessage(standing, event.seq, event.author.id, text);
+    if (text.trim() !== '' && !isChatter(text))
+      readMessage(standing, { seq: event.seq, by: event.author.id, text });
     yield LOOK + text.length;
   }
   const { request, goals, replaced } = standing;
@@ -133,32 +188,36 @@ interface Standing {
   free: string | null;
 }
 
-function readMessage(standing: Standing, seq: number, by: string, text: string): void {
-  const { request, free } = standing;
+function readMessage(standing: Standing, message: Omit<Pin, 'why'>): void {
+  const { request, goals, free } = standing;
+  const { by, text } = message;
   if (request === null) {
-    standing.request = { seq, why: 'request', by };
+    standing.request = { ...message, why: 'request' };
     return;
   }
   const sentences = sentencesOf(text).slice(0, MOST_SENTENCES).map(bare);
-  const turned = turnedBy(sentences);
+  const turned = turnedBy(
+    sentences,
+    [request, ...goals].map((pin) => pin.text),
+  );
   // Only the next message can be what was meant.
   if (free === by || turned === 'given up') standing.free = turned === 'given up' ? by : null;
   if (turned === 'replaced' || (turned === 'no' && free === by && !isAside(sentences)))
-    replace(standing, request, { seq, by });
-  else if (sentences.some((sentence) => GOAL.test(sentence))) addGoal(standing, { seq, by });
+    replace(standing, request, message);
+  else if (sentences.some((sentence) => GOAL.test(sentence))) addGoal(standing, message);
 }
 
-function replace(standing: Standing, request: Pin, { seq, by }: Omit<Pin, 'why'>): void {
-  const own = [request, ...standing.goals].filter((pin) => pin.by === by || pin.by === '');
-  for (const pin of own) standing.replaced.set(pin.seq, seq);
+function replace(standing: Standing, request: Pin, message: Omit<Pin, 'why'>): void {
+  const own = [request, ...standing.goals].filter((pin) => pin.by === message.by);
+  for (const pin of own) standing.replaced.set(pin.seq, message.seq);
   standing.goals = standing.goals.filter((pin) => !own.includes(pin));
-  if (own.includes(request)) standing.request = { seq, why: 'request', by };
-  else addGoal(standing, { seq, by });
+  if (own.includes(request)) standing.request = { ...message, why: 'request' };
+  else addGoal(standing, message);
   standing.free = null;
 }
 
-function addGoal(standing: Standing, { seq, by }: Omit<Pin, 'why'>): void {
-  standing.goals = [...standing.goals, { seq, why: 'goal' as const, by }].slice(-MOST_GOALS);
+function addGoal(standing: Standing, message: Omit<Pin, 'why'>): void {
+  standing.goals = [...standing.goals, { ...message, why: 'goal' as const }].slice(-MOST_GOALS);
 }
 
 /** Asks or tells something, and gives no work. */
