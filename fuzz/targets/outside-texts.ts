@@ -7,7 +7,7 @@ import { questionsOf } from '../../src/context/extract/facts.ts';
 import { tasksOf } from '../../src/context/extract/task-lists.ts';
 import { escapeFences, escapeMarks } from '../../src/context/text/marks.ts';
 import { NOBODY, personLabel } from '../../src/context/text/people.ts';
-import { wordsOf } from '../../src/context/retrieve/words.ts';
+import { wordsOf } from '../../src/context/text/words.ts';
 import { parseHandoff } from '../../src/context/summary/requests.ts';
 import { toolSyntaxShare, verifySummary } from '../../src/context/summary/verify-summary.ts';
 import { parseTurnId } from '../../src/events/index.ts';

@@ -2,6 +2,7 @@ import { type Event, messageText, type Quote } from '../../events/index.ts';
 import { sentencesOf, bare } from '../text/cut-text.ts';
 import { isTrustedPerson, type Trusted } from '../text/people.ts';
 import type { Steps } from '../text/steps.ts';
+import { wordsOf } from '../text/words.ts';
 import { GOAL, isChatter } from './lexicon.ts';
 
 /** Words before the first that counts: `Ok, Bo, please …`. */
@@ -74,7 +75,7 @@ function turnedBy(sentences: readonly string[], given: readonly string[]): Turne
   if (!isAllOfIt(opening, rest, given)) return 'no';
   const others = [newIn(rest), ...sentences.slice(at + 1)];
   const next = others.map((text) => text.trim()).find((text) => text !== '' && !isChatter(text)) ?? '';
-  if (isRequest(next) && (isSure || TURN.test(next))) return 'replaced';
+  if (givesWork(next) && (isSure || TURN.test(next))) return 'replaced';
   return isSure && next === '' ? 'given up' : 'no';
 }
 
@@ -92,7 +93,7 @@ function newIn(rest: string): string {
   return TURN.test(rest) ? rest : '';
 }
 
-function isRequest(text: string): boolean {
+function givesWork(text: string): boolean {
   const isTold = TELLS.test(text) || (TELLS_STATE.test(text) && !TURN.test(text));
   return lettersIn(text) >= LEAST_LETTERS && !isTold && !/[?？]$/.test(text);
 }
@@ -103,27 +104,17 @@ function isGivenUp(sentence: string): boolean {
 
 /** Whether what is named is a matter of one of the texts, or nothing is named. */
 function sharesWords(object: string, given: readonly string[]): boolean {
-  const stems = stemsOf(object);
-  if (stems.size === 0) return true;
-  return given.some((text) => [...stemsOf(text)].some((stem) => stems.has(stem)));
+  const named = mattersIn(object);
+  if (named.length === 0) return true;
+  return given.some((text) => mattersIn(text).some((word) => named.includes(word)));
 }
 
-const STEM = 5;
-
-/** Beginnings of the longer words of a text; pairs of signs where words have no spaces between. */
-function stemsOf(text: string): Set<string> {
-  const stems = new Set<string>();
-  for (const [word] of text.toLowerCase().matchAll(/[\p{L}\p{N}]{2,}/gu)) {
-    if (word.search(DENSE) !== -1)
-      for (let at = 0; at + 1 < word.length; at += 1) stems.add(word.slice(at, at + 2));
-    else if (word.length >= LEAST_WORD && !COMMON_WORDS.test(word)) stems.add(word.slice(0, STEM));
-  }
-  return stems;
+/** Short words stand in any text; pairs of signs, of scripts without spaces, do not. */
+function mattersIn(text: string): string[] {
+  return wordsOf(text).filter((word) => word.length >= LEAST_WORD || word.search(DENSE) !== -1);
 }
 
 const LEAST_WORD = 4;
-const COMMON_WORDS =
-  /^(?:with|from|into|about|that|this|what|said|told|asked|wrote|have|your|they|them|whole|entire|diese?[rsn]?|einen?|über|dans|pour|avec|cette|para|sobre|este|esta|della|delle|questa|этот|этого|для)$/u;
 
 function lettersIn(text: string): number {
   const letters = text.match(/\p{L}/gu)?.length ?? 0;

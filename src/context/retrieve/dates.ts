@@ -1,4 +1,4 @@
-import { plainText } from './words.ts';
+import { plainText } from '../text/words.ts';
 
 /**
  * The words for dates in English, German, French, Spanish, Italian, Portuguese and Dutch: lower case and without

@@ -1,6 +1,6 @@
 import { type Event, type AgentId, isTaskEnd } from '../../events/index.ts';
 import { datesIn, dayOf, type Span } from './dates.ts';
-import { wordHash, wordsOf } from './words.ts';
+import { wordHash, wordsOf } from '../text/words.ts';
 import { visibleText } from '../text/event-text.ts';
 
 /** What an index holds of an event. */

@@ -2,7 +2,7 @@ import type { AgentId, Event, LiveItems } from '../../events/index.ts';
 import { agentLabel, NOBODY, personLabel } from '../text/people.ts';
 import { dateOf } from '../render/lines.ts';
 import { memoryText, endsInQuestion } from './documents.ts';
-import { wordsOf } from './words.ts';
+import { wordsOf } from '../text/words.ts';
 import { MEMORIES } from '../view/live.ts';
 import type { View } from '../view/view.ts';
 

@@ -1,7 +1,7 @@
 import type { Event } from '../../events/index.ts';
 import { dayOf, asksWhen, datesAsked, type Span } from './dates.ts';
 import { DocColumns, searchDoc, SAYS } from './documents.ts';
-import { wordHash, wordsOf } from './words.ts';
+import { wordHash, wordsOf } from '../text/words.ts';
 
 /**
  * Full-text search over a log in memory. Grows at its end only: events come in the order of the log, and
