@@ -33,6 +33,11 @@ export const evals = describeConversation(
           expect(run).toHaveBeenTold('assessor', '[image: photo.png');
           expect(run).not.toHaveBeenTold('fraud', 'photo.png');
         },
+        'each knows what is its own to decide': (run) => {
+          expect(run).toHaveBeenTold('intake', 'to @fraud, with no attachments');
+          expect(run).toHaveBeenTold('adjuster', 'Above 5,000 euros your call waits for Dana.');
+          expect(run).toHaveBeenTold('letters', 'Only what you were told.');
+        },
         'the claimant is asked for what the photo does not show': (run) =>
           expect(run).toHaveAsked('assessor', 'mia', /floor/, { times: 1 }),
         'nothing is paid before Dana, and nobody else, has approved it': (run) => {

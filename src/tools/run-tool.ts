@@ -75,7 +75,10 @@ async function parseAndRun(tool: Tool, call: ToolCall, context: ToolContext): Pr
   }
 }
 
-async function parseCall(tool: Tool, call: ToolCall): Promise<{ value: unknown } | { failed: string }> {
+/** The arguments as `run` takes them, or why they cannot be taken, in words for the model. */
+type ParsedCall = { value: unknown } | { failed: string };
+
+async function parseCall(tool: Tool, call: ToolCall): Promise<ParsedCall> {
   let args: unknown;
   try {
     args = parseExact(call.args.trim() || '{}');
@@ -361,15 +364,32 @@ function readNamed(value: object, reading: Reading): string {
 }
 
 /** Checks arguments in the time of a call: a check may ask other services. Null: it took longer, or was aborted. */
-export async function checkInTime(
+export function checkInTime(
   tool: Tool,
   args: unknown,
-  { clock, signal }: { clock: Clock; signal?: AbortSignal },
+  within: { clock: Clock; signal?: AbortSignal },
 ): Promise<Awaited<ReturnType<Tool['check']>> | null> {
+  return inTime(tool, tool.check(args), within);
+}
+
+/** As `checkInTime`, for the arguments as the model wrote them. */
+export function parseInTime(
+  tool: Tool,
+  call: ToolCall,
+  within: { clock: Clock; signal?: AbortSignal },
+): Promise<ParsedCall | null> {
+  return inTime(tool, parseCall(tool, call), within);
+}
+
+async function inTime<T>(
+  { timeoutMs }: Tool,
+  work: Promise<T>,
+  { clock, signal }: { clock: Clock; signal?: AbortSignal },
+): Promise<T | null> {
   const over = new AbortController();
   try {
     const ends = signal ? AbortSignal.any([over.signal, signal]) : over.signal;
-    return (await Promise.race([tool.check(args), clock.sleep(tool.timeoutMs, ends)])) ?? null;
+    return (await Promise.race([work, clock.sleep(timeoutMs, ends)])) ?? null;
   } finally {
     over.abort();
   }

@@ -1,10 +1,12 @@
 import { afterAll, describe, expect, test } from 'vitest';
+import { evals as claims } from '../../../examples/claims/claims.eval.ts';
 import { evals as codeReview } from '../../../examples/code-review/code-review.eval.ts';
 import { evals as researchDesk } from '../../../examples/research-desk/research-desk.eval.ts';
 import { evals as supportTriage } from '../../../examples/support-triage/support-triage.eval.ts';
 import type { TroupeInput } from '../../../src/library/config/agents-file.ts';
 import { playToItsEnd } from '../src/play-conversation.ts';
 import type { Mutant } from './mutants/mutant.ts';
+import { MUTANTS as OF_CLAIMS } from './mutants/claims.ts';
 import { MUTANTS as OF_CODE_REVIEW } from './mutants/code-review.ts';
 import { MUTANTS as OF_RESEARCH_DESK } from './mutants/research-desk.ts';
 import { MUTANTS as OF_SUPPORT_TRIAGE } from './mutants/support-triage.ts';
@@ -14,6 +16,7 @@ import { MUTANTS as OF_SUPPORT_TRIAGE } from './mutants/support-triage.ts';
  * table. The evals themselves run here too, since a claim that fails anyway catches nothing.
  */
 const EXAMPLES = [
+  { name: 'claims', evals: claims, mutants: OF_CLAIMS },
   { name: 'code-review', evals: codeReview, mutants: OF_CODE_REVIEW },
   { name: 'research-desk', evals: researchDesk, mutants: OF_RESEARCH_DESK },
   { name: 'support-triage', evals: supportTriage, mutants: OF_SUPPORT_TRIAGE },

@@ -17,6 +17,7 @@ import type { RequestOf, ToolRequest, Approval, Tool } from '../../tools/tool.ts
 import { ownDraft, type TurnRun } from '../attempt/turn-run.ts';
 import {
   type CallPlace,
+  NOT_RUN,
   type AppliedRequest,
   effectsOf,
   refused,
@@ -27,7 +28,7 @@ import { delegate, findTask, followUp, deadlineOf } from './open-delegation.ts';
 import { cancellationOf, opening, taskIdOf } from '../log/tasks.ts';
 import type { Clock } from '../../base/clock.ts';
 import { hashText, handoffRequestSteps, latestCompaction, parseHandoff } from '../../context/index.ts';
-import { checkInTime } from '../../tools/run-tool.ts';
+import { parseInTime } from '../../tools/run-tool.ts';
 import { handoffSteps } from '../../context/extract/handoff.ts';
 import { inSlices, readNewest } from '../log/read-log.ts';
 import { requestTokens, windowFor } from '../attempt/model-window.ts';
@@ -150,44 +151,52 @@ function remind(run: TurnRun, request: RequestOf<'remind'>, place: CallPlace): A
   };
 }
 
-/** Whether a call has to wait for a person. An approved call is the first of its turn, with unchanged arguments. */
-export async function mustWait(
-  { turn, step, deps, lease }: TurnRun,
-  tool: Tool | undefined,
+/**
+ * The end of a call that is not made now, because a person has to approve it first, or because its arguments do not fit the tool:
+ * nobody is asked about a call that could not run. Null: it is made. An approved call is the first of its turn, with unchanged
+ * arguments.
+ */
+export async function heldForApproval(
+  run: TurnRun,
+  tool: Tool,
   call: ToolCall,
-): Promise<boolean> {
-  if (!tool?.needsApproval) return false;
+  at: CallPlace,
+): Promise<{ outcome: 'failed'; text: string } | ReturnType<typeof requestApproval> | null> {
+  const { turn, step, deps, lease } = run;
+  if (!tool.needsApproval) return null;
   const isApproved =
     step === 0 &&
     (turn.approved ?? []).some(
       ({ id, name, args }) => id === call.id && name === call.name && args === call.args,
     );
-  return (
-    !isApproved &&
-    (await applies(tool, tool.needsApproval, call, { clock: deps.clock, signal: lease.signal }))
-  );
+  if (isApproved) return null;
+  const within = { clock: deps.clock, signal: lease.signal };
+  const waits = await applies(tool, tool.needsApproval, call, within);
+  if (typeof waits === 'object') return { outcome: 'failed', text: waits.failed };
+  if (!waits) return null;
+  return run.givenUp ? { outcome: 'failed', text: NOT_RUN } : requestApproval(run, tool, call, at);
 }
 
-/** Whether the approval rule covers the call. The tool itself refuses invalid arguments. */
+/** Whether the approval rule covers the call. */
 async function applies(
   tool: Tool,
   approval: Approval,
   call: ToolCall,
   within: { clock: Clock; signal: AbortSignal },
-): Promise<boolean> {
+): Promise<boolean | { failed: string }> {
   const when =
     typeof approval === 'function' ? approval : typeof approval === 'object' ? approval.when : undefined;
-  if (!when) return approval !== false;
   try {
-    const checked = await checkInTime(tool, JSON.parse(call.args.trim() || '{}'), within);
-    return !checked || !('value' in checked) || when(checked.value as never);
+    const parsed = await parseInTime(tool, call, within);
+    if (parsed && 'failed' in parsed) return parsed;
+    return !when || !parsed || when(parsed.value as never);
   } catch {
-    // Neither unreadable arguments nor a condition that throws may let a call through.
+    // Neither a check nor a condition that throws may let a call through.
     return true;
   }
 }
 
-export function requestApproval(
+function requestApproval(
   run: TurnRun,
   tool: Tool,
   call: ToolCall,

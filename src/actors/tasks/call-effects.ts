@@ -31,6 +31,9 @@ export interface CallPlace {
 /** The result for the model, and the effects. A refusal has no effects, or the event that reports it to people. */
 export type AppliedRequest = { outcome: 'done' | 'failed'; text: string; effects?: CallEffects };
 
+/** The result of a call of a turn that is given up. */
+export const NOT_RUN = '[not run: the turn was given up before this call.]';
+
 export function effectsOf(parts: Partial<CallEffects>): CallEffects {
   return { events: [], posts: [], timers: [], ends: false, ...parts };
 }

@@ -20,8 +20,8 @@ import { faultDrafts } from './judge-answer.ts';
 import { redactCall } from './step-journal.ts';
 import { showCall, showResult } from './hear-answer.ts';
 import { afterStep, staleNote, staleStop } from '../attempt/repeated-calls.ts';
-import { type CallEffects, type CallPlace, effectsOf, stopDraft } from '../tasks/call-effects.ts';
-import { applyToolRequest, mustWait, requestApproval } from '../tasks/apply-tool-request.ts';
+import { type CallEffects, type CallPlace, effectsOf, NOT_RUN, stopDraft } from '../tasks/call-effects.ts';
+import { applyToolRequest, heldForApproval } from '../tasks/apply-tool-request.ts';
 import { changed, type Outcome, ownDraft, type TurnRun } from '../attempt/turn-run.ts';
 import type { TaskFold } from '../../machines/task-fold.ts';
 import { eventsAt, originsOf } from '../log/read-turn.ts';
@@ -165,8 +165,8 @@ async function settleCall(run: TurnRun, about: AboutTools, call: ToolCall, index
   const tenant = live.address.tenant;
   const tool = run.runtime.tools.get(call.name);
   const at = { step: run.step, index };
-  if (tool && (await mustWait(run, tool, call)))
-    return run.givenUp ? { outcome: 'failed', text: NOT_RUN } : requestApproval(run, tool, call, at);
+  const held = tool && (await heldForApproval(run, tool, call, at));
+  if (held) return held.outcome === 'failed' ? redacted(run, held) : held;
   const effect = `${turn.id}/${run.step}.${index}`;
   const { mine, record, stored } = await deps.store.startEffect(tenant, effect, {
     argsHash: hashText(call.args),
@@ -199,8 +199,6 @@ function redacted({ deps, runtime }: TurnRun, end: Settled): Settled {
 
 const LOST =
   '[lost: the call was started and the process ended before its result was recorded. It may or may not have had its effect; check before doing it again.]';
-
-const NOT_RUN = '[not run: the turn was given up before this call.]';
 
 async function execute(
   run: TurnRun,
