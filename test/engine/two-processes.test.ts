@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createFakeClock } from '../../packages/testing/src/fake-clock.ts';
-import { tapDriver } from '../support/engine-driver.ts';
+import { forever, tapDriver } from '../support/engine-driver.ts';
 import { gated, inOrder, modelOf, says } from '../support/engine-models.ts';
 import { openStage, turns } from '../support/engine-stage.ts';
 import { openDriver } from '../support/mode.ts';
@@ -75,4 +75,31 @@ test('a long model call renews its lease, so that no other process takes the tur
   await first.quiet();
   expect(model.requests).toHaveLength(1);
   expect(await first.check('c')).toEqual([]);
+});
+
+test('what a killed process was at is taken up within 10 s, from its queue, without a setting', async () => {
+  const driver = await openDriver();
+  let isDead = false;
+  const mortal = tapDriver(driver, () => (isDead ? forever() : undefined));
+  const defaults = { soleOwner: false };
+  const slow = gated(says('from the ', 'killed one'), 2);
+  const first = await openStage({ driver: mortal, agents: [{ id: 'bo', model: slow }], limits: defaults });
+  await first.say('c', 'go', ['bo']);
+  await slow.reached();
+  // It has renewed its lease a moment before it dies, so that nobody may have its work any sooner.
+  await first.clock.advance(first.deps.limits.leaseMs + 100);
+  isDead = true;
+  const clock = createFakeClock(first.clock.now());
+  const fresh = inOrder(says('from the successor'));
+  const agents = [{ id: 'bo', model: fresh }];
+  const second = await openStage({ driver, clock, agents, limits: defaults, random: () => 0 });
+  // As a queue does whose lock has run out.
+  await second.deps.router.wake(await second.actor('c', 'bo'));
+  for (let seconds = 1; seconds <= 10; seconds += 1) {
+    await clock.advance(1_000);
+    await turns(50);
+  }
+  expect(fresh.requests).toHaveLength(1);
+  expect((await second.events('c')).at(-1)?.kind).toBe('turn.done');
+  expect(await second.check('c')).toEqual([]);
 });

@@ -140,7 +140,7 @@ export const MAX_TREE_TOKENS = 100_000_000;
 export const KEPT_MS = 7 * 24 * 3_600_000;
 
 export const DEFAULT_LIMITS: EngineLimits = {
-  leaseMs: 30_000,
+  leaseMs: 10_000,
   maxAttempts: 5,
   maxSteps: 50,
   maxRepeats: 10,

@@ -299,10 +299,12 @@ function eventFor(outcome: StrategyOutcome): CompactionEvent {
 
 /** Pause between checks for the other agent's compaction, ms. */
 const LOOK_MS = 250;
+/** Longest wait for it, ms: most summaries are written by then. */
+const PATIENCE_MS = 30_000;
 
 /**
  * Waits for the compaction that another agent of this conversation is making: one call serves all agents. Waits no longer
- * than a lease, because that agent's process may have died. The machine then asks for the lock again, or continues
+ * than `PATIENCE_MS`, because that agent's process may have died. The machine then asks for the lock again, or continues
  * without a model.
  */
 async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
@@ -310,7 +312,7 @@ async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
   const { view, address } = live;
   const number = (latestCompaction(view)?.body.number ?? 0) + 1;
   const quit = AbortSignal.any([lease.signal, deps.stopping]);
-  const patience = deps.clock.monotonic() + deps.limits.leaseMs;
+  const patience = deps.clock.monotonic() + PATIENCE_MS;
   while (!quit.aborted) {
     const event = await readCompaction(deps.store, address, number);
     if (event) {

@@ -206,7 +206,7 @@ function not(type: 'SKIPPED' | 'FAILED' | 'LOCKED' | 'ABORTED'): { kind: 'not'; 
 
 /**
  * Longer than most summaries take, so the lock is never renewed. A summary that takes longer may be paid for twice, and
- * counts once. Others wait no longer than a lease.
+ * counts once. Others wait half a minute.
  */
 const LOCK_MS = 600_000;
 
