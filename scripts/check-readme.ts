@@ -6,30 +6,40 @@ import { ENV, installTarball, ROOT, run } from './packed.ts';
 /** What is done with a block: run, type-checked after some declarations, or neither, for a reason. */
 type Treatment = 'run' | 'start' | { file: string } | { types: string } | { reason: string };
 
-/** Every block of README by the beginning of its text, in their order. A new block needs its line here. */
-const BLOCKS: readonly (readonly [begin: string, treatment: Treatment])[] = [
-  ['npm ci && npm run demo', { reason: 'of a checkout: test/demo.test.ts and CI run them' }],
-  ['npx troupe init my-app', 'run'],
-  ["import { defineTroupe } from 'troupe';", { file: 'agents.ts' }],
-  ['npx troupe dev agents.ts', 'start'],
-  ["import { createTroupe } from 'troupe';", { types: '' }],
-  ['npx troupe context hello planner --against 1', 'run'],
-  ['export MONGODB_URL=', { reason: 'needs MongoDB and Redis: test/cli/serve.test.ts and the rig run it' }],
-  ["import { createClient } from 'troupe/client';", { types: '' }],
-  ['const judge = {', { types: "import * as z from 'zod';\n" }],
-  ['npx troupe send hello "What is wrong here?"', 'run'],
-  [
-    "await troupe.send('hello', {",
-    {
-      types: `import type { Troupe } from 'troupe';
+/**
+ * The pages whose blocks are used, in this order and in one folder, and every block of each by the beginning of its text. A new
+ * block needs its line here.
+ */
+const PAGES: Readonly<Record<string, readonly (readonly [begin: string, treatment: Treatment])[]>> = {
+  'README.md': [
+    ['npm ci && npm run demo', { reason: 'of a checkout: test/demo.test.ts and CI run them' }],
+    ['npx troupe init my-app', 'run'],
+    ["import { defineTroupe } from 'troupe';", { file: 'agents.ts' }],
+    ['npx troupe dev agents.ts', 'start'],
+    ["import { createTroupe } from 'troupe';", { types: '' }],
+  ],
+  'docs/reference/http.md': [
+    ['curl -s http://127.0.0.1:4600/api', 'run'],
+    ["import { createClient } from 'troupe/client';", { types: '' }],
+  ],
+  'docs/how-to/structured-replies.md': [['const judge = {', { types: "import * as z from 'zod';\n" }]],
+  'docs/how-to/images-and-files.md': [
+    ['npx troupe send hello "What is wrong here?"', 'run'],
+    [
+      "await troupe.send('hello', {",
+      {
+        types: `import type { Troupe } from 'troupe';
 declare const troupe: Troupe;
 declare const bytes: Uint8Array;
 const author = { kind: 'user' as const, id: 'ana', name: 'Ana' };
 `,
-    },
+      },
+    ],
   ],
-  ['troupe dev --record talk.jsonl', { reason: 'needs models: test/cli/replay.test.ts runs it' }],
-];
+  'docs/how-to/record-and-replay.md': [
+    ['troupe dev --record talk.jsonl', { reason: 'needs models: test/cli/replay.test.ts runs it' }],
+  ],
+};
 
 /** A picture of one point. */
 const PNG =
@@ -41,8 +51,8 @@ npm() { if [ "$1" = install ]; then command npm install --ignore-scripts --prefe
 `;
 
 /**
- * Runs or type-checks the blocks of README beside an installed tarball, in a package as `npm init` writes it. Returns what
- * was done.
+ * Runs or type-checks the blocks of `PAGES` beside an installed tarball, in a package as `npm init` writes it. Returns what was
+ * done.
  */
 export async function checkReadme(folder: string, tarball: string): Promise<string> {
   const app = path.join(folder, 'readme');
@@ -55,11 +65,15 @@ export async function checkReadme(folder: string, tarball: string): Promise<stri
   let server: Server | null = null;
   try {
     for (const [index, [treatment, text]] of treated().entries()) {
-      if (treatment === 'run') run(app, 'bash', ['-c', inShell(text, tarball)]);
+      const shell = (commands: string) =>
+        run(app, 'bash', [
+          '-c',
+          inShell(commands.replaceAll(':4600', `:${server?.port ?? '4600'}`), tarball),
+        ]);
+      if (treatment === 'run') shell(text);
       else if (treatment === 'start') {
         server = await startServer(app, text.split('\n', 1)[0] ?? '');
-        const rest = text.slice(text.indexOf('\n')).replaceAll(':4600', `:${server.port}`);
-        run(app, 'bash', ['-c', inShell(rest, tarball)]);
+        shell(text.slice(text.indexOf('\n')));
       } else if ('file' in treatment) {
         writeFileSync(path.join(app, treatment.file), text);
         checked.push(treatment.file);
@@ -73,19 +87,24 @@ export async function checkReadme(folder: string, tarball: string): Promise<stri
   } finally {
     server?.stop();
   }
-  const reasons = BLOCKS.filter(([, treatment]) => typeof treatment === 'object' && 'reason' in treatment);
-  return `${BLOCKS.length - reasons.length} of the ${BLOCKS.length} blocks of README work`;
+  const blocks = Object.values(PAGES).flat();
+  const reasons = blocks.filter(([, treatment]) => typeof treatment === 'object' && 'reason' in treatment);
+  return `${blocks.length - reasons.length} of the ${blocks.length} blocks of README and the pages beside it work`;
 }
 
-/** Throws if README has other blocks than the table. */
+/** Throws if a page has other blocks than the table. */
 function treated(): [Treatment, string][] {
-  const readme = readFileSync(path.join(ROOT, 'README.md'), 'utf8');
-  const texts = [...readme.matchAll(/^```\w+\n(.*?)^```$/gms)].map(([, text = '']) => text);
-  return Array.from({ length: Math.max(texts.length, BLOCKS.length) }, (_, index) => {
-    const [begin, treatment] = BLOCKS[index] ?? [];
-    const text = texts[index];
-    if (treatment !== undefined && begin !== undefined && text?.startsWith(begin)) return [treatment, text];
-    throw new Error(`block ${index + 1} of README begins with ${text?.split('\n', 1)[0]}, not with ${begin}`);
+  return Object.entries(PAGES).flatMap(([page, blocks]) => {
+    const source = readFileSync(path.join(ROOT, page), 'utf8');
+    const texts = [...source.matchAll(/^```\w+\n(.*?)^```$/gms)].map(([, text = '']) => text);
+    return Array.from({ length: Math.max(texts.length, blocks.length) }, (_, index): [Treatment, string] => {
+      const [begin, treatment] = blocks[index] ?? [];
+      const text = texts[index];
+      if (treatment !== undefined && begin !== undefined && text?.startsWith(begin)) return [treatment, text];
+      throw new Error(
+        `block ${index + 1} of ${page} begins with ${text?.split('\n', 1)[0]}, not with ${begin}`,
+      );
+    });
   });
 }
 

@@ -606,7 +606,7 @@ function addProcessCommands(program: Command): void {
     .option('--host <name>', 'address to listen on', '127.0.0.1')
     .option('--data <dir>', 'data directory, or :memory:', '.troupe')
     .option('--concurrency <n>', 'most turns at once', wholeNumber(1, 10_000))
-    // Rare, and the help is to fit on a screen: README has it.
+    // Rare, and the help is to fit on a screen: docs/reference/commands.md has it.
     .addOption(new Option('--durability <what>').choices(['disk', 'process']).hideHelp())
     .option(...RECORD)
     .option(...REPLAY)
