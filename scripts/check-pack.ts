@@ -6,6 +6,7 @@ import { checkNodes, checkOldNode } from './check-nodes.ts';
 import { checkReadme } from './check-readme.ts';
 import { checkPage } from './check-page.ts';
 import { checkTesting } from './check-testing.ts';
+import { checkTutorial } from './check-tutorial.ts';
 import { checkWeight } from './check-weight.ts';
 import { packAll } from './release.ts';
 import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
@@ -14,7 +15,7 @@ import { sameApp } from './same-app.ts';
 
 /**
  * Packs Troupe as `npm publish` would, installs the tarball into an empty folder, and uses it there: the command, the
- * entry points, the blocks of README, the page, and the packages beside it. Finds what tests in the checkout cannot: a file missing from
+ * entry points, the blocks of README, the tutorial, the page, and the packages beside it. Finds what tests in the checkout cannot: a file missing from
  * `files`, or wrong `exports`.
  */
 const ENTRY_POINTS = ['troupe', 'troupe/http', 'troupe/client', 'troupe/integrations'];
@@ -58,6 +59,8 @@ async function checkPack(folder: string): Promise<void> {
   const tarballOf = (name: string) =>
     packed.find(({ workspace }) => workspace === `packages/${name}`)?.tarball ?? '';
   console.log(`check-pack: ${checkTesting(app, tarballOf('testing'), tarballOf('evals'))}`);
+  const evals = `${tarballOf('evals')} ${tarballOf('testing')}`;
+  console.log(`check-pack: ${await checkTutorial(folder, { troupe: tarball, '@troupe/evals': evals })}`);
   for (const name of ['@troupe/testing', '@troupe/evals'])
     console.log(`check-pack: ${checkHover(app, [name], name)}`);
   console.log(`check-pack: ${checkNostr(app, tarballOf('nostr'))}`);
