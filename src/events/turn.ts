@@ -55,10 +55,26 @@ export const TurnTimes = z.strictObject({
 });
 export type TurnTimes = z.infer<typeof TurnTimes>;
 
+/** Calls beside the answers of the steps, by what came of them and by model. */
+export const OtherCalls = z.strictObject({
+  /** `failed`: nothing came of it, or its answer was discarded, or it was stopped. */
+  outcome: z.enum(['summarised', 'failed']),
+  model: z.string(),
+  calls: z.int().positive(),
+  usage: Usage,
+  /** No provider has reported this usage: it is our own count, as budgets count it. */
+  estimated: z.literal(true).optional(),
+});
+export type OtherCalls = z.infer<typeof OtherCalls>;
+
+const Others = z.array(OtherCalls).optional();
+
 export const TurnDoneBody = z.strictObject({
   covers: z.array(Seq),
   steps: z.int().nonnegative(),
+  /** All that providers reported, of `others` too. */
   usage: Usage,
+  others: Others,
   /** Present if the reply was cut off at the agent's `maxOutputTokens`. */
   cut: z.literal('length').optional(),
   /** The last model call: its input tokens as the provider reported them, and our counts by kind of content. */
@@ -78,6 +94,9 @@ export const TurnFailedBody = z.strictObject({
   message: z.string(),
   /** The unfinished reply; empty if there was none. */
   partial: z.string(),
+  /** As of a turn that is done. Absent: nothing was reported. */
+  usage: Usage.optional(),
+  others: Others,
   times: TurnTimes.optional(),
 });
 export type TurnFailedBody = z.infer<typeof TurnFailedBody>;
@@ -86,6 +105,8 @@ export const TurnAbortedBody = z.strictObject({
   covers: z.array(Seq),
   by: z.string(),
   partial: z.string(),
+  usage: Usage.optional(),
+  others: Others,
   times: TurnTimes.optional(),
 });
 export type TurnAbortedBody = z.infer<typeof TurnAbortedBody>;

@@ -164,7 +164,7 @@ describe('a compaction', () => {
       },
       { phase: 'failed', message: 'nothing more can be left out', reduced: null },
     ]);
-    expect(totals).toMatchObject({ compactions: 1, tokens: { input: 800, output: 100 } });
+    expect(totals).toMatchObject({ compactions: 1, tokens: { input: 100, output: 10 } });
     expect(agents).toMatchObject({ ada: { state: 'idle' }, bob: { state: 'working' } });
   });
 

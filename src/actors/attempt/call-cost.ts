@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { ErrorCode } from '../../base/errors.ts';
-import { NO_USAGE, type Usage, type TenantId } from '../../events/index.ts';
+import { addUsage, NO_USAGE, type OtherCalls, type Usage, type TenantId } from '../../events/index.ts';
 import { costOf, type ModelPrice } from '../../providers/prices.ts';
 import type { Metrics } from '../../events/metrics.ts';
 import type { AgentRuntime } from '../actor/agent-runtime.ts';
@@ -61,20 +61,44 @@ export function amountOf(usage: Usage, price: ModelPrice | null): Amount {
   return { tokens: toCount(usage.input + usage.output), microUsd: toCount(microUsd) };
 }
 
-/** Cost of a call: as reported, else an estimate of what was charged. */
-export function spentAmount(
+/** Tokens of a call: as reported, else an estimate of what was charged. */
+function spentTokens(
   end: CallEnd,
   { input }: Pick<AskedCall, 'input'>,
-  price: ModelPrice | null,
-): Amount {
+): { usage: Usage; isEstimate: boolean } {
   const { heard } = end;
-  const guess = amountOf({ ...NO_USAGE, input, output: heard }, price);
   if (end.kind === 'answered') {
     const isReported = end.usage.input + end.usage.output > 0;
-    return isReported || end.reportsLater ? amountOf(end.usage, price) : guess;
+    if (isReported || end.reportsLater) return { usage: end.usage, isEstimate: false };
   }
   const isFree = end.kind === 'failed' && heard === 0 && UNPAID_ERRORS.includes(end.code);
-  return isFree ? NOTHING : guess;
+  if (isFree) return { usage: NO_USAGE, isEstimate: false };
+  return { usage: { ...NO_USAGE, input, output: heard }, isEstimate: true };
+}
+
+/** Cost of a call, by the same tokens. */
+export function spentAmount(end: CallEnd, asked: Pick<AskedCall, 'input'>, price: ModelPrice | null): Amount {
+  // Most calls are reported.
+  const isReported = end.kind === 'answered' && end.usage.input + end.usage.output > 0;
+  return amountOf(isReported ? end.usage : spentTokens(end, asked).usage, price);
+}
+
+/** Notes a call that is no answer of a step: the end of the turn tells what it took. */
+export function noteOther(
+  meanwhile: { others?: OtherCalls[] },
+  { outcome, model }: Pick<OtherCalls, 'outcome' | 'model'>,
+  end: CallEnd,
+  asked: Pick<AskedCall, 'input'>,
+): void {
+  const { usage, isEstimate } = spentTokens(end, asked);
+  const others = (meanwhile.others ??= []);
+  const same = others.find(
+    (each) => each.outcome === outcome && each.model === model && (each.estimated ?? false) === isEstimate,
+  );
+  if (same) {
+    same.calls += 1;
+    same.usage = addUsage(same.usage, usage);
+  } else others.push({ outcome, model, calls: 1, usage, ...(isEstimate && { estimated: true }) });
 }
 
 /** A call that was made, with its cost. */

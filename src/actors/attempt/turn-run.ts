@@ -18,6 +18,7 @@ import {
   type EventId,
   type ImageRef,
   type PinnedTurn,
+  type OtherCalls,
   type OutgoingEvent,
   type PromptReceipt,
   type PromptRecord,
@@ -187,6 +188,8 @@ interface Meanwhile {
   /** Text of a model call that broke off. */
   partial: string;
   usage: Usage;
+  /** Calls beside the answers of the steps. Absent: none so far. */
+  others?: OtherCalls[];
   /** What its work on the context may still cost. */
   work: TurnWork;
   /** Model calls of this attempt that were begun. */

@@ -11,7 +11,7 @@ import { receiptOf, limitIn } from '../../context/index.ts';
 import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
 import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';
 import { type FinishedCalls, wholeCalls } from '../../providers/call-text.ts';
-import { type CallEnd, countCost, spent } from '../attempt/call-cost.ts';
+import { type CallEnd, countCost, noteOther, spent } from '../attempt/call-cost.ts';
 import type { CallEnded, CallWatch } from '../attempt/watch-turn.ts';
 import type { Sending, PaidCall, SessionEvent, Paid } from '../attempt/feature-types.ts';
 import { faultOfEnd, faultOfText } from './judge-answer.ts';
@@ -122,7 +122,12 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
   const heard = await call.within(() => stream(run, sending, watch)).finally(() => silence.end());
   const mayFail = run.runtime.reply !== null || sending.prompt.tools.length > 0;
   const outcome = heard.kind === 'answered' && mayFail ? await checked(run, sending, heard) : heard;
-  if (outcome.kind !== 'answered') tell(run, { type: 'void', reason: endName(outcome), all: false });
+  const end = endOf(run, heard);
+  if (outcome.kind !== 'answered') {
+    tell(run, { type: 'void', reason: endName(outcome), all: false });
+    const { model } = run.runtime.profile;
+    noteOther(run.meanwhile, { outcome: 'failed', model }, end, { input: sending.prompt.tokens.estimate });
+  }
   // The answer is discarded; its tokens still count as spent.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
     run.meanwhile.usage = addUsage(run.meanwhile.usage, heard.answer.usage);
@@ -130,7 +135,7 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
   const ended = endName(outcome);
   metrics.count('model_calls', { tenant: run.live.address.tenant, provider, outcome: ended });
   call.end(reportOf(outcome));
-  return { outcome, end: endOf(run, heard) };
+  return { outcome, end };
 }
 
 async function checked(run: TurnRun, { prompt }: Sending, heard: Answered): Promise<Answered> {

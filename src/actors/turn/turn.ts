@@ -19,6 +19,7 @@ import {
   type EventId,
   type TurnRefusal,
   NO_USAGE,
+  type OtherCalls,
   passedOverIn,
   type PinnedTurn,
   type PromptRecord,
@@ -26,6 +27,7 @@ import {
   type Timer,
   type ToolCall,
   turnId,
+  type Usage,
 } from '../../events/index.ts';
 import {
   AGENT_MACHINE_VERSION,
@@ -838,11 +840,12 @@ function endingOf(run: TurnRun): EventDraft[] {
   const timed = run.watch.times();
   const times = timed && { times: timed };
   if (ending.kind === 'aborted') {
-    return [{ ...end, kind: 'turn.aborted', body: { covers, by: ending.by, partial, ...times } }];
+    const body = { covers, by: ending.by, partial, ...takenBy(meanwhile), ...times };
+    return [{ ...end, kind: 'turn.aborted', body }];
   }
   if (ending.kind === 'failed') {
     const { code, message } = ending;
-    const body = { covers, code, message, partial: shown(code, partial), ...times };
+    const body = { covers, code, message, partial: shown(code, partial), ...takenBy(meanwhile), ...times };
     return [{ ...end, kind: 'turn.failed', body }];
   }
   const done: EventDraft = {
@@ -852,6 +855,7 @@ function endingOf(run: TurnRun): EventDraft[] {
       covers,
       steps: step + (answer ? 1 : 0),
       usage: meanwhile.usage,
+      ...(meanwhile.others && { others: meanwhile.others }),
       ...(answer?.stop === 'length' && { cut: 'length' }),
       ...(last && { last }),
       ...times,
@@ -861,6 +865,11 @@ function endingOf(run: TurnRun): EventDraft[] {
   if (text.trim() === '') return [done];
   const body = { content: text, ...dataOf(answer) };
   return [{ ...ownDraft(run, 'reply'), kind: 'message', body, ...modeOf(turn) }, done];
+}
+
+/** Of a turn that is not done: most have taken nothing yet. */
+function takenBy({ usage, others }: TurnRun['meanwhile']): { usage?: Usage; others?: OtherCalls[] } {
+  return { ...(usage.input + usage.output > 0 && { usage }), ...(others && { others }) };
 }
 
 /** The mode and the run in which the turn began. */

@@ -307,10 +307,13 @@ export async function cost(conversation: string, options: ClientOptions): Promis
   }
 }
 
-function renderCost({ total, agents, tools, models, days, unknown }: ConversationCost): string {
+const CALLS = { answered: 'answers', summarised: 'summaries', failed: 'failed calls' };
+
+function renderCost({ total, outcomes, agents, tools, models, days, unknown }: ConversationCost): string {
   const heads = ['', 'cost', 'cache saved', 'calls', 'input', 'cached', 'output'];
   const rows = [
     costRow('all', total),
+    ...outcomes.map((sum) => costRow(CALLS[sum.outcome], sum)),
     ...agents.map((sum) => costRow(`@${sum.agent}`, sum)),
     ...tools.map((sum) => costRow(sum.tool === null ? 'no tool' : `tool ${sum.tool}`, sum)),
     ...models.map((sum) => costRow(sum.model, sum)),

@@ -227,7 +227,7 @@ export const conversationRoutes = [
     scopes: ['read'],
     id: 'getCost',
     summary:
-      'What the conversation and the threads of its tasks cost, US dollars: by agent, tool, model and day, what the cache saved, and what is not known',
+      'What the conversation and the threads of its tasks cost, US dollars: answers, summaries and failed calls, by agent, tool, model and day, what the cache saved, and what is not known',
     answer: typed<ConversationCost>({ type: 'object' }),
     handle: ({ troupe, params }) => troupe.cost(params.conversation),
   }),

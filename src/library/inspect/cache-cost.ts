@@ -258,7 +258,8 @@ export function priceOfCall(
   { agent, model }: Pick<PromptReceipt, 'agent' | 'model'>,
 ): ModelPrice | null {
   const runtime = agents.get(agent);
-  return runtime?.profile.model === model ? runtime.price : priceOf(model);
+  const known = [runtime, runtime?.summariser].find((each) => each?.profile.model === model);
+  return known ? known.price : priceOf(model);
 }
 
 /** What the vendor reported for the call of a prompt; null: nothing, or it is no longer known. */

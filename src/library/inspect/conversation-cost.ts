@@ -1,16 +1,20 @@
 import {
   addUsage,
+  isAbout,
   type AgentId,
   type ConversationId,
   type Event,
+  type EventOf,
   NO_USAGE,
+  type OtherCalls,
+  type PromptReceipt,
   type TenantId,
   type Usage,
 } from '../../events/index.ts';
 import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
 import { readPages } from '../../actors/log/read-log.ts';
 import { chargeWork } from '../../base/work.ts';
-import { costOf } from '../../providers/prices.ts';
+import { costOf, type ModelPrice } from '../../providers/prices.ts';
 import { priceOfCall, usageOf } from './cache-cost.ts';
 import { readReceipts } from './prompts.ts';
 
@@ -40,16 +44,26 @@ export interface UnknownCost {
   calls: number;
 }
 
+/** What came of model calls: an answer of a step, a summary for a compaction, or nothing that was used. */
+export type CallOutcome = 'answered' | OtherCalls['outcome'];
+
 /**
- * What the turns of a conversation and of the threads of its tasks cost, at today's prices. Calls that failed, and those that
- * wrote summaries, are not among them.
+ * What the turns of a conversation and of the threads of its tasks cost, at today's prices: answers, summaries and calls that
+ * failed. Calls of a process that died before their turn ended are not known.
  */
 export interface ConversationCost {
   /** Of all calls. */
   total: CostSum;
+  /**
+   * By what came of the calls. `summarised`: a summary, taken or not. `failed`: a failure, a stop, or an answer that was discarded; what
+   * vendors do not report of them is estimated by what was sent and heard, and is nothing where they refuse unpaid.
+   */
+  outcomes: (CostSum & { outcome: CallOutcome })[];
   /** By agent, the costliest first, as all lists here. */
   agents: (CostSum & { agent: AgentId })[];
-  /** By the tools that the model called. Null: it called none, it answered. A call with several tool calls is split among them. */
+  /**
+   * Answers by the tools that the model called. Null: it called none, it replied. A call with several tool calls is split among them.
+   */
   tools: (CostSum & { tool: string | null })[];
   /** By model. */
   models: (CostSum & { model: string })[];
@@ -65,6 +79,9 @@ const ROWS = 2;
 /** A turn in the log. */
 interface LoggedTurn {
   at: number;
+  agent: AgentId;
+  /** Null: it has not ended. */
+  end: EventOf<'turn.done' | 'turn.failed' | 'turn.aborted'> | null;
   /** Names of the tools that each step called. */
   tools: Map<number, string[]>;
 }
@@ -75,40 +92,90 @@ export async function conversationCost(
   tenant: TenantId,
   conversation: ConversationId,
 ): Promise<ConversationCost> {
-  const total = newSum();
-  const [agents, tools, models, days] = [newSums(), newSums(), newSums(), newSums()];
-  const unknown = new Map<string, UnknownCost>();
+  const sums = newReport();
   const conversations = new Set([conversation]);
   // The loop comes to the threads that it adds.
   for (const each of conversations) {
-    for (const [turn, { at, tools: called }] of await turnsOf(deps, tenant, each, conversations)) {
-      for (const receipt of await readReceipts(deps, tenant, turn)) {
+    for (const [turn, logged] of await turnsOf(deps, tenant, each, conversations)) {
+      const day = new Date(logged.at).toISOString().slice(0, 10);
+      const receipts = await readReceipts(deps, tenant, turn);
+      for (const receipt of receipts) {
         await chargeWork(ROWS, 0);
         const usage = await usageOf(deps.store, tenant, receipt);
-        const price = priceOfCall(deps, receipt);
-        const call: PricedCall = {
-          usage: usage ?? NO_USAGE,
-          usd: usage && price ? costOf(usage, price) : null,
-          uncached: usage && price ? costOf({ ...usage, cacheRead: 0, cacheWrite: 0 }, price) : null,
-        };
-        const names = called.get(receipt.step - 1) ?? [];
-        addCall(total, call);
-        addCall(agents.of(receipt.agent), call);
-        addCall(models.of(receipt.model), call);
-        addCall(days.of(new Date(at).toISOString().slice(0, 10)), call);
-        for (const name of names.length > 0 ? names : [null])
-          addCall(tools.of(name), call, 1 / Math.max(1, names.length));
-        if (call.usd === null) noteUnknown(unknown, receipt, usage === null ? 'no_usage' : 'no_price');
+        if (usage === null && isUnanswered(receipt, logged)) continue;
+        const { agent, model, step } = receipt;
+        const call = { ...priced(usage, priceOfCall(deps, receipt)), calls: 1 };
+        sums.add({ agent, model, day, outcome: 'answered', tools: logged.tools.get(step - 1) ?? [] }, call);
+        if (call.usd === null)
+          sums.note({ agent, model, calls: 1 }, usage === null ? 'no_usage' : 'no_price');
+      }
+      // The turns of a fork and of an import were paid for elsewhere: they have no receipts here.
+      const others = receipts.length === 0 ? [] : (logged.end?.body.others ?? []);
+      for (const { outcome, model, calls, usage } of others) {
+        const { agent } = logged;
+        const call = { ...priced(usage, priceOfCall(deps, { agent, model })), calls };
+        sums.add({ agent, model, day, outcome, tools: null }, call);
+        if (call.usd === null) sums.note({ agent, model, calls }, 'no_price');
       }
     }
   }
+  return sums.report();
+}
+
+/** A receipt is written for the last call of a step, also if that failed: then the end of the turn tells of it. */
+function isUnanswered({ step }: PromptReceipt, { end, tools }: LoggedTurn): boolean {
+  if (end === null || end.kind === 'turn.done' || tools.has(step - 1)) return false;
+  return end.body.others?.some(({ outcome }) => outcome === 'failed') ?? false;
+}
+
+function priced(usage: Usage | null, price: ModelPrice | null): Omit<PricedCall, 'calls'> {
+  const isKnown = usage !== null && price !== null;
   return {
-    total,
-    agents: agents.sorted().map(([agent, sum]) => ({ agent: agent as AgentId, ...sum })),
-    tools: tools.sorted().map(([tool, sum]) => ({ tool, ...sum })),
-    models: models.sorted().map(([model, sum]) => ({ model: model ?? '', ...sum })),
-    days: days.sorted().map(([day, sum]) => ({ day: day ?? '', ...sum })),
-    unknown: [...unknown.values()],
+    usage: usage ?? NO_USAGE,
+    usd: isKnown ? costOf(usage, price) : null,
+    uncached: isKnown ? costOf({ ...usage, cacheRead: 0, cacheWrite: 0 }, price) : null,
+  };
+}
+
+/** What is known of a call beside its tokens. `tools`: null for a call that is no answer. */
+interface AboutCall {
+  agent: AgentId;
+  model: string;
+  day: string;
+  outcome: CallOutcome;
+  tools: readonly string[] | null;
+}
+
+function newReport() {
+  const total = newSum();
+  const [outcomes, agents, tools, models, days] = [newSums(), newSums(), newSums(), newSums(), newSums()];
+  const unknown = new Map<string, UnknownCost>();
+  return {
+    add(about: AboutCall, call: PricedCall): void {
+      addCall(total, call);
+      addCall(outcomes.of(about.outcome), call);
+      addCall(agents.of(about.agent), call);
+      addCall(models.of(about.model), call);
+      addCall(days.of(about.day), call);
+      if (about.tools === null) return;
+      const names = about.tools.length > 0 ? about.tools : [null];
+      for (const name of names) addCall(tools.of(name), call, 1 / names.length);
+    },
+    note({ agent, model, calls }: Omit<UnknownCost, 'reason'>, reason: UnknownCost['reason']): void {
+      const key = JSON.stringify([agent, model, reason]);
+      const line = unknown.get(key) ?? { agent, model, reason, calls: 0 };
+      line.calls += calls;
+      unknown.set(key, line);
+    },
+    report: (): ConversationCost => ({
+      total,
+      outcomes: outcomes.sorted().map(([outcome, sum]) => ({ outcome: outcome as CallOutcome, ...sum })),
+      agents: agents.sorted().map(([agent, sum]) => ({ agent: agent as AgentId, ...sum })),
+      tools: tools.sorted().map(([tool, sum]) => ({ tool, ...sum })),
+      models: models.sorted().map(([model, sum]) => ({ model: model ?? '', ...sum })),
+      days: days.sorted().map(([day, sum]) => ({ day: day ?? '', ...sum })),
+      unknown: [...unknown.values()],
+    }),
   };
 }
 
@@ -128,15 +195,20 @@ async function turnsOf(
 function noteEvent(turns: Map<string, LoggedTurn>, threads: Set<ConversationId>, event: Event): void {
   if (event.kind === 'delegation.opened') threads.add(event.body.thread);
   if (event.turn === undefined) return;
-  if (event.kind === 'turn.started') turns.set(event.turn, { at: event.at, tools: new Map() });
+  const { at, turn, author } = event;
+  if (event.kind === 'turn.started')
+    turns.set(turn, { at, agent: author.id as AgentId, end: null, tools: new Map() });
+  const known = turns.get(turn);
+  if (known && isAbout(event, 'turnEnd')) known.end = event;
   if (event.kind === 'step')
-    turns.get(event.turn)?.tools.set(
+    known?.tools.set(
       event.body.index,
       event.body.calls.map(({ name }) => name),
     );
 }
 
 interface PricedCall {
+  calls: number;
   usage: Usage;
   usd: number | null;
   uncached: number | null;
@@ -158,11 +230,11 @@ function newSums() {
   };
 }
 
-function addCall(sum: CostSum, { usage, usd, uncached }: PricedCall, share = 1): void {
-  sum.calls += share;
+function addCall(sum: CostSum, { calls, usage, usd, uncached }: PricedCall, share = 1): void {
+  sum.calls += calls * share;
   sum.usage = addUsage(sum.usage, shareOf(usage, share));
   if (usd === null || uncached === null) {
-    sum.unknown += share;
+    sum.unknown += calls * share;
     return;
   }
   sum.usd = (sum.usd ?? 0) + usd * share;
@@ -177,15 +249,4 @@ function shareOf({ input, output, cacheRead, cacheWrite, reasoning }: Usage, sha
     cacheWrite: cacheWrite * share,
     reasoning: reasoning * share,
   };
-}
-
-function noteUnknown(
-  unknown: Map<string, UnknownCost>,
-  { agent, model }: { agent: AgentId; model: string },
-  reason: UnknownCost['reason'],
-): void {
-  const key = JSON.stringify([agent, model, reason]);
-  const line = unknown.get(key) ?? { agent, model, reason, calls: 0 };
-  line.calls++;
-  unknown.set(key, line);
 }

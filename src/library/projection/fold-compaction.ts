@@ -2,7 +2,7 @@ import { isAbout } from '../../events/aspects.ts';
 import type { Event, EventOf } from '../../events/index.ts';
 import { hasEnded } from '../../machines/compaction-fold.ts';
 import { type CompactionView, MAX_COMPACTIONS } from './model.ts';
-import { addTokens, agentOf, changeAgent, countsOf, type Draft, own, ownTotals } from './draft.ts';
+import { type Draft, own, ownTotals } from './draft.ts';
 
 type Progress = EventOf<'compaction.progress'>;
 
@@ -67,17 +67,10 @@ function reduction(before: number, after: number | null): number | null {
   return Math.max(0, Math.round((100 * (before - after)) / before));
 }
 
-/** The summary itself, which other agents may adopt. A log without notes has only this event. */
+/** The summary itself, which other agents may adopt. Its tokens are among those of the turn that made it. A log without notes has only this event. */
 function foldSummary(draft: Draft, { id, seq, at, body }: EventOf<'compaction'>): void {
-  const { by, reason, strategy, upTo, tokens, usage } = body;
+  const { by, reason, strategy, upTo, tokens } = body;
   const range = { from: 1, upTo };
-  if (usage) {
-    const counts = countsOf(usage);
-    const totals = ownTotals(draft);
-    totals.tokens = addTokens(totals.tokens, counts);
-    const agent = agentOf(draft, by);
-    if (agent) changeAgent(draft, by, { tokens: addTokens(agent.tokens, counts) });
-  }
   if (openIndex(draft, by) >= 0) {
     return change(draft, by, () => ({ summary: id, summarySeq: seq, strategy, range }));
   }

@@ -1,6 +1,14 @@
 import { isAbout } from '../../events/aspects.ts';
 import type { Event, EventOf, TurnId } from '../../events/index.ts';
-import { type AgentView, MAX_CALLS, MAX_PARTS, MAX_PENDING, MAX_TURNS, type TurnView } from './model.ts';
+import {
+  type AgentView,
+  MAX_CALLS,
+  MAX_PARTS,
+  MAX_PENDING,
+  MAX_TURNS,
+  type TokenCounts,
+  type TurnView,
+} from './model.ts';
 import {
   addTokens,
   agentOf,
@@ -102,7 +110,7 @@ function end(draft: Draft, event: Ending): void {
   // An end without a start settles the inputs and does not count as a turn.
   if (id === undefined || agent.turn !== id) return changeAgent(draft, agent.id, { pending });
   const failed = event.kind === 'turn.failed';
-  const tokens = event.kind === 'turn.done' ? countsOf(event.body.usage) : NO_TOKENS;
+  const tokens = takenBy(body);
   const error = failed ? { code: event.body.code, message: event.body.message, seq } : null;
   changeTurn(draft, event, (turn) => ({
     status: failed ? 'failed' : event.kind === 'turn.done' ? 'done' : 'aborted',
@@ -128,6 +136,15 @@ function end(draft: Draft, event: Ending): void {
   totals.running -= 1;
   totals.failed += failed ? 1 : 0;
   totals.tokens = addTokens(totals.tokens, tokens);
+}
+
+/** What vendors have reported, and our own count of calls that they did not report. */
+function takenBy({ usage, others = [] }: Ending['body']): TokenCounts {
+  const uncounted = others.filter(({ estimated }) => estimated);
+  return uncounted.reduce(
+    (sum, each) => addTokens(sum, countsOf(each.usage)),
+    usage ? countsOf(usage) : NO_TOKENS,
+  );
 }
 
 /** A copied log may end inside a turn and continue with another one. */

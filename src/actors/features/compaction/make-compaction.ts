@@ -42,7 +42,7 @@ import type { ConversationKey, Store } from '../../../store/store.ts';
 import { readOwn } from '../../log/conversation-log.ts';
 import { endOfThoughts } from '../../../providers/thoughts.ts';
 import type { ModelRequest } from '../../../providers/provider.ts';
-import { type CallEnd, countCost } from '../../attempt/call-cost.ts';
+import { type CallEnd, countCost, noteOther } from '../../attempt/call-cost.ts';
 import { payFor, takeCall } from '../../turn/ask-model.ts';
 import type { SummaryAnswer, ImportedSummary } from '../../attempt/feature-types.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -256,7 +256,10 @@ export async function askSummary(
   };
   const paid = await payFor(run, call, async () => {
     const outcome = await ask(run, words, maxOutputTokens);
-    return { outcome, end: endOf(outcome) };
+    const end = endOf(outcome);
+    const came = outcome.kind === 'answered' ? 'summarised' : 'failed';
+    noteOther(run.meanwhile, { outcome: came, model: profile.model }, end, call.asked);
+    return { outcome, end };
   });
   if (paid.kind === 'made') {
     countCost(deps.metrics, runtime.summariser ?? runtime, paid.spent, run.live.address.tenant);
