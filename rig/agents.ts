@@ -51,6 +51,6 @@ export const troupe = defineTroupe({
   })),
   tools: [book, look],
   // All clients are one caller and one author here.
-  access: { limits: { requestsPerSecond: 100_000, messagesPerSecond: 100_000 } },
+  access: { limits: 5_000 },
   limits: { leaseMs: LEASE_MS },
 });

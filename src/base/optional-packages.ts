@@ -16,6 +16,7 @@ export const DISTRIBUTED: Need = {
   packages: { mongodb: 7, bullmq: 6, ioredis: 6 },
 };
 export const POSTGRES_ALONE: Need = { by: 'the distributed mode', packages: { '@troupe/postgres': null } };
+export const REDIS_ALONE: Need = { by: 'redis', packages: { bullmq: 6, ioredis: 6 } };
 export const DISTRIBUTED_ON_POSTGRES: Need = {
   by: 'the distributed mode',
   packages: { '@troupe/postgres': null, bullmq: 6, ioredis: 6 },

@@ -41,7 +41,6 @@ export const SessionReason = z.enum([
   'baseline',
   'rewritten',
   'unknown',
-  'compacted',
   'lost',
   'named',
   'taken',

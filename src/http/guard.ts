@@ -8,6 +8,7 @@ import {
   type Traffic,
   type TrafficLimits,
   SERVER_TOKEN,
+  TRAFFIC,
 } from '../library/access/index.ts';
 import type { TenantId } from '../events/index.ts';
 import type { Troupe } from '../library/troupe.ts';
@@ -28,8 +29,6 @@ export interface GuardOptions extends GateOptions {
   cors?: CorsSettings | undefined;
   /** Refuses all writes. */
   readOnly?: boolean | undefined;
-  /** Limits per caller, author and tenant. Requests without a credential are not counted. */
-  traffic?: TrafficLimits | undefined;
   /** Browsers send this as `x-troupe-token` with writes that carry no credential. Without it such writes are refused. */
   writeToken?: string | undefined;
 }
@@ -230,8 +229,8 @@ interface GateOptions {
    * `token`. `refused`: for servers that other machines can reach.
    */
   keyless?: 'local' | 'refused' | undefined;
-  /** Rates and numbers of requests. */
-  limits?: { triesPerSecond?: number | undefined } | undefined;
+  /** Limits per address, caller, author and tenant. Requests without a credential are not counted. */
+  traffic?: TrafficLimits | undefined;
 }
 
 interface Identified {
@@ -245,7 +244,6 @@ interface Gate {
   identify(context: Context): Promise<Identified>;
 }
 
-const TRIES_PER_SECOND = 20;
 /** Number of credentials that are cached as valid. */
 const MAX_GOOD = 10_000;
 const BEARER = /^Bearer +(\S+) *$/i;
@@ -266,8 +264,8 @@ export function isKeyless({ token, keyless = 'local' }: GateOptions): boolean {
  *     attempt, so that guessing does not lock out valid callers.
  */
 export function createGate(options: GateOptions, clock: Pick<Clock, 'monotonic'>): Gate {
-  const { token, authenticate, limits = {} } = options;
-  const { triesPerSecond = TRIES_PER_SECOND } = limits;
+  const { token, authenticate, traffic = {} } = options;
+  const { triesPerSecond = TRAFFIC.triesPerSecond } = traffic;
   const tokenDigest = token === undefined ? null : digest(token);
   const tries = new KeyedBuckets({ perSecond: triesPerSecond, clock });
   const good = new Set<string>();

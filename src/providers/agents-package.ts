@@ -43,7 +43,7 @@ interface RemoteOptions {
   /** Bearer token. */
   apiKey: string | undefined;
   /** Public keys of which one must have signed the card. */
-  cardKeys: readonly { kty: 'EC' | 'RSA' | 'OKP'; kid?: string | undefined }[] | undefined;
+  cardKeys: readonly Readonly<Record<string, unknown>>[] | undefined;
   clock: Clock;
   replyLimits?: ReplyLimitSettings;
 }

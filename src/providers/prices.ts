@@ -15,19 +15,15 @@ const Prices = {
   output: Price,
 };
 
-export const ModelPrice = z.strictObject({
-  ...Prices,
-  /** Prices of all tokens of a call whose input is longer than `long.above` tokens. Default: the same. */
-  long: z
-    .strictObject({
-      /** Tokens of input above which these prices hold. */
-      above: z.int().positive(),
-      ...Prices,
-    })
-    .optional(),
-});
+export const PriceSetting = z.strictObject(Prices);
+/** A price as a definition gives it, in US dollars per million tokens. */
+export interface PriceSetting extends InputOf<typeof PriceSetting> {}
+
 /** Price of a model, in US dollars per million tokens. */
-export interface ModelPrice extends InputOf<typeof ModelPrice> {}
+export interface ModelPrice extends PriceSetting {
+  /** Prices of all tokens of a call whose input is longer than `above` tokens. Default: the same. */
+  long?: (PriceSetting & { above: number }) | undefined;
+}
 
 /** Approximate publication date of the price lists behind the table. */
 export const PRICES_AS_OF = '2026-11-05';

@@ -155,8 +155,6 @@ export interface ChatQuirks {
   reasoningRequired?: boolean | undefined;
   /** Name of the seed; null: the server has none. Default `seed`. */
   seedField?: 'seed' | 'random_seed' | null | undefined;
-  /** Whether the server takes `top_k`, which OpenAI does not have. Default true. */
-  topK?: boolean | undefined;
 }
 
 /** Rules of vendors that no other server has, and no agent sets. */
@@ -192,7 +190,6 @@ export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
     callIds: 'forty',
     schemas: 'whole',
     tools: OPENAI_TOOLS,
-    topK: false,
   },
   // "Function call is missing a thought_signature": https://ai.google.dev/gemini-api/docs/thought-signatures
   'generativelanguage.googleapis.com': {
@@ -210,7 +207,6 @@ export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
     reasoningField: 'reasoning_content',
     reasoningRequired: true,
     seedField: null,
-    topK: false,
   },
   // "thinking is enabled but reasoning_content is missing in assistant tool call message":
   // https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model
@@ -224,7 +220,6 @@ export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
     cacheKeyField: 'prompt_cache_key',
     callIds: 'nine',
     seedField: 'random_seed',
-    topK: false,
   },
   // "Streaming and tool use are not currently supported with Structured Outputs"; `max_tokens` is deprecated.
   // Reasoning is refused in messages: "property 'reasoning' is unsupported".
@@ -232,7 +227,6 @@ export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
     maxTokensField: 'max_completion_tokens',
     replyFormat: 'prompt',
     reasoningField: null,
-    topK: false,
   },
 };
 

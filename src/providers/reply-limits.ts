@@ -1,9 +1,8 @@
-import * as z from 'zod';
 import { TroupeError } from '../base/errors.ts';
 
 const MEBIBYTE = 1_048_576;
 /** Timers overflow above this. */
-const MAX_MS = 86_400_000;
+export const MAX_SILENCE_MS = 86_400_000;
 /** Limits of one model answer. An answer beyond one of them ends as `provider_reply_too_long`. */
 export interface ReplyLimits {
   /** Bytes of one line or event as received. Default 4 MiB. */
@@ -23,15 +22,6 @@ export interface ReplyLimits {
   /** Longest answer, ms. Default 3,600,000. */
   totalMs: number;
 }
-
-const Ms = z.int().min(1).max(MAX_MS).optional();
-/** The limits that a definition sets: how long servers take differs, what an answer may hold does not. */
-export const AnswerTimes = z.strictObject({
-  /** Longest silence before and within an answer, ms. A longer one may be a lost connection, so the call is retried. Default 300,000. */
-  silenceMs: Ms,
-  /** Longest answer, ms. Default 3,600,000. */
-  totalMs: Ms,
-});
 
 /** Omitted fields default to `DEFAULT_REPLY_LIMITS`. */
 export type ReplyLimitSettings = { [Limit in keyof ReplyLimits]?: ReplyLimits[Limit] | undefined };

@@ -138,12 +138,6 @@ export const SamplingFields = {
   temperature: z.number().min(0).max(2).optional(),
   /** Only the likeliest words that together have this probability are considered, above 0 to 1. */
   topP: z.number().gt(0).max(1).optional(),
-  /** Only this many of the likeliest words are considered. */
-  topK: z.int().positive().optional(),
-  /** Makes words less likely the more often they were used; -2 to 2. */
-  frequencyPenalty: z.number().min(-2).max(2).optional(),
-  /** Makes words that were used less likely; -2 to 2. */
-  presencePenalty: z.number().min(-2).max(2).optional(),
   /** Equal requests with one seed get similar answers, as far as the server can. */
   seed: z.int().nonnegative().optional(),
   /** The answer ends before the first of these texts, 1 to 4. Summaries are written without them. */
@@ -209,7 +203,7 @@ export function samplingProblems(settings: SampledSettings): SamplingProblem[] {
       return [
         ...refuse(
           settings,
-          ['topK', 'frequencyPenalty', 'presencePenalty', 'seed', 'stop'],
+          ['seed', 'stop'],
           () => "OpenAI's Responses API has no such setting; openai-compatible has more",
         ),
         ...reasoningProblems(settings, ['temperature', 'topP']),
@@ -233,15 +227,11 @@ function refuse(
 
 function chatProblems(settings: SampledSettings): SamplingProblem[] {
   const { baseUrl = 'https://api.openai.com/v1' } = settings;
-  const quirks = quirksOf(baseUrl, settings.quirks);
+  const { seedField } = quirksOf(baseUrl, settings.quirks);
   const { hostname } = new URL(baseUrl);
-  const reasoning = ['temperature', 'topP', 'frequencyPenalty', 'presencePenalty', 'stop'] as const;
   return [
-    ...refuse(settings, ['topK'], () => (quirks.topK === false ? `${hostname} has no such setting` : null)),
-    ...refuse(settings, ['seed'], () =>
-      quirks.seedField === null ? `${hostname} has no such setting` : null,
-    ),
-    ...reasoningProblems(settings, reasoning),
+    ...refuse(settings, ['seed'], () => (seedField === null ? `${hostname} has no such setting` : null)),
+    ...reasoningProblems(settings, ['temperature', 'topP', 'stop']),
   ];
 }
 
@@ -265,7 +255,7 @@ function anthropicProblems(settings: SampledSettings): SamplingProblem[] {
     stop,
   } = settings;
   const isVendor = new URL(baseUrl).hostname === 'api.anthropic.com';
-  const sampled = ['temperature', 'topP', 'topK'] as const;
+  const sampled = ['temperature', 'topP'] as const;
   const whySampled = (field: SamplingField) => {
     if (isVendor) return "Anthropic's API has had no such setting since version 2026-10-21";
     if (UNSAMPLED.test(model)) return `${model} does not take it`;
@@ -273,18 +263,13 @@ function anthropicProblems(settings: SampledSettings): SamplingProblem[] {
     // While a model thinks, these values are what it uses anyway.
     if (field === 'temperature')
       return temperature === 1 ? null : 'a model that thinks has the temperature 1';
-    if (field === 'topP') return topP >= 0.95 ? null : 'a model that thinks takes values from 0.95 on';
-    return 'a model that thinks does not take it';
+    return topP >= 0.95 ? null : 'a model that thinks takes values from 0.95 on';
   };
   const isRange = temperature > 1 && !isVendor;
   const range = { field: 'temperature' as const, message: 'is at most 1 for Claude' };
   const blank = { field: 'stop' as const, message: 'Anthropic refuses a text of white space only' };
   return [
-    ...refuse(
-      settings,
-      ['frequencyPenalty', 'presencePenalty', 'seed'],
-      () => "Anthropic's API has no such setting",
-    ),
+    ...refuse(settings, ['seed'], () => "Anthropic's API has no such setting"),
     ...refuse(settings, sampled, whySampled),
     ...(isRange ? [range] : []),
     ...(stop?.some((text) => text.trim() === '') ? [blank] : []),

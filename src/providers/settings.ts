@@ -8,8 +8,8 @@ import {
   isAiSdkVendor,
   versionProblem,
 } from './ai-sdk-model.ts';
-import { ModelPrice } from './prices.ts';
-import { AnswerTimes } from './reply-limits.ts';
+import { type ModelPrice, PriceSetting } from './prices.ts';
+import { MAX_SILENCE_MS } from './reply-limits.ts';
 import { QuirkSettings } from './quirks.ts';
 import {
   type Sampling,
@@ -25,7 +25,7 @@ import type { Embedder } from './embedder.ts';
 import { type CustomProvider, isProvider } from './provider.ts';
 import { Script, type ScriptInput } from './script.ts';
 
-export type { ScriptInput, AiSdkModel, AnswerTimes, ModelPrice, QuirkSettings, Sampling };
+export type { ScriptInput, AiSdkModel, ModelPrice, QuirkSettings, Sampling };
 
 const BaseUrl = z
   .url({ protocol: /^https?$/, error: 'give an address with http:// or https://' })
@@ -42,16 +42,16 @@ const Model = {
   /** Most tokens of an answer. Default 4,096. */
   maxOutputTokens: z.int().positive().default(4096),
   /** Price of the model, if it differs from its vendor's list. In US dollars per million tokens. */
-  price: ModelPrice.optional(),
-  /** Longest silence and duration of an answer, beyond which it is `provider_reply_too_long`. */
-  replyLimits: AnswerTimes.optional(),
+  price: PriceSetting.optional(),
+  /** Longest silence before and within an answer, ms. A longer one may be a lost connection, so the call is retried. Default 300,000. */
+  silenceMs: z.int().min(1).max(MAX_SILENCE_MS).optional(),
   ...SamplingFields,
 };
 export const ModelSettings = z.object(Model);
 
 export const AnthropicFields = z.strictObject({
-  /** `adaptive`: newer models decide how much to think. Older models take a budget, at least 1,024 tokens. Default: none. */
-  thinking: z.union([z.literal('adaptive'), z.strictObject({ budgetTokens: z.int().min(1024) })]).optional(),
+  /** `adaptive`: newer models decide how much to think. Older models take a number of tokens, at least 1,024. Default: none. */
+  thinking: z.union([z.literal('adaptive'), z.int().min(1024)]).optional(),
   /** How much effort an answer is worth. Default: the vendor's. */
   effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
   /**
@@ -69,7 +69,7 @@ export interface AnthropicFields extends InputOf<typeof AnthropicFields> {}
 
 /** A public key as a JSON Web Key. */
 const CardKey = z
-  .looseObject({ kty: z.enum(['EC', 'RSA', 'OKP']), kid: z.string().max(200).optional() })
+  .record(z.string(), z.unknown())
   .refine((key) => !('d' in key), 'is a private key: give the public one')
   .refine(isPublicKey, 'is no public key as a JSON Web Key');
 

@@ -154,7 +154,7 @@ interface ToolDefinition<S extends DataSchema, Name extends string = string, App
   needsApproval?: Approval<DataOf<S>>;
   /** Default 60,000 ms. */
   timeoutMs?: number;
-  /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */
+  /** Bytes of an output in a prompt; the rest becomes an artifact. Default 8,192. */
   previewBytes?: number;
   /** Whether the other agents of the conversation are told what it returned, and what was decided about its calls. Default false. */
   shared?: boolean;

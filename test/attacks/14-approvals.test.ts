@@ -118,7 +118,7 @@ attack(
   14,
   'a key that may only write learns of no open task, no decision and no task of A2A',
   async (refused) => {
-    const { stage, task } = await asked({ guarded: true, app: { limits: { triesPerSecond: 10_000 } } });
+    const { stage, task } = await asked({ guarded: true, app: { traffic: { triesPerSecond: 10_000 } } });
     await using _ = stage;
     const writer = await withKey(stage, 'default', { scopes: ['write'] });
     const reader = await withKey(stage, 'default', { scopes: ['read', 'write'] });

@@ -10,7 +10,7 @@ attack(40, 'a message stops a turn only for callers that may stop it by a comman
   await using stage = await openStage({
     guarded: true,
     // The test creates keys faster than an address may try them.
-    app: { limits: { triesPerSecond: 10_000 } },
+    app: { traffic: { triesPerSecond: 10_000 } },
     answer: async ({ last }) => {
       if (last.includes('think')) await thinking.promise;
       return { text: 'a thought' };

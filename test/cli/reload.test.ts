@@ -166,7 +166,7 @@ test('dev says which settings a reload has changed beside the agents', async () 
     );
   const file = place.write('agents.ts', withTool('a'));
   await using dev = await place.dev([file]);
-  place.write('agents.ts', withTool('b', 'limits: { previewBytes: 9_000 }, '));
+  place.write('agents.ts', withTool('b', 'limits: { maxSteps: 49 }, '));
   expect(await lineWith(dev, 'reloaded')).toMatchObject({ changed: [], settings: ['limits', 'tools'] });
   const inCode = (words: string) => agentsFile('x').replace("{ reply: 'x {{n}}' }", `() => '${words}'`);
   place.write('agents.ts', inCode('one'));

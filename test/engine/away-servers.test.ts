@@ -88,7 +88,7 @@ test("a server that refuses connections is awaited for the agent's patience, and
   const server = await startFakeOpenAi();
   await server.close();
   const model = createOpenAiCompatible({ baseUrl: server.url, apiKey: 'k' });
-  const stage = await openStage({ agents: [{ id: 'bo', model, retry: { patienceMs: 60_000 } }] });
+  const stage = await openStage({ agents: [{ id: 'bo', model }], limits: { patienceMs: 60_000 } });
   const notes = watchStates(stage);
   await stage.say('c', 'go', ['bo']);
   await stage.quiet();

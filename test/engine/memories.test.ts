@@ -253,8 +253,7 @@ test('a new process retrieves the same as one that has searched before', async (
 
 test('memories of old turns are removed when room is needed, and are retrieved again by a later question', async () => {
   const { compacted, ask, troupe, prunes, turns } = await room({
-    context: { target: 0.3 },
-    constants: { policy: { prune: { minGain: 100 } } },
+    constants: { policy: { target: 0.3, targetAfterOverflow: 0.3, prune: { minGain: 100 } } },
   });
   await compacted();
   const questions = [

@@ -188,7 +188,7 @@ describe.each(Object.entries(VENDORS))('over the wire, %s', (name, { start, crea
     const server = await start(() => ({}));
     await server.close();
     const model = create({ baseUrl: server.url, apiKey: 'k' });
-    const stage = await openStage({ agents: [{ id: 'bo', model, retry: { patienceMs: 0 } }] });
+    const stage = await openStage({ agents: [{ id: 'bo', model }], limits: { patienceMs: 0 } });
     await stage.say('c', 'go', ['bo']);
     await stage.quiet();
     const errors = (await stage.events('c')).filter(({ kind }) => kind === 'error');

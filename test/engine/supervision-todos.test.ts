@@ -84,7 +84,7 @@ test('F3 the list survives a restart: the agent is shown it, and held to it', as
     { data },
     {
       tools: ['todo'],
-      supervision: { idle: 0 },
+      supervision: false,
     },
   );
   await first.say(UMA, 'p', 'go');
@@ -100,7 +100,7 @@ test('F3 the list survives a restart: the agent is shown it, and held to it', as
 
 test('an agent without the tool is no longer held to the list that it made with it', async () => {
   const data = scratch();
-  const own = { tools: ['todo'], supervision: { idle: 0 } };
+  const own = { tools: ['todo'], supervision: false };
   await using first = await keeper([lists([['pending', 'sail']], false), 'off'], { data }, own);
   await first.say(UMA, 'p', 'go');
   await first.troupe.close();

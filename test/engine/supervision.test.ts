@@ -180,17 +180,12 @@ describe('L2 an answer without words', () => {
     expect(company.requests('p')).toHaveLength(2);
   });
 
-  test('is accepted without the tool, unless the settings say otherwise', async () => {
+  test('is accepted without the tool, and without supervision', async () => {
     await using quiet = await room([], [{ text: '' }]);
     await quiet.say(UMA, 'p', 'hello?');
     expect(quiet.requests('p')).toHaveLength(1);
 
-    await using held = await room([], [{ text: '' }, 'yes'], {}, { supervision: { silent: true } });
-    await held.say(UMA, 'p', 'hello?');
-    expect(noteIn(held, 2)).not.toContain('no_response');
-    expect(held.requests('p')).toHaveLength(2);
-
-    await using free = await room(['no_response'], [{ text: '' }], {}, { supervision: { silent: false } });
+    await using free = await room(['no_response'], [{ text: '' }], {}, { supervision: false });
     await free.say(UMA, 'p', 'hello?');
     expect(free.requests('p')).toHaveLength(1);
   });

@@ -113,21 +113,15 @@ test('a token of another key, without a signature, or signed with a public key i
   expect(await statusOf(api, good)).toBe(200);
 });
 
-test('a key that could verify more algorithms is limited to those of the settings', async () => {
+test('a key verifies all signatures of its kind', async () => {
   const publicKey = await exportSPKI(RSA.publicKey);
   const pss = await importPKCS8(await exportPKCS8(RSA.privateKey), 'PS256');
   const tokens = [
     await sign(CLAIMS, { alg: 'RS256', key: RSA.privateKey }),
     await sign(CLAIMS, { alg: 'PS256', key: pss }),
   ];
-  for (const [algorithms, statuses] of [
-    [['RS256'], [200, 401]],
-    [['PS256'], [401, 200]],
-    [undefined, [200, 401]],
-  ] as const) {
-    await using api = await start({ publicKey, ...(algorithms && { algorithms }) });
-    expect(await Promise.all(tokens.map((token) => statusOf(api, token)))).toEqual(statuses);
-  }
+  await using api = await start({ publicKey });
+  expect(await Promise.all(tokens.map((token) => statusOf(api, token)))).toEqual([200, 200]);
 });
 
 test.each([
@@ -210,9 +204,6 @@ test('unsafe settings are refused', async () => {
   const { d: _d, ...jwk } = await exportJWK(ES.privateKey);
   expect(AccessSettings.safeParse({ jwt: { ...BASE, publicKey: jwk } }).success).toBe(true);
   for (const wrong of [
-    { publicKey, algorithms: ['HS256'] },
-    { publicKey, algorithms: ['none'] },
-    { publicKey, algorithms: [] },
     { publicKey: 'no key' },
     { publicKey: await exportJWK(ES.privateKey) },
     { publicKey: await exportPKCS8(ES.privateKey) },

@@ -20,7 +20,7 @@ test.for([
     const app = createApp(api.troupe, {
       keyless: 'refused',
       authenticate: (credential) => api.troupe.authenticate(credential),
-      limits: { triesPerSecond: 1_000 },
+      traffic: { triesPerSecond: 1_000 },
     });
     const server = await serveHttp(app, { port: 0 });
     try {

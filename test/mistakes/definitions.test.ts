@@ -81,8 +81,8 @@ test.each<Mistake>([
   ],
   [
     'an unknown field of a few',
-    scripted({ retry: { attempts: 3 } }),
-    'agents[0].retry.attempts: is not a field; there are patienceMs',
+    scripted({ price: { inputs: 3, cacheRead: 0, cacheWrite: 0, output: 1 } }),
+    'agents[0].price.inputs: is not a field; did you mean "input"?',
   ],
   [
     'a pubkey of another form',

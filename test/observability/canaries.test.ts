@@ -109,9 +109,7 @@ async function room(canaries: Canaries, stack: AsyncDisposableStack): Promise<Ro
   // Troupe's own fetch tool, allowed to reach this machine.
   const reach = { ...fetchTool({ allow: [hops.host, '127.0.0.1'] }), name: 'reach' };
   const tools = ['look', 'burst', 'files/*', 'web/*', 'reach'];
-  // Long enough for the wait to be reported.
-  const retry = { patienceMs: 1_000 };
-  const more = { tools, model: 'gpt-5', contextWindow: 64_000, retry };
+  const more = { tools, model: 'gpt-5', contextWindow: 64_000 };
   const agents = [
     { id: 'bo', provider: 'openai-compatible', baseUrl: vendor.url, apiKeyEnv: 'VENDOR_KEY', ...more },
     { id: 'cl', provider: 'anthropic', baseUrl: claude.url, apiKeyEnv: 'CLAUDE_KEY', ...more },

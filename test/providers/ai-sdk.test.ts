@@ -206,10 +206,10 @@ describe('a prompt', () => {
 
   test('has the limit, the sampling settings and the tools', async () => {
     await using server = await GEMINI.start();
-    const sampling = { temperature: 0.3, topP: 0.9, topK: 7, seed: 5, stop: ['END'] };
+    const sampling = { temperature: 0.3, topP: 0.9, seed: 5, stop: ['END'] };
     const provider = createAiSdk(GEMINI.model(server.url), { sampling });
     const body = await sentBody(server, provider, { tools: [ADD_TOOL], maxOutputTokens: 77 });
-    const config = { maxOutputTokens: 77, temperature: 0.3, topP: 0.9, topK: 7, seed: 5 };
+    const config = { maxOutputTokens: 77, temperature: 0.3, topP: 0.9, seed: 5 };
     expect(body['generationConfig']).toMatchObject({ ...config, stopSequences: ['END'] });
     expect(body['tools']).toMatchObject([{ functionDeclarations: [{ name: 'add', description: 'Adds.' }] }]);
   });

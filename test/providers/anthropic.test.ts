@@ -290,7 +290,7 @@ describe('settings', () => {
   test('thinking is adaptive or has a budget, which a shorter answer omits', async () => {
     const adaptive = await sentBody(server, withSettings({ thinking: 'adaptive' }), {});
     expect(adaptive['thinking']).toEqual({ type: 'adaptive' });
-    const budget = withSettings({ thinking: { budgetTokens: 1024 } });
+    const budget = withSettings({ thinking: 1024 });
     const long = await sentBody(server, budget, { maxOutputTokens: 2000 });
     expect(long['thinking']).toEqual({ type: 'enabled', budget_tokens: 1024 });
     expect(await sentBody(server, budget, { maxOutputTokens: 1024 })).not.toHaveProperty('thinking');

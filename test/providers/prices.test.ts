@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { NO_USAGE, type Usage } from '../../src/events/index.ts';
-import { costOf, ModelPrice, PRICES_AS_OF, priceOf } from '../../src/providers/prices.ts';
+import { type ModelPrice, costOf, PriceSetting, PRICES_AS_OF, priceOf } from '../../src/providers/prices.ts';
 
 const usage = (over: Partial<Usage>): Usage => ({ ...NO_USAGE, ...over });
-const SONNET: ModelPrice = { input: 3, cacheRead: 0.3, cacheWrite: 3.75, output: 15 };
+const SONNET: PriceSetting = { input: 3, cacheRead: 0.3, cacheWrite: 3.75, output: 15 };
 
 test.each([
   ['claude-sonnet-4-5', SONNET],
@@ -60,8 +60,8 @@ test('a cost is never negative for any usage, and a cache read never costs more 
 });
 
 test('a definition may have a price, without unknown fields', () => {
-  expect(ModelPrice.parse(SONNET)).toEqual(SONNET);
-  expect(ModelPrice.safeParse({ ...SONNET, inptu: 1 }).success).toBe(false);
-  expect(ModelPrice.safeParse({ ...SONNET, output: -1 }).success).toBe(false);
+  expect(PriceSetting.parse(SONNET)).toEqual(SONNET);
+  expect(PriceSetting.safeParse({ ...SONNET, inptu: 1 }).success).toBe(false);
+  expect(PriceSetting.safeParse({ ...SONNET, output: -1 }).success).toBe(false);
   expect(PRICES_AS_OF).toMatch(/^\d{4}-\d\d-\d\d$/);
 });

@@ -77,7 +77,7 @@ test('an embedder needs a key like a provider, and its server is not contacted a
 });
 
 test('a thinking budget must leave room for the answer', async () => {
-  const settings = { provider: 'anthropic', thinking: { budgetTokens: 4096 }, maxOutputTokens: 4096 };
+  const settings = { provider: 'anthropic', thinking: 4096, maxOutputTokens: 4096 };
   await expect(create(settings, { ANTHROPIC_API_KEY: 'k' })).rejects.toThrow(
     expect.objectContaining({
       code: 'config_invalid',

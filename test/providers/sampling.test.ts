@@ -36,20 +36,18 @@ async function sent(server: FakeServer, settings: object, over: Partial<ModelReq
   });
 }
 
-const ALL = { temperature: 0.2, topP: 0.9, topK: 40, seed: 7, stop: ['END', '\n\n'] };
+const ALL = { temperature: 0.2, topP: 0.9, seed: 7, stop: ['END', '\n\n'] };
 const SUMMARY: Partial<ModelRequest> = {
   trace: { ...sampleRequest({}).trace, purpose: 'compaction' },
 };
 
 describe('sampling settings reach', () => {
   test('a chat completions server, under its names', async () => {
-    const settings = { provider: 'openai-compatible', model: 'qwen3', ...ALL, frequencyPenalty: 0.5 };
-    expect(await sent(chat, { ...settings, presencePenalty: -1 })).toMatchObject({
+    const settings = { provider: 'openai-compatible', model: 'qwen3', ...ALL };
+    expect(await sent(chat, { ...settings, providerOptions: { top_k: 40 } })).toMatchObject({
       temperature: 0.2,
       top_p: 0.9,
       top_k: 40,
-      frequency_penalty: 0.5,
-      presence_penalty: -1,
       seed: 7,
       stop: ['END', '\n\n'],
     });
@@ -73,7 +71,6 @@ describe('sampling settings reach', () => {
     expect(await sent(anthropic, claude)).toMatchObject({
       temperature: 0.2,
       top_p: 0.9,
-      top_k: 40,
       stop_sequences: ['END'],
     });
   });
@@ -120,7 +117,6 @@ describe('an agents file is refused, naming field and reason, for', () => {
       { provider: 'anthropic', model: 'claude-sonnet-4-5', temperature: 0 },
       /^agents\[0\]\.temperature: .*2026-10-21/,
     ],
-    ['topK at Anthropic', { provider: 'anthropic', topK: 5 }, /topK: .*2026-10-21/],
     [
       'a temperature with thinking',
       { ...FOREIGN, model: 'claude-sonnet-4-5', thinking: 'adaptive', temperature: 0.5 },
@@ -130,11 +126,6 @@ describe('an agents file is refused, naming field and reason, for', () => {
       'a low topP with thinking',
       { ...FOREIGN, model: 'claude-sonnet-4-5', thinking: 'adaptive', topP: 0.5 },
       /topP: .*0\.95/,
-    ],
-    [
-      'topK with thinking',
-      { ...FOREIGN, model: 'claude-3-7-sonnet', thinking: { budgetTokens: 1_024 }, topK: 3 },
-      /topK: a model that thinks/,
     ],
     [
       'a Claude that takes none, wherever it runs',
@@ -164,8 +155,6 @@ describe('an agents file is refused, naming field and reason, for', () => {
       /temperature: gpt-5\.5 reasons/,
     ],
     ['a stop text of a reasoning model', { ...CHAT, model: 'o4-mini', stop: ['x'] }, /stop: o4-mini reasons/],
-    ['topK at OpenAI', { ...CHAT, model: 'gpt-4.1', topK: 1 }, /topK: api\.openai\.com has no such setting/],
-    ['topK at Mistral', { ...CHAT, baseUrl: 'https://api.mistral.ai/v1', topK: 1 }, /topK: api\.mistral\.ai/],
     [
       'a seed at DeepSeek',
       { ...CHAT, baseUrl: 'https://api.deepseek.com', seed: 1 },
@@ -184,7 +173,7 @@ describe('an agents file is refused, naming field and reason, for', () => {
   });
 
   test('an address that is none, which is one problem', () => {
-    expect(problemsOf({ ...CHAT, baseUrl: 'nowhere', topK: 1 })).toEqual([
+    expect(problemsOf({ ...CHAT, baseUrl: 'nowhere', seed: 1 })).toEqual([
       expect.stringMatching(/^agents\[0\]\.baseUrl: /),
     ]);
   });
@@ -193,7 +182,7 @@ describe('an agents file is refused, naming field and reason, for', () => {
 test.each([
   { ...FOREIGN, model: 'claude-sonnet-4-5', thinking: 'adaptive', temperature: 1, topP: 0.97 },
   { provider: 'openai', model: 'gpt-5.2-chat-latest', temperature: 0.3 },
-  { ...CHAT, model: 'olmo-2', baseUrl: 'http://localhost:11434/v1', temperature: 0, topK: 20, seed: 1 },
+  { ...CHAT, model: 'olmo-2', baseUrl: 'http://localhost:11434/v1', temperature: 0, seed: 1 },
   { provider: 'scripted', script: { rules: [{}] }, ...ALL },
 ])('%o is accepted', (settings) => {
   expect(problemsOf(settings)).toEqual([]);

@@ -79,7 +79,6 @@ export interface StageAgent {
   tools?: string[];
   join?: 'full' | 'summary' | 'fresh';
   whileBusy?: BusyPolicy;
-  retry?: { patienceMs: number };
   workspace?: string;
   instructions?: InstructionsFunction;
   /** Context window and maximum output, in tokens; by default large enough for everything. */
@@ -235,14 +234,13 @@ function definitionOf({ agents, tools = [], context, workflows }: StageOptions):
   const script = { rules: [{}] };
   return parseTroupe({
     agents: agents.map(
-      ({ id, tools: granted = [], join = 'full', whileBusy, retry, workspace, instructions, ...agent }) => ({
+      ({ id, tools: granted = [], join = 'full', whileBusy, workspace, instructions, ...agent }) => ({
         id,
         provider: 'scripted',
         script,
         tools: granted,
         join,
         ...(whileBusy && { whileBusy }),
-        ...(retry && { retry }),
         ...(workspace !== undefined && { workspace }),
         ...(instructions && { instructions }),
         ...sizesOf(agent),

@@ -47,14 +47,10 @@ export interface AgentRuntime {
   summariser: Pick<AgentRuntime, 'provider' | 'profile' | 'price'> | null;
   /** Treatment of a message that comes during a turn and names no policy. */
   whileBusy: BusyPolicy;
-  /** Time for which a call waits for a model server that is away, ms. */
-  patienceMs: number;
   /** Null if the price of its model is unknown. */
   price: ModelPrice | null;
-  /** Whether a session continues that its provider has compacted by itself. */
-  keepsCompacted: boolean;
-  /** Checks of its answers before a turn may end. */
-  supervision: Supervision;
+  /** Whether its answers are checked before a turn may end. */
+  isSupervised: boolean;
   /** Schema of its replies. Null: text. */
   reply: ReplySchema | null;
   /** Whether some agent of the troupe sees results. Default: none does. */
@@ -82,12 +78,6 @@ export interface WrittenInstructions {
   readonly write: InstructionsFunction;
   /** The frozen layers with this text. */
   baseline(text: string): readonly BaselineText[];
-}
-
-/** `SupervisionSettings` explains the numbers. */
-export interface Supervision {
-  idle: number;
-  silent: boolean;
 }
 
 /** A JSON schema (draft 2020-12), and the check of a reply against it. */

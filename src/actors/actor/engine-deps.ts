@@ -95,6 +95,8 @@ export interface Lifecycle {
 export interface EngineLimits {
   /** Lease length, ms. */
   leaseMs: number;
+  /** Time for which a call waits for a model server that is restarting or loading its model, ms. */
+  patienceMs: number;
   /** Starts of one turn, after which it fails as `poison`. */
   maxAttempts: number;
   /** Model calls within one turn. */
@@ -141,6 +143,7 @@ export const KEPT_MS = 7 * 24 * 3_600_000;
 
 export const DEFAULT_LIMITS: EngineLimits = {
   leaseMs: 10_000,
+  patienceMs: 300_000,
   maxAttempts: 5,
   maxSteps: 50,
   maxRepeats: 10,

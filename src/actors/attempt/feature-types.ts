@@ -181,7 +181,7 @@ export interface Sending {
 
 /** What a session must match to be resumed. Without a real provider, as in the inspector, the home is not checked. */
 export function termsFor(
-  { profile, provider, keepsCompacted }: AgentRuntime,
+  { profile, provider }: AgentRuntime,
   baseline: string,
   { home }: Session,
 ): SessionTerms {
@@ -191,7 +191,6 @@ export function termsFor(
     home: provider.home ?? home,
     baseline,
     rewind: provider.capabilities.rewind,
-    keepsCompacted,
   };
 }
 

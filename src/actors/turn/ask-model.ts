@@ -553,17 +553,17 @@ function planRetry(run: TurnRun, failure: ModelFailure): FailedCall {
 }
 
 /** Start of the server's present absence, monotonic ms; null if it answers. */
-function awaySince({ deps, runtime, failure: before }: TurnRun, failure: ModelFailure): number | null {
-  const isAway = failure.isAway === true && policyOf(failure.code) === 'retry' && runtime.patienceMs > 0;
+function awaySince({ deps, failure: before }: TurnRun, failure: ModelFailure): number | null {
+  const isAway = failure.isAway === true && policyOf(failure.code) === 'retry' && deps.limits.patienceMs > 0;
   return isAway ? (before?.awayFrom ?? deps.clock.monotonic()) : null;
 }
 
 function planWait(
-  { deps: { clock, random }, runtime: { patienceMs } }: TurnRun,
+  { deps: { clock, random, limits } }: TurnRun,
   failure: ModelFailure,
   { tries, awayFrom, now }: { tries: number; awayFrom: number | null; now: number },
 ): FailedCall['wait'] {
-  const left = awayFrom === null ? Infinity : awayFrom + patienceMs - clock.monotonic();
+  const left = awayFrom === null ? Infinity : awayFrom + limits.patienceMs - clock.monotonic();
   const pause = backoffMs(failure, tries, random);
   if (pause === null || left <= 0) return null;
   const ms = Math.min(pause, left);

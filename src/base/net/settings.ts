@@ -3,9 +3,6 @@ import { TroupeError } from '../errors.ts';
 import type { InputOf } from '../input-of.ts';
 import { reachRule } from './allow-list.ts';
 
-const MAX_BYTES = 16 * 1_024 * 1_024;
-const MAX_TIMEOUT_MS = 600_000;
-
 /**
  * The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range such as
  * `10.0.0.0/8`, or `*` for every public host. A non-public host needs an address, a range or a port. Default:
@@ -16,12 +13,8 @@ export const AllowList = z.array(z.string().superRefine(refineEntry)).max(1_000)
 export const FetchSettings = z.strictObject({
   /** The only hosts that may be reached: `example.org`, `*.example.org`, `host:port`, an IP address, a range, `*`. Default `['*']`. */
   allow: AllowList.optional(),
-  /** Most bytes of one response, after decoding, 1,024 to 16 MiB. Default 2 MiB for the tool `fetch`, 5 MiB for attachments. */
-  maxBytes: z.int().min(1_024).max(MAX_BYTES).optional(),
-  /** Longest fetch, redirects included, ms. Default 30,000. */
-  timeoutMs: z.int().min(100).max(MAX_TIMEOUT_MS).optional(),
 });
-/** Allowed targets and limits of the tool `fetch` and of attachments given by address. */
+/** Allowed targets of the tool `fetch` and of attachments given by address. */
 export interface FetchSettings extends InputOf<typeof FetchSettings> {}
 
 function refineEntry(entry: string, context: z.RefinementCtx): void {

@@ -1,4 +1,4 @@
-import type { AccessInput } from '../../library/access/index.ts';
+import { type AccessInput, trafficTimes } from '../../library/access/index.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { Troupe } from '../../library/troupe.ts';
 
@@ -13,8 +13,7 @@ export function callerOptions(
     authenticate: (credential: string) => troupe.authenticate(credential),
     cors,
     publicUrl,
-    limits,
-    traffic: limits,
+    traffic: limits === undefined ? undefined : trafficTimes(limits),
   };
 }
 

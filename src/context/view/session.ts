@@ -26,8 +26,6 @@ export interface SessionTerms {
   baseline: string;
   /** Whether a session whose turn broke off can be rewound. */
   rewind: boolean;
-  /** Whether a session that the provider compacted stays usable. */
-  keepsCompacted: boolean;
 }
 
 /** Whether a session was begun elsewhere and has answered nothing here. It is sent the whole prompt. */
@@ -42,7 +40,6 @@ export function sessionMismatch(view: View, session: Session, terms: SessionTerm
   if (session.home !== terms.home) return 'elsewhere';
   // An adopted session has no answer of its own to be taken back to.
   if (session.state === 'unknown' && (!terms.rewind || isAdopted(session))) return 'unknown';
-  if (session.compacted && !terms.keepsCompacted) return 'compacted';
   if (session.baseline !== terms.baseline) return 'baseline';
   return standsAt(view, session) ? null : 'rewritten';
 }

@@ -21,7 +21,7 @@ import type { JWTPayload, JWTVerifyOptions } from 'jose';
 import { TroupeError } from '../../base/errors.ts';
 import type { InputOf } from '../../base/input-of.ts';
 
-/** Only public-key algorithms: with a shared secret, every verifier could also sign. */
+/** Accepted signatures. Only public-key algorithms: with a shared secret, every verifier could also sign. */
 const JWT_ALGORITHMS = [
   'RS256',
   'RS384',
@@ -34,7 +34,7 @@ const JWT_ALGORITHMS = [
   'ES512',
   'EdDSA',
   'Ed25519',
-] as const;
+];
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 const JwksUrl = z
@@ -82,8 +82,6 @@ const JwtSettings = z
     jwks: JwksUrl.optional(),
     /** The issuer's single public key, in PEM or as a JWK. */
     publicKey: PublicKey.optional(),
-    /** Accepted signatures. Default `['RS256', 'ES256', 'EdDSA']`. */
-    algorithms: z.array(z.enum(JWT_ALGORITHMS)).min(1).default(['RS256', 'ES256', 'EdDSA']),
     /** The most that a user may do. Without `claims.scopes`, every user may do this. Default `['read', 'write']`. */
     scopes: z.array(Scope).default(['read', 'write']),
     /** Tenant of all users, if no claim names it. Default `default`. */
@@ -97,8 +95,6 @@ const JwtSettings = z
         scopes: ClaimName.optional(),
         /** Claim with the conversations: a list of ids, or prefixes that end with `*`. Default: all of the tenant. */
         conversations: ClaimName.optional(),
-        /** Claim with the name that is shown. Default `name`. */
-        name: ClaimName.default('name'),
       })
       .prefault({}),
   })
@@ -107,8 +103,6 @@ const JwtSettings = z
     path: ['jwks'],
   });
 type JwtSettings = z.infer<typeof JwtSettings>;
-
-const Rate = z.number().positive().max(1_000_000);
 
 /** As browsers send it: no path, no slash at the end, the default port left out. */
 const Origin = z
@@ -127,22 +121,6 @@ export const CorsSettings = z.strictObject({
 /** Which pages of other origins may read and write through the API. They count as its own page. */
 export interface CorsSettings extends InputOf<typeof CorsSettings> {}
 
-/** Rates and numbers of requests over HTTP. */
-const AccessLimits = z.strictObject({
-  /** Attempts a second per address with credentials that were not recently valid. Default 20. */
-  triesPerSecond: Rate.optional(),
-  /** Requests a second per caller. Default 100. */
-  requestsPerSecond: Rate.optional(),
-  /** Messages a second per author of a tenant. Default 20. */
-  messagesPerSecond: Rate.optional(),
-  /** Rows and KiB a second read for one caller; bursts of ten seconds' worth. Default 20,000. */
-  workPerSecond: Rate.optional(),
-  /** Open streams of one caller. Default 50. */
-  streams: z.int().min(1).optional(),
-  /** Open streams of one process. Default 1,000. */
-  allStreams: z.int().min(1).optional(),
-});
-
 export const AccessSettings = z.strictObject({
   /** Tokens that an application issues to its users. Default: only keys are accepted. */
   jwt: JwtSettings.optional(),
@@ -150,8 +128,11 @@ export const AccessSettings = z.strictObject({
   publicUrl: PublicUrl.optional(),
   /** Pages of other origins that may use the API. Default: none. */
   cors: CorsSettings.optional(),
-  /** Rates and numbers of requests. */
-  limits: AccessLimits.optional(),
+  /**
+   * A multiple of what a caller may do: of 100 requests and 20 messages of one author a second, of work read, new credentials and open
+   * streams. For programs that speak for many people with one key; 1 to 10,000. Default 1.
+   */
+  limits: z.number().min(1).max(10_000).optional(),
 });
 export type AccessSettings = z.infer<typeof AccessSettings>;
 /** The `access` block of a definition: who may use the HTTP API beside owners of keys, and how fast. */
@@ -226,7 +207,7 @@ export function createJwtVerifier(
   settings: JwtSettings,
   { clock, fetch }: { clock: Pick<Clock, 'now'>; fetch: FetchKeys },
 ): JwtVerifier {
-  const { issuer, audience, algorithms } = settings;
+  const { issuer, audience } = settings;
   let loading: Promise<Verify> | undefined;
 
   return {
@@ -237,7 +218,7 @@ export function createJwtVerifier(
         const { payload } = await verify(token, {
           issuer,
           audience,
-          algorithms,
+          algorithms: JWT_ALGORITHMS,
           clockTolerance: CLOCK_TOLERANCE_S,
           requiredClaims: ['exp', 'sub'],
           currentDate: new Date(clock.now()),
@@ -288,7 +269,7 @@ function principalOf(payload: JWTPayload, settings: JwtSettings): Principal | nu
     id: `jwt:${sub}`,
     tenant: tenant.data,
     scopes,
-    author: authorOf(sub, payload[claims.name]),
+    author: authorOf(sub, payload['name']),
     conversations: conversations.data,
   };
 }

@@ -16,6 +16,6 @@ export {
 export { KeyRecord } from './keys.ts';
 export { covers, isGranted, LOCAL, type Principal, rangesOf, Scope, SCOPES, SERVER_TOKEN } from './keys.ts';
 export type { Reading } from './traffic.ts';
-export { type Full, Traffic, type TrafficLimits } from './traffic.ts';
+export { type Full, Traffic, TRAFFIC, type TrafficLimits, trafficTimes } from './traffic.ts';
 export { MOST_WAITING } from './traffic.ts';
 export { createSigningKey, type DetachedSignature, type PublicSigningKey, type SigningKey } from './keys.ts';

@@ -76,6 +76,8 @@ function addTo<K>(sums: Map<K, number>, key: K, bytes: number): void {
 
 /** Rates per second, with bursts of three to five seconds' worth. */
 export interface TrafficLimits extends ReadLimits {
+  /** Attempts a second per address with credentials that were not recently valid. Default 20. */
+  triesPerSecond?: number | undefined;
   /** Requests a second per caller. Default 100. */
   requestsPerSecond?: number | undefined;
   /** Messages a second per author of a tenant. Default 20. */
@@ -86,6 +88,23 @@ export interface TrafficLimits extends ReadLimits {
   tenantStreams?: number | undefined;
   /** Open streams of the process. Default 1,000. */
   allStreams?: number | undefined;
+}
+
+/** Without a setting. */
+export const TRAFFIC = {
+  triesPerSecond: 20,
+  requestsPerSecond: 100,
+  messagesPerSecond: 20,
+  workPerSecond: 20_000,
+  streams: 50,
+  allStreams: 1_000,
+} satisfies TrafficLimits;
+
+/** A multiple of all limits: `access.limits` of a definition. */
+export function trafficTimes(factor: number): TrafficLimits {
+  return Object.fromEntries(
+    Object.entries(TRAFFIC).map(([name, limit]) => [name, Math.ceil(limit * factor)]),
+  );
 }
 
 const REQUEST_BURST_S = 3;
@@ -122,7 +141,13 @@ export class Traffic {
     this.reads = new Reads(limits, clock);
     this.turnstile = new Turnstile(clock);
     this.slices = slicesOf(clock);
-    const { requestsPerSecond = 100, messagesPerSecond = 20, streams = 50, allStreams = 1_000 } = limits;
+    const {
+      requestsPerSecond = TRAFFIC.requestsPerSecond,
+      messagesPerSecond = TRAFFIC.messagesPerSecond,
+      streams = TRAFFIC.streams,
+      allStreams = TRAFFIC.allStreams,
+      tenantStreams = Math.ceil(allStreams / 2),
+    } = limits;
     this.limits = { requestsPerSecond, messagesPerSecond };
     this.#requests = new KeyedBuckets({
       perSecond: requestsPerSecond,
@@ -135,7 +160,7 @@ export class Traffic {
       clock,
     });
     this.#perCaller = streams;
-    this.#perTenant = limits.tenantStreams ?? Math.ceil(allStreams / 2);
+    this.#perTenant = tenantStreams;
     this.#perProcess = allStreams;
   }
 
@@ -246,7 +271,11 @@ class Reads {
   #isTimed = false;
 
   constructor(limits: ReadLimits, clock: Pick<Clock, 'monotonic' | 'sleep'>) {
-    const { workPerSecond = 20_000, tenantWorkPerSecond = 2 * workPerSecond, dearReads = 4 } = limits;
+    const {
+      workPerSecond = TRAFFIC.workPerSecond,
+      tenantWorkPerSecond = 2 * workPerSecond,
+      dearReads = 4,
+    } = limits;
     this.limits = { workPerSecond };
     this.#clock = clock;
     this.#places = dearReads;

@@ -4,19 +4,9 @@ import type { InputOf } from '../../base/input-of.ts';
 import { AgentId, BusyPolicy, JoinPolicy } from '../../events/index.ts';
 import type { ModelSettings, PROVIDER_SETTINGS } from '../../providers/settings.ts';
 import { replyProblem, type ReplyInput } from './reply-schema.ts';
-import { SupervisionSettings } from './supervision-settings.ts';
 
-const DEFAULT_PATIENCE_MS = 300_000;
-const MAX_PATIENCE_MS = 86_400_000;
-
-/** Patience with a model server that is away. */
-const RetrySettings = z.strictObject({
-  /**
-   * Longest wait for a server that does not answer or is loading its model, ms. 0: retried like any other failure. At most
-   * a day. Default 300,000.
-   */
-  patienceMs: z.int().min(0).max(MAX_PATIENCE_MS).default(DEFAULT_PATIENCE_MS),
-});
+/** Whether an answer is sent back while the agent's list has work left, or when it has no words and the agent has `no_response`. */
+export const SupervisionSetting = z.boolean();
 
 export const AgentFields = z.object({
   /** Its address in the troupe: 1 to 64 of `A-Z a-z 0-9 _ -`. */
@@ -83,12 +73,10 @@ export const AgentFields = z.object({
    * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.
    */
   whileBusy: BusyPolicy.default('queue'),
-  /** How long a call waits for a model server that is restarting or loading the model. Default: 5 minutes. */
-  retry: RetrySettings.prefault({}),
   /** Schema of the replies, as a zod schema or a JSON schema: replies are data then. Default: plain text. */
   reply: z.custom<ReplyInput>().superRefine(refineReply).optional(),
-  /** Overrides fields of the troupe's `supervision`. */
-  supervision: SupervisionSettings.optional(),
+  /** Overrides the troupe's `supervision`. */
+  supervision: SupervisionSetting.optional(),
   /** A second address, and its identity on Nostr: 64 lower-case hex digits. Default: none. */
   pubkey: z
     .string()

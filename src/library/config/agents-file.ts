@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { AccessSettings } from '../access/index.ts';
 import { AgentDefinition, PROVIDER_NAMES } from './agent-definition.ts';
+import { SupervisionSetting } from './agent-input.ts';
 import { AppSetting } from './app.ts';
 import { BudgetSettings } from './budget-settings.ts';
 import { Fragment } from '../../context/index.ts';
@@ -19,7 +20,6 @@ import { type Door, DOORS, isDoor } from '../integrations/door.ts';
 import { WebhookSettings } from '../integrations/webhook-settings.ts';
 import type { Problem } from './problem.ts';
 import { RedactSetting } from './redact-secrets.ts';
-import { SupervisionSettings } from './supervision-settings.ts';
 import { McpServers } from '../../tools/mcp/settings.ts';
 import type { Tool } from '../../tools/tool.ts';
 
@@ -66,8 +66,8 @@ export const TroupeDefinition = z.strictObject({
   limits: LimitSettings,
   /** Caps on the cost of model calls, in tokens and US dollars: per tenant, conversation and agent. Default: no caps. */
   budgets: BudgetSettings.optional(),
-  /** Corrections of agents that end a turn with work left. */
-  supervision: SupervisionSettings.optional(),
+  /** Whether agents that end a turn with work left are told to go on, three times without a change at most. Default true. */
+  supervision: SupervisionSetting.optional(),
   /** Sizes of prompts, and their compaction. */
   context: ContextSettings.prefault({}),
   /** Texts that the application adds to prompts. In a JSON file only static ones with fixed texts. Default: none. */

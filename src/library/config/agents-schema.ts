@@ -5,6 +5,8 @@ type JsonSchema = Record<string, unknown>;
 
 /** Fields that only code can fill. */
 const CODE_ONLY = ['tools', 'providers', 'app'];
+/** Models that are values of a program. */
+const OF_CODE = ['ai-sdk', 'custom'];
 
 /** The JSON schema of `agents.json`, for completion and checks in editors. Made from what the file is parsed with. */
 export function agentsFileSchema(): JsonSchema {
@@ -18,7 +20,20 @@ export function agentsFileSchema(): JsonSchema {
   }) as JsonSchema;
   const properties = schema['properties'] as Record<string, { items?: JsonSchema }>;
   for (const list of ['agents', 'templates']) refuseUnknown(properties[list]?.items, schema);
+  dropCode(schema);
   return { title: 'Agents file of Troupe', ...schema };
+}
+
+/** Removes the providers that no file can name. */
+function dropCode(part: unknown): void {
+  if (typeof part !== 'object' || part === null) return;
+  const { oneOf, anyOf } = part as Record<string, unknown>;
+  for (const choices of [oneOf, anyOf]) {
+    if (!Array.isArray(choices)) continue;
+    const kept = choices.filter(({ properties }) => !OF_CODE.includes(properties?.provider?.const));
+    choices.splice(0, choices.length, ...kept);
+  }
+  for (const inner of Object.values(part)) dropCode(inner);
 }
 
 /** The fields of an agent depend on its provider, so only both parts together tell an unknown one. */

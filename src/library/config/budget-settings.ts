@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { AgentId } from '../../events/index.ts';
 import { type Problem, unknownAgent } from './problem.ts';
-import { ModelPrice, priceOf } from '../../providers/prices.ts';
+import { PriceSetting, priceOf } from '../../providers/prices.ts';
 
 /** A cap: at least one of `tokens` and `usd`. */
 const Cap = z
@@ -77,5 +77,5 @@ function* unknownAgents(capped: readonly string[], agents: readonly PricedAgent[
   }
 }
 
-const FIELDS = Object.keys(ModelPrice.shape).filter((field) => field !== 'long');
+const FIELDS = Object.keys(PriceSetting.shape);
 const WHAT_TO_DO = `set price (${FIELDS.join(', ')}, in dollars per million tokens), or give the budget in tokens`;

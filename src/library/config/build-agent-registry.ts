@@ -17,7 +17,6 @@ import { formerIds } from './former-ids.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { InstructionFiles } from './instruction-files.ts';
 import { replySchema } from './reply-schema.ts';
-import { supervisionOf } from './supervision-settings.ts';
 import { builtinTools } from '../../tools/builtin/index.ts';
 import { loadSkillTool, type SkillSet } from '../../tools/skill.ts';
 import { type Tool, toolSpec } from '../../tools/tool.ts';
@@ -90,13 +89,7 @@ export function buildAgentRegistry(
       summariser: null,
       price: agent.price ?? (agent.provider === 'scripted' ? null : priceOf(agent.model)),
       whileBusy: agent.whileBusy,
-      patienceMs: agent.retry.patienceMs,
-      keepsCompacted: context.compactedSessions !== 'rebuild',
-      supervision: supervisionOf(
-        definition.supervision,
-        agent.supervision,
-        granted.map(({ name }) => name),
-      ),
+      isSupervised: agent.supervision ?? definition.supervision ?? true,
       reply: agent.reply ? replySchema(agent.reply) : null,
       watched,
     };

@@ -9,22 +9,14 @@ const Share = z.number().min(0.1).max(0.95);
 export const ContextSettings = z.strictObject({
   /** Used share of the window at which a compaction runs, 0.1 to 0.95. Default 0.8. */
   trigger: Share.optional(),
-  /** Share of the window that a compaction aims at, 0.1 to 0.95. Default 0.55. */
-  target: Share.optional(),
-  /** Newest tokens that stay verbatim after a summary; fewer in windows below 128k. Default 20,000. */
-  keepTokens: z.int().nonnegative().optional(),
   /** Whether each turn begins by removing the tool outputs of earlier turns. Default: they are pruned when room is needed. */
   pruneEachTurn: z.boolean().optional(),
-  /** Names of tools whose outputs are never pruned. Default: none besides handoffs and tasks. */
-  exemptTools: z.array(z.string()).optional(),
   /** Whether a model writes summaries, or they are extracted from the log without a model. Default `model`. */
   summaries: z.enum(['model', 'extract']).default('model'),
   /** Id of the agent whose model writes all summaries. Default: each agent's own model. */
   summariser: AgentId.optional(),
   /** Whether summarised events are looked up for a turn. Default true. */
   retrieval: z.boolean().default(true),
-  /** Whether a session that its provider compacted is continued, or replaced by a new one. Default `keep`. */
-  compactedSessions: z.enum(['keep', 'rebuild']).optional(),
   /** Retrieves memories also by meaning. Default: by their words only. */
   embedder: EmbedderSettings.optional(),
 });
@@ -47,22 +39,16 @@ export type PolicyConstants = Partial<Omit<CompactionPolicy, 'prune'>> & {
 };
 
 export function policyOf(settings: ContextSettings, constants: PolicyConstants = {}): CompactionPolicy {
-  const {
-    trigger = DEFAULT_POLICY.trigger,
-    target = Math.min(DEFAULT_POLICY.target, trigger * 0.7),
-    keepTokens = DEFAULT_POLICY.keepTokens,
-    pruneEachTurn = false,
-    exemptTools = [],
-  } = settings;
+  const { trigger = DEFAULT_POLICY.trigger, pruneEachTurn = false } = settings;
+  const target = Math.min(DEFAULT_POLICY.target, trigger * 0.7);
   const prune = { ...DEFAULT_POLICY.prune, ...(pruneEachTurn && PRUNE_EACH_TURN) };
   return {
     ...DEFAULT_POLICY,
     trigger,
     target,
     targetAfterOverflow: Math.min(DEFAULT_POLICY.targetAfterOverflow, target),
-    keepTokens,
     ...constants,
-    prune: { ...prune, exempt: [...prune.exempt, ...exemptTools], ...constants.prune },
+    prune: { ...prune, ...constants.prune },
   };
 }
 

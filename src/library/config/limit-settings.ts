@@ -31,8 +31,6 @@ const Limits = z.strictObject({
   questionMs: Milliseconds,
   /** Deadline of an approval, ms: then it is denied. Default 1 week. */
   approvalMs: Milliseconds,
-  /** Bytes of a tool output in a prompt; the rest is an artifact that the agent can read. At least 256. Default 8,192. */
-  previewBytes: z.int().min(256).optional(),
   /** Most turns of one tenant at once, over all processes. Default: no limit. */
   turnsPerTenant: Count,
   /**

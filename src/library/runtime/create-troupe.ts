@@ -41,6 +41,7 @@ import { watchWaits } from '../facade/queues.ts';
 import { keyValueOf, type ServiceOptions, type Services } from './services.ts';
 import { withFormerIds } from '../../store/renamed-agents.ts';
 import { countTokens } from '../../context/budget/tokens.ts';
+import type { StoreDriver } from '../../store/driver.ts';
 import type { Durability } from '../../store/sqlite/sqlite-driver.ts';
 import type { TracingOptions } from '../../base/tracing.ts';
 import type { Troupe, Answer, Asked, AskOptions, Conversation, NewMessage, Note } from '../troupe.ts';
@@ -64,6 +65,11 @@ export interface TroupeOptions {
    * schema (default `troupe`).
    */
   postgres?: string;
+  /**
+   * In place of `data`, `mongodb` and `postgres`: a database of the program's own, opened, and closed with the troupe. Made as
+   * `troupe/integrations` says. Without `redis` only this process is told of its messages. Default: none.
+   */
+  store?: StoreDriver;
   /** Distributed mode: URL of a Redis that evicts nothing: `redis://`, `redis+cluster://` or `redis+sentinel://`, see docs/operations.md. */
   redis?: string;
   /** Distributed mode: processes with the same prefix in Redis and the same database are one troupe. Default `troupe`. */
@@ -297,6 +303,7 @@ const Options = z.strictObject({
   durability: z.enum(['disk', 'process']).optional(),
   mongodb: Text,
   postgres: Text,
+  store: Given,
   redis: Text,
   prefix: Text,
   concurrency: z.int().positive().optional(),

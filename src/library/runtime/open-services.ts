@@ -1,5 +1,5 @@
 import { TroupeError, toTroupeError } from '../../base/errors.ts';
-import { loadWith, type Need } from '../../base/optional-packages.ts';
+import { loadWith, type Need, REDIS_ALONE } from '../../base/optional-packages.ts';
 import { createInProcessAdmission } from '../../queue/in-process-admission.ts';
 import { createBroadcastHub } from '../../queue/in-process-broadcast.ts';
 import { createInProcessRouter } from '../../queue/in-process.ts';
@@ -24,6 +24,8 @@ import type { StoreDriver } from '../../store/driver.ts';
 
 interface ServiceUrls {
   data?: string | undefined;
+  /** A database that the caller has opened. It is closed with the services. */
+  store?: StoreDriver | undefined;
   mongodb?: string | undefined;
   postgres?: string | undefined;
   redis?: string | undefined;
@@ -39,13 +41,12 @@ interface ServiceUrls {
  * embedded ones. Throws `config_invalid`.
  */
 export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
-  const { data, redis, prefix = 'troupe', lock, durability } = urls;
+  const { data, store, redis, prefix = 'troupe', lock, durability } = urls;
   const database = databaseOf(urls);
-  if (database === undefined && redis === undefined) {
+  if (database === undefined && store === undefined && redis === undefined) {
     const own = lock || data === undefined || data === ':memory:' ? null : lockDataDir(data);
     return openEmbedded({ lock: lock ?? own, durability }, options, () => own?.release());
   }
-  if (database === undefined) throw without('redis', 'mongodb or postgres');
   if (data !== undefined) {
     const message = 'data is the directory of the embedded mode; omit it with a database';
     throw new TroupeError('config_invalid', message);
@@ -55,6 +56,8 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
       'durability is a setting of the data directory of the embedded mode; set that of the database itself';
     throw new TroupeError('config_invalid', message);
   }
+  if (store !== undefined) return openGiven(store, { database, redis, prefix }, options);
+  if (database === undefined) throw without('redis', 'mongodb, postgres or store');
   // The drivers are loaded only for the distributed mode.
   const need = needOf(database, redis);
   const [openDriver, queue] = await Promise.all([
@@ -64,18 +67,42 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
   return openDistributed({ openDriver, queue }, options);
 }
 
+/** Over a database that the caller has opened: one process of many with `redis`, else the only one that is told of its messages. */
+async function openGiven(
+  store: StoreDriver,
+  {
+    database,
+    redis,
+    prefix,
+  }: { database: DatabaseUrl | undefined; redis: string | undefined; prefix: string },
+  options: ServiceOptions,
+): Promise<Services> {
+  if (database !== undefined) {
+    const message = 'store is a database of its own; omit mongodb and postgres';
+    throw new TroupeError('config_invalid', message);
+  }
+  if (redis === undefined) return inProcess(store, options, { soleOwner: false });
+  const queue = await loadRedis(redis, { need: REDIS_ALONE, prefix });
+  return openDistributed({ openDriver: async () => store, queue }, options);
+}
+
 async function loadQueue(
   database: DatabaseUrl,
   redis: string | undefined,
+  redisOptions: { need: Need; prefix: string },
+): Promise<QueueServer> {
+  if (redis !== undefined) return await loadRedis(redis, redisOptions);
+  if (database.postgres === undefined) throw without('mongodb', 'redis');
+  const { postgresQueue } = await loadPostgres(redisOptions.need);
+  return postgresQueue(database.postgres);
+}
+
+async function loadRedis(
+  redis: string,
   { need, prefix }: { need: Need; prefix: string },
 ): Promise<QueueServer> {
-  if (redis !== undefined) {
-    const { redisQueue } = await loadWith(need, () => import('./redis-queue.ts'));
-    return redisQueue(redis, prefix);
-  }
-  if (database.postgres === undefined) throw without('mongodb', 'redis');
-  const { postgresQueue } = await loadPostgres(need);
-  return postgresQueue(database.postgres);
+  const { redisQueue } = await loadWith(need, () => import('./redis-queue.ts'));
+  return redisQueue(redis, prefix);
 }
 
 function without(given: string, missing: string): TroupeError {
@@ -86,26 +113,19 @@ function without(given: string, missing: string): TroupeError {
 /** One process with a data directory, or in memory. Throws `data_busy`, `data_unwritable`, `store_corrupt`, `store_newer`. */
 async function openEmbedded(
   { lock, durability }: { lock: DataLock | null; durability: Durability | undefined },
-  { clock, caps, mostWaiting, metrics, onWarning }: ServiceOptions,
+  options: ServiceOptions,
   release: () => void,
 ): Promise<Services> {
+  const { onWarning } = options;
   if (lock?.exposed) onWarning(lock.exposed, 'data');
   try {
     const path = lock?.paths.database ?? ':memory:';
     const driver = await openSqliteDriver({ path, durability, isOwned: true, onWarning });
-    const store = createStore(
-      chargeReads(countStoreErrors(driver, metrics)),
-      slicesOf(clock),
-      reportDamage(metrics, onWarning),
-    );
+    const services = inProcess(driver, options, { soleOwner: true });
     return {
-      store,
-      router: createInProcessRouter({ clock, metrics, mostWaiting }),
-      broadcast: createBroadcastHub().join(onWarning),
-      admission: createInProcessAdmission({ caps, clock }),
-      limits: { soleOwner: true },
+      ...services,
       async close() {
-        await store.close();
+        await services.close();
         release();
       },
     };
@@ -113,6 +133,27 @@ async function openEmbedded(
     release();
     throw error;
   }
+}
+
+/** A store with the queue of this process. */
+function inProcess(
+  driver: StoreDriver,
+  { clock, caps, mostWaiting, metrics, onWarning }: ServiceOptions,
+  limits: Services['limits'],
+): Services {
+  const store = createStore(
+    chargeReads(countStoreErrors(driver, metrics)),
+    slicesOf(clock),
+    reportDamage(metrics, onWarning),
+  );
+  return {
+    store,
+    router: createInProcessRouter({ clock, metrics, mostWaiting }),
+    broadcast: createBroadcastHub().join(onWarning),
+    admission: createInProcessAdmission({ caps, clock }),
+    limits,
+    close: () => store.close(),
+  };
 }
 
 interface DistributedServers {

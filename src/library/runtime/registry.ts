@@ -46,7 +46,8 @@ export async function createProvider(
   settings: ProviderSettings & { id?: string },
   { env, clock, readScript, home, custom = {} }: ProviderContext,
 ): Promise<Provider> {
-  const limits = settings.replyLimits ? { replyLimits: settings.replyLimits } : {};
+  const { silenceMs } = settings;
+  const limits = silenceMs === undefined ? {} : { replyLimits: { silenceMs } };
   const extras = requestExtras(settings as RequestSettings, env);
   const common = { ...limits, sampling: samplingOf(settings), extras };
   switch (settings.provider) {
@@ -209,10 +210,10 @@ type SettingsOf<P extends ProviderSettings['provider']> = Extract<ProviderSettin
 async function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: Common): Promise<Provider> {
   const { baseUrl, thinking, maxOutputTokens, effort, contextEditing } = settings;
   const apiKey = requiredKey(settings, env);
-  if (typeof thinking === 'object' && thinking.budgetTokens >= maxOutputTokens) {
+  if (typeof thinking === 'number' && thinking >= maxOutputTokens) {
     throw new TroupeError(
       'config_invalid',
-      `thinking.budgetTokens is ${thinking.budgetTokens} and must be less than maxOutputTokens (${maxOutputTokens}), which includes it`,
+      `thinking is ${thinking} tokens and must be less than maxOutputTokens (${maxOutputTokens}), which includes it`,
     );
   }
   const { createAnthropic } = await import('../../providers/anthropic/anthropic.ts');

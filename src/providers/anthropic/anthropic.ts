@@ -107,10 +107,10 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   };
 }
 
-/** Servers other than Anthropic's take the first three, which are no longer in the types of the SDK. */
-function anthropicSampling({ temperature, topP, topK, stop }: Sampling, { trace }: ModelRequest): object {
+/** Servers other than Anthropic's take the first two, which are no longer in the types of the SDK. */
+function anthropicSampling({ temperature, topP, stop }: Sampling, { trace }: ModelRequest): object {
   const stops = trace.purpose === 'compaction' ? undefined : stop;
-  return givenOf({ temperature, top_p: topP, top_k: topK, stop_sequences: stops });
+  return givenOf({ temperature, top_p: topP, stop_sequences: stops });
 }
 
 /** The schema in Anthropic's dialect: no open objects; unsupported keywords move into the description. */
@@ -168,8 +168,8 @@ function anthropicParams({ model, maxOutputTokens }: ModelRequest, fields: Anthr
   const binds = BINDS_THINKING.test(model);
   const binding = binds ? BINDING : {};
   // A short answer, such as a summary, leaves no room for the budget: the vendor requires it to be lower.
-  if (typeof thinking === 'object' && thinking.budgetTokens < maxOutputTokens)
-    params.thinking = { type: 'enabled', budget_tokens: thinking.budgetTokens, ...binding };
+  if (typeof thinking === 'number' && thinking < maxOutputTokens)
+    params.thinking = { type: 'enabled', budget_tokens: thinking, ...binding };
   else if (thinking === 'adaptive' || binds) params.thinking = { type: 'adaptive', ...binding };
   if (effort) params.output_config = { effort };
   if (contextEditing) params.context_management = { edits: editsOf(contextEditing) };

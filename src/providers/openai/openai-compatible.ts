@@ -79,9 +79,6 @@ function chatSampling(sampling: Sampling, { trace }: ModelRequest, { seedField }
   return givenOf({
     temperature: sampling.temperature,
     top_p: sampling.topP,
-    top_k: sampling.topK,
-    frequency_penalty: sampling.frequencyPenalty,
-    presence_penalty: sampling.presencePenalty,
     [seedField ?? 'seed']: sampling.seed,
     stop: trace.purpose === 'compaction' ? undefined : sampling.stop,
   });

@@ -14,7 +14,7 @@ const Shared = {
   tools: z.array(z.string().min(1)).min(1, 'leave it out to allow all tools').optional(),
   /** Longest start, and longest call, ms. Default 60,000. */
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).default(60_000),
-  /** Bytes of an output in a prompt; the rest becomes an artifact. Default: `limits.previewBytes`. */
+  /** Bytes of an output in a prompt; the rest becomes an artifact. Default 8,192. */
   previewBytes: z.int().min(256).optional(),
 };
 

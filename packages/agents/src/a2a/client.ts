@@ -115,13 +115,8 @@ export function read<T>(shape: z.ZodType<T>, value: unknown, what: string): T {
   return data;
 }
 
-/** A public key as a JSON Web Key. */
-export interface CardKey {
-  /** Its kind. */
-  kty: 'EC' | 'RSA' | 'OKP';
-  /** Its id, if it has one. */
-  kid?: string | undefined;
-}
+/** A public key as a JSON Web Key, with its kind in `kty` and perhaps its id in `kid`. */
+export type CardKey = Readonly<Record<string, unknown>>;
 
 /** How a signature of each algorithm is verified. A key fits only the algorithms of its kind. */
 const ALGORITHMS: Readonly<Record<string, { type: string; curve?: string; hash: string | null }>> = {
@@ -167,7 +162,7 @@ function isBy(
   const key = keyOf(jwk);
   if (!algorithm || !key || key.asymmetricKeyType !== algorithm.type) return false;
   if (algorithm.curve !== undefined && key.asymmetricKeyDetails?.namedCurve !== algorithm.curve) return false;
-  if (named.kid !== undefined && jwk.kid !== undefined && named.kid !== jwk.kid) return false;
+  if (named.kid !== undefined && jwk['kid'] !== undefined && named.kid !== jwk['kid']) return false;
   const data = Buffer.from(`${header}.${Buffer.from(payload).toString('base64url')}`);
   return verify(
     algorithm.hash,

@@ -9,8 +9,7 @@ export const supervision: Feature = { open: () => ({ supervision: { gate } }) };
 
 /** What holds back the end of a turn that has a sound answer. */
 function gate(run: TurnRun): Gate | null {
-  const { idle } = run.runtime.supervision;
-  const note = idle > 0 ? reasonsOf(run) : null;
+  const note = run.runtime.isSupervised ? reasonsOf(run) : null;
   if (note === null) return null;
   const stop = stopOf(run);
   return stop ? { kind: 'given up', stop } : { kind: 'corrected', note };
@@ -18,17 +17,18 @@ function gate(run: TurnRun): Gate | null {
 
 /** In one turn, whatever changes between them. */
 const MOST_CORRECTIONS = 30;
+/** In a row, without a change. */
+const MOST_IDLE = 3;
 
-function stopOf({ outputs, live, runtime, step, deps }: TurnRun): GuardStoppedBody | null {
-  const { idle } = runtime.supervision;
+function stopOf({ outputs, live, step, deps }: TurnRun): GuardStoppedBody | null {
   const made = countCorrections(outputs, live.tasks.todos.get(live.address.agent) ?? null);
   const goOn = 'ask again to go on from here';
   if (step + 1 >= deps.limits.maxSteps) {
     const message = `@${live.address.agent} has not finished after ${step + 1} steps (limits.maxSteps ${deps.limits.maxSteps})`;
     return { guard: 'steps', message, goOn: `${goOn}, or raise limits.maxSteps in the agents file` };
   }
-  if (made.idle >= idle) {
-    const message = `@${live.address.agent} was told ${made.idle} times that it has not finished, and changed nothing (supervision.idle ${idle})`;
+  if (made.idle >= MOST_IDLE) {
+    const message = `@${live.address.agent} was told ${made.idle} times that it has not finished, and changed nothing`;
     return { guard: 'supervision', message, goOn };
   }
   if (made.all < MOST_CORRECTIONS) return null;
@@ -99,10 +99,10 @@ function isWaiting(run: TurnRun): boolean {
   return openedBy(run) > 0 || openTasks(tasks, address.agent).some((task) => !isNeedless(task));
 }
 
-/** Applies to an empty answer, unless the agent asked to stay silent. Replies that are data are never empty. */
+/** Applies to an empty answer of an agent that can be silent on purpose, unless the agent asked to stay silent. Replies that are data are never empty. */
 function silentGate({ runtime, answer, silent }: TurnRun): string | null {
-  if (!runtime.supervision.silent || silent || !answer) return null;
-  return answer.text.trim() === '' ? silentText(runtime.tools.has('no_response')) : null;
+  if (!runtime.tools.has('no_response') || silent || !answer) return null;
+  return answer.text.trim() === '' ? SILENT : null;
 }
 
 /** Most items that are named; the others are counted. */
@@ -119,10 +119,8 @@ function todoText(open: readonly TodoItem[]): string {
   ].join('\n');
 }
 
-function silentText(mayStaySilent: boolean): string {
-  const choice = mayStaySilent ? ', or call `no_response` if nothing needs to be said' : '';
-  return `Your turn cannot end yet: your answer had no words. Answer${choice}.`;
-}
+const SILENT =
+  'Your turn cannot end yet: your answer had no words. Answer, or call `no_response` if nothing needs to be said.';
 
 function clipped(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
