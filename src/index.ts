@@ -19,7 +19,7 @@ export type {
   OpenAiAgent,
   ScriptedAgent,
 } from './library/config/agent-input.ts';
-export type { LimitInput } from './library/config/limit-settings.ts';
+export type { LimitInput } from './library/config/agents-file.ts';
 export { type Clock, systemClock } from './base/clock.ts';
 export { type ErrorCode, type ErrorPolicy, TroupeError } from './base/errors.ts';
 export type {

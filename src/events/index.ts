@@ -2,7 +2,6 @@
 export * from './actor-record.ts';
 export * from './aspects.ts';
 export * from './bodies.ts';
-export * from './conversation-kind.ts';
 export * from './erased-words.ts';
 export * from './erasure.ts';
 export * from './event.ts';
@@ -13,6 +12,6 @@ export * from './kinds.ts';
 export * from './live-notes.ts';
 export * from './message-text.ts';
 export * from './model-table.ts';
-export * from './nearest-name.ts';
+export * from './parse.ts';
 export * from './parse.ts';
 export * from './person.ts';

@@ -20,7 +20,7 @@ import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from '../actors/attempt/feature-types.ts';
 import type { CostOptions, CostReport, TurnTrace } from './inspect/cache-cost.ts';
 import type { ConversationCost, CostSum, UnknownCost } from './inspect/conversation-cost.ts';
-import type { Erased } from '../actors/erasure/erased.ts';
+import type { Erased } from '../actors/erasure/erase-conversations.ts';
 import type { Deleted } from '../actors/conversations/delete-conversation.ts';
 import type { TurnComparison, DiffSteps, PromptDiff } from './inspect/compare-turns.ts';
 import type { Inspection } from './inspect/prompts.ts';
@@ -37,7 +37,7 @@ import type { FoundPassage, Passage, PassagesQuery } from '../store/passages.ts'
 import type { ListedStanding, NewStanding, StandingFilter, StandingOrder } from '../store/standings.ts';
 
 /** A value with plain strings in place of ids: they are checked when it is used. */
-export type Plain<T> = T extends string
+type Plain<T> = T extends string
   ? string extends T
     ? string
     : T extends { [z.$brand]: unknown }
@@ -95,7 +95,7 @@ export interface WorkflowInfo {
   steps: readonly WorkflowStepInfo[];
 }
 
-export interface WorkflowStepInfo {
+interface WorkflowStepInfo {
   /** Its id. */
   id: string;
   /** Id of the agent. */
@@ -496,7 +496,7 @@ export interface AskOptions {
 }
 
 /** Which passages to find. */
-export interface PassageListQuery extends Omit<PassagesQuery, 'tenant' | 'ranges'> {
+interface PassageListQuery extends Omit<PassagesQuery, 'tenant' | 'ranges'> {
   /** Only of this conversation. */
   conversation?: string;
   /** Only of conversations whose standing has one of these ranks. */
@@ -506,7 +506,7 @@ export interface PassageListQuery extends Omit<PassagesQuery, 'tenant' | 'ranges
 }
 
 /** A page of passages, the newest first. */
-export interface PassageList {
+interface PassageList {
   /** May be fewer than `limit`, or none: only `next` tells the end. */
   passages: FoundPassage[];
   /** Pass it as `after` to get the next page. Null: this was the last page. */
@@ -522,7 +522,7 @@ export interface PassageRepository {
 }
 
 /** Which standings to list, and in which order. */
-export interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {
+interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {
   /** Default `urgent`: by rank, then the newest. */
   order?: StandingOrder;
   /** Most standings of the page. Default 50. */
@@ -536,7 +536,7 @@ export interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'rang
 }
 
 /** A page of standings. */
-export interface StandingList {
+interface StandingList {
   /** In the order asked for. */
   rows: ListedStanding[];
   /** Number of standings by rank, whatever ranks and page were asked for. */

@@ -2,7 +2,7 @@ import { parseTurnId } from '../events/index.ts';
 import type { Namespace } from './driver.ts';
 
 /** A range of keys that may contain entries of a conversation; `isOwn` selects those that do belong to it. */
-export interface KeyPlace {
+interface KeyPlace {
   namespace: Namespace;
   after: string;
   before: string;

@@ -346,7 +346,7 @@ function parseEntry<T>(schema: z.ZodType<T>, text: string, name: string): T {
 
 type ActorMethods = Pick<Store, 'acquire' | 'update' | 'step' | 'readActor' | 'listActors' | 'claim' | 'due'>;
 
-export function createActorMethods(
+function createActorMethods(
   driver: StoreDriver,
   decode: (log: ConversationKey, row: EventRow) => Event,
 ): ActorMethods {
@@ -454,7 +454,7 @@ function storedEvents(
 }
 
 /** The entry that keeps the receipt of a prompt. */
-export function receiptEntry(
+function receiptEntry(
   tenant: string,
   receipt: PromptReceipt,
   at: number,
@@ -472,7 +472,7 @@ const SLICE_KEYS = 1_000;
 /** After every ASCII character of a key. */
 const LAST_KEY = '\x7f';
 
-export function createDerivedMethods(driver: StoreDriver): DerivedMethods {
+function createDerivedMethods(driver: StoreDriver): DerivedMethods {
   function entryOf({ tenant, conversation }: ConversationKey, key: string): EntryKey {
     return { tenant, namespace: 'derived', key: `${conversation}/${key}` };
   }

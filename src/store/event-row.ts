@@ -180,7 +180,7 @@ export function payloadHash({ kind, to, turn, data }: Content): string {
 }
 
 /** Whether the content is the one that was appended. Id, time and token count are covered by the chain alone. */
-export function isIntact(row: Content & Pick<EventRow, 'hash'>): boolean {
+function isIntact(row: Content & Pick<EventRow, 'hash'>): boolean {
   return payloadHash(row) === row.hash;
 }
 

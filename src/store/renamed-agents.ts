@@ -31,7 +31,7 @@ export function withFormerIds(store: Store, options: RenamedOptions): Store {
   return { ...store, ...logMethods(renamed), ...actorMethods(renamed), ...receiptMethods(renamed) };
 }
 
-export interface RenamedOptions {
+interface RenamedOptions {
   former: FormerIds;
   /** The data directory has one owner: leases of other processes are dead. */
   soleOwner: boolean;

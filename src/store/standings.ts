@@ -37,7 +37,7 @@ export interface NewStanding extends StandingRow {
   terms: readonly string[];
 }
 
-export const MAX_RANK = 9;
+const MAX_RANK = 9;
 
 /** A standing with the present end of its log. */
 export interface ListedStanding extends StandingRow {

@@ -5,7 +5,7 @@ import { type Event, isErasure } from '../events/index.ts';
 import type { ConversationKey, LogProblem, LogVerification } from './store.ts';
 
 /** Events of one part, so that a caller can report progress. */
-export const VERIFIED_EVENTS = 10_000;
+const VERIFIED_EVENTS = 10_000;
 const MOST_LISTED = 100;
 /** Bounds of one read, as for every page of a log. */
 const READ = { limit: 250, maxBytes: 512 * 1024 };

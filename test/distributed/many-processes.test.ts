@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { Author, Event } from '../../src/events/index.ts';
-import type { LimitInput } from '../../src/library/config/limit-settings.ts';
+import type { LimitInput } from '../../src/library/config/agents-file.ts';
 import { createTroupe, type OpenOptions, openTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { checkLog } from '../../packages/testing/src/check-log.ts';
 import type { Troupe, Watcher } from '../../src/library/troupe.ts';

@@ -4,8 +4,25 @@ import type { ConversationKey, KeyRange } from '../../store/store.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import { type Branch, removeTree, untilAtRest } from '../conversations/delete-conversation.ts';
 import { readPages } from '../log/read-log.ts';
-import { emptyCount, type Erased } from './erased.ts';
 import { conversationsOf, type OnRead } from './survey.ts';
+
+/** What an erasure has changed. */
+export interface Erased {
+  /** Conversations and threads in which words were erased, or that are gone. */
+  conversations: number;
+  /** Events whose words are gone, all or some. */
+  events: number;
+  /** Files whose bytes are gone; of conversations and tenants also texts of prompts. */
+  attachments: number;
+  /** Outputs of tools, journals of turns, texts of prompts and notes. Those of conversations that are gone are not counted. */
+  entries: number;
+  /** Sessions with vendors that the agents will not go on with. */
+  sessions: number;
+}
+
+export function emptyCount(): Erased {
+  return { conversations: 0, events: 0, attachments: 0, entries: 0, sessions: 0 };
+}
 
 /**
  * Deletes conversations with their threads and the texts and files that only they name: `delete` alone leaves these, because

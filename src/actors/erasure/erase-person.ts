@@ -26,7 +26,7 @@ import { untilAtRest } from '../conversations/delete-conversation.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import { patchAtRest } from '../actor/at-rest.ts';
 import { inSlices, readPages } from '../log/read-log.ts';
-import { emptyCount, type Erased } from './erased.ts';
+import { emptyCount, type Erased } from './erase-conversations.ts';
 import { emptied, masked, maskedJson } from './hole.ts';
 import { conversationsOf, isBy, type OnRead, originOf, type Survey, survey } from './survey.ts';
 
@@ -65,7 +65,7 @@ export async function erasePerson(
   return work.erased;
 }
 
-export interface ErasureDeps extends EngineDeps {
+interface ErasureDeps extends EngineDeps {
   forget: (log: ConversationKey) => void;
   /** Hashes of texts of the agents file: who quotes one has not written it. */
   spared: ReadonlySet<string>;

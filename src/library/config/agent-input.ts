@@ -1,9 +1,15 @@
 import * as z from 'zod';
-import type { InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
+import type { InstructionsFunction, ReplySchema } from '../../actors/actor/agent-runtime.ts';
 import type { InputOf } from '../../base/input-of.ts';
-import { AgentId, BusyPolicy, JoinPolicy } from '../../events/index.ts';
-import type { ModelSettings, PROVIDER_SETTINGS } from '../../providers/settings.ts';
-import { replyProblem, type ReplyInput } from './reply-schema.ts';
+import { AgentId, BusyPolicy, JoinPolicy, notAField } from '../../events/index.ts';
+import {
+  type ModelSettings,
+  type PROVIDER_SETTINGS,
+  ProviderSettings,
+  withLanguageModel,
+} from '../../providers/settings.ts';
+import { type DataSchema, firstProblems, readySchema } from '../../tools/schema.ts';
+import type { Problem } from './problem.ts';
 
 /** Whether an answer is sent back while the agent's list has work left, or when it has no words and the agent has `no_response`. */
 export const SupervisionSetting = z.boolean();
@@ -101,7 +107,7 @@ type Of<Provider extends keyof typeof PROVIDER_SETTINGS> = InputOf<(typeof PROVI
 export interface ScriptedAgent extends AgentBase, Of<'scripted'> {}
 
 /** A language model of a package of the AI SDK. */
-export interface AiSdkAgent extends AgentBase, Of<'ai-sdk'> {}
+interface AiSdkAgent extends AgentBase, Of<'ai-sdk'> {}
 
 /** A model that the program brings with `defineProvider`. */
 export interface CustomProviderAgent extends AgentBase, Of<'custom'> {}
@@ -140,3 +146,68 @@ export interface AgentByProvider {
 export type AgentInput = AgentByProvider[keyof AgentByProvider];
 /** Who runs a model. */
 export type ProviderName = AgentInput['provider'];
+
+/** Schema of an agent's replies: of zod, valibot, arktype or any library of Standard Schema, or a JSON schema (draft 2020-12). */
+type ReplyInput = DataSchema;
+
+/** Most problems reported per reply: a reply may be wrong everywhere, and the report is stored. */
+const MAX_PROBLEMS = 3;
+
+/** The JSON schema for vendors, and the check of replies. Throws if `reply` cannot be converted to both. */
+export function replySchema(reply: ReplyInput): ReplySchema {
+  const { json: schema, check } = readySchema(reply, 'output');
+  return {
+    schema,
+    async check(value) {
+      const checked = await check(value);
+      if ('value' in checked) return { data: checked.value };
+      return { problem: firstProblems(checked.problems, MAX_PROBLEMS).join('; ') };
+    },
+  };
+}
+
+/** Why a value cannot be a reply schema. Null: it can. */
+function replyProblem(reply: unknown): string | null {
+  try {
+    replySchema(reply as ReplyInput);
+    return null;
+  } catch (error) {
+    return `the schema cannot be used: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+// Loose at run time, because fields depend on the provider: `unknownFields` refuses the others. Strict as a type.
+const LooseAgentFields = AgentFields.loose() as unknown as typeof AgentFields;
+export type AgentDefinition = z.infer<typeof AgentFields> & ProviderSettings;
+export const AgentDefinition = z.preprocess(
+  asParsed,
+  z.intersection(LooseAgentFields, ProviderSettings),
+) as unknown as z.ZodType<AgentDefinition, AgentInput>;
+
+/** Without fields that are undefined, which the intersection would report as conflicts. */
+function asParsed(agent: unknown): unknown {
+  if (typeof agent !== 'object' || agent === null || Array.isArray(agent)) return agent;
+  return withLanguageModel(
+    Object.fromEntries(Object.entries(agent).filter(([, value]) => value !== undefined)),
+  );
+}
+
+/** Providers by name, as an agents file writes them. */
+export const PROVIDER_NAMES: readonly string[] = ProviderSettings.options.map(
+  ({ shape }) => shape.provider.value,
+);
+
+/** The unknown fields of a list of agents, however invalid they are otherwise, each with the nearest known one. */
+export function* unknownFields(agents: unknown, list: 'agents' | 'templates'): Generator<Problem> {
+  for (const [index, agent] of Array.isArray(agents) ? agents.entries() : []) {
+    if (typeof agent !== 'object' || agent === null) continue;
+    const { provider } = agent as { provider?: unknown };
+    const settings = ProviderSettings.options.find(({ shape }) => shape.provider.value === provider);
+    // Without its provider it is not known which fields an agent has.
+    if (!settings) continue;
+    const known = [...Object.keys(AgentFields.shape), ...Object.keys(settings.shape)];
+    for (const field of Object.keys(agent)) {
+      if (!known.includes(field)) yield { path: [list, index, field], message: notAField(field, known) };
+    }
+  }
+}

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { AccessSettings } from '../access/index.ts';
-import { AgentDefinition, PROVIDER_NAMES } from './agent-definition.ts';
-import { SupervisionSetting } from './agent-input.ts';
+import { AgentDefinition, PROVIDER_NAMES, SupervisionSetting } from './agent-input.ts';
 import { AppSetting } from './app.ts';
 import { BudgetSettings } from './budget-settings.ts';
 import { Fragment } from '../../context/index.ts';
@@ -14,7 +13,6 @@ import { formerIds } from './former-ids.ts';
 import type { InputOf } from '../../base/input-of.ts';
 import { findProblems } from './find-problems.ts';
 import type { DataFile } from './read-data-file.ts';
-import { LimitSettings } from './limit-settings.ts';
 import { FetchSettings } from '../../base/net/settings.ts';
 import { type Door, DOORS, isDoor } from '../integrations/door.ts';
 import { WebhookSettings } from '../integrations/webhook-settings.ts';
@@ -22,6 +20,49 @@ import type { Problem } from './problem.ts';
 import { RedactSetting } from './redact-secrets.ts';
 import { McpServers } from '../../tools/mcp/settings.ts';
 import type { Tool } from '../../tools/tool.ts';
+
+const Count = z.int().min(1).optional();
+const Milliseconds = z.int().min(1).optional();
+
+const ProviderCaps = z.strictObject({
+  /** Most turns at once. Default: no limit. */
+  turns: Count,
+  /** Most model calls in a minute, a tenth of them at once after a pause. Default: no limit. */
+  callsPerMinute: Count,
+});
+
+const Limits = z.strictObject({
+  /**
+   * How long an actor stays assigned to a process that has died, ms; work whose wake was lost is found within twice that.
+   * At least 1,000. Default 30,000.
+   */
+  leaseMs: z.int().min(1_000).optional(),
+  /** Most model calls in one turn; then it fails and tells people how to go on. Default 50. */
+  maxSteps: Count,
+  /** Most turns in one conversation since a person spoke. Default 200. */
+  maxAgentTurns: Count,
+  /** Most tasks, at any depth, that one message of a person or a schedule may cause. Default 1,000. */
+  maxTreeTasks: Count,
+  /** Deadline of a task, ms: then it is cancelled. Default 1 day. */
+  taskMs: Milliseconds,
+  /** Deadline of a question, ms: then it can no longer be answered. Default 1 week. */
+  questionMs: Milliseconds,
+  /** Deadline of an approval, ms: then it is denied. Default 1 week. */
+  approvalMs: Milliseconds,
+  /** Most turns of one tenant at once, over all processes. Default: no limit. */
+  turnsPerTenant: Count,
+  /**
+   * Most actors of one tenant waiting for a turn. Above it, tasks and messages that would wake one are refused with
+   * `tenant_busy`. Default 50,000.
+   */
+  pendingPerTenant: Count,
+  /** Limits by name of the provider, such as `anthropic`. Default: none. */
+  providers: z.record(z.string(), ProviderCaps).optional(),
+});
+/** The `limits` block of a definition. All fields are optional; times are in milliseconds. */
+export interface LimitInput extends InputOf<typeof Limits> {}
+
+const LimitSettings = Limits.default({});
 
 const DoorSetting = z.union(
   [z.enum(DOORS), z.custom<Door>((value) => isDoor(value)).meta({ type: 'object' })],

@@ -1,5 +1,5 @@
 import type { TroupeDefinition } from './agents-file.ts';
-import type { AgentDefinition } from './agent-definition.ts';
+import { type AgentDefinition, replySchema } from './agent-input.ts';
 import type { AgentRegistry, AgentRuntime, InstructionsFunction } from '../../actors/actor/agent-runtime.ts';
 import { policyOf, type PolicyConstants, retrievalOf } from './context-settings.ts';
 import {
@@ -16,7 +16,6 @@ import type { Provider } from '../../providers/provider.ts';
 import { formerIds } from './former-ids.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { InstructionFiles } from './instruction-files.ts';
-import { replySchema } from './reply-schema.ts';
 import { builtinTools } from '../../tools/builtin/index.ts';
 import { loadSkillTool, type SkillSet } from '../../tools/skill.ts';
 import { type Tool, toolSpec } from '../../tools/tool.ts';
@@ -26,7 +25,7 @@ import { arch, hostname, platform, release } from 'node:os';
 const DEFAULT_CONTEXT_WINDOW = 128_000;
 
 /** What was read from the directories of a definition and of its servers, by the ids of agents and templates. */
-export interface Surroundings {
+interface Surroundings {
   files?: ReadonlyMap<string, InstructionFiles>;
   skills?: ReadonlyMap<string, SkillSet>;
   /** MCP servers of their grants whose tools are not known. */
@@ -36,7 +35,7 @@ export interface Surroundings {
 }
 
 /** Agents that may be built again while the troupe runs: turns that have begun keep theirs. */
-export type ChangingRegistry = AgentRegistry & { become(next: ChangingRegistry): void };
+type ChangingRegistry = AgentRegistry & { become(next: ChangingRegistry): void };
 
 /** Builds the agents that the engine runs, from their definitions, providers and tools. */
 export function buildAgentRegistry(

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import { DEFAULT_POLICY, type CompactionPolicy } from '../../context/index.ts';
 import { AgentId } from '../../events/index.ts';
 import { EmbedderSettings } from '../../providers/settings.ts';
-import type { InputOf } from '../../base/input-of.ts';
 
 const Share = z.number().min(0.1).max(0.95);
 
@@ -21,8 +20,6 @@ export const ContextSettings = z.strictObject({
   embedder: EmbedderSettings.optional(),
 });
 export type ContextSettings = z.infer<typeof ContextSettings>;
-/** The `context` block of a definition: sizes of prompts, and their compaction. */
-export interface ContextInput extends InputOf<typeof ContextSettings> {}
 
 /** What is retrieved for a turn at most, in tokens and in events. */
 const RETRIEVAL = { tokens: 2_000, limit: 12 };

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { unknownFields } from './agent-definition.ts';
+import { unknownFields } from './agent-input.ts';
 import { budgetProblems, BudgetSketch } from './budget-settings.ts';
 import { coordinationProblems, workflowProblems } from './coordination-settings.ts';
 import { aliasProblems } from './former-ids.ts';

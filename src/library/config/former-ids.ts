@@ -1,5 +1,5 @@
 import type { AgentId, FormerIds } from '../../events/index.ts';
-import type { AgentDefinition } from './agent-definition.ts';
+import type { AgentDefinition } from './agent-input.ts';
 import type { Problem } from './problem.ts';
 
 /** Absent: no agent has been renamed. */

@@ -2,7 +2,7 @@ import { TroupeError } from '../../base/errors.ts';
 import { treeToDelete } from '../../actors/conversations/delete-conversation.ts';
 import { fixedTexts, forgetStoredTexts } from '../../actors/turn/baseline.ts';
 import { erasePerson } from '../../actors/erasure/erase-person.ts';
-import type { Erased } from '../../actors/erasure/erased.ts';
+import type { Erased } from '../../actors/erasure/erase-conversations.ts';
 import type { OnRead } from '../../actors/erasure/survey.ts';
 import { type Author, SYSTEM_AUTHOR, type TenantId } from '../../events/index.ts';
 import type { ConversationKey } from '../../store/store.ts';

@@ -2,7 +2,7 @@ import type { ResourceStack } from '../../base/resource-stack.ts';
 import { readFileSync } from 'node:fs';
 import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import type { TroupeDefinition } from '../config/agents-file.ts';
-import type { AgentDefinition } from '../config/agent-definition.ts';
+import type { AgentDefinition } from '../config/agent-input.ts';
 import { buildAgentRegistry } from '../config/build-agent-registry.ts';
 import type { PolicyConstants } from '../config/context-settings.ts';
 import { openInstructionFiles } from '../config/instruction-files.ts';
@@ -16,7 +16,7 @@ import type { ModelOptions, Models } from './providers.ts';
 import { toolSpec } from '../../tools/tool.ts';
 import { hideInTools, type ModelSettings } from './secrets.ts';
 
-export interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrations'> {
+interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrations'> {
   providerOf: Models['providerOf'];
   /** URLs of the services; tools must not show their passwords. */
   urls: readonly (string | undefined)[];

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import type { AgentDefinition } from '../config/agent-definition.ts';
+import type { AgentDefinition } from '../config/agent-input.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { Embedder } from '../../providers/embedder.ts';
 import type { Provider } from '../../providers/provider.ts';

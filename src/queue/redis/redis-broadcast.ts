@@ -25,7 +25,7 @@ export interface RedisBroadcastOptions {
   maxPendingChars?: number;
 }
 
-export interface RedisBroadcast extends Broadcast {
+interface RedisBroadcast extends Broadcast {
   /** Resolves when it listens for the first time. */
   listening(): Promise<void>;
   /** Accepted messages; notices dropped because Redis was unavailable or slow; unreadable messages and notices. */

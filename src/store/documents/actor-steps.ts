@@ -215,7 +215,7 @@ interface OwnRun {
   isAddressed: boolean;
 }
 
-export interface OwnRuns {
+interface OwnRuns {
   /** Of a step that is in the log. */
   note(row: ActorRow, events: readonly StepEvent[], appended: readonly StepAppend[]): void;
   /** Whether all events after `processed` up to this one are of the run, and none of them addresses the actor. */

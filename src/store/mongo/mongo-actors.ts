@@ -236,17 +236,17 @@ const NULLABLE = ['turn', 'abort', 'parked'] as const;
 const ABSENT_IF_NULL = [...NULLABLE, 'wakeAt'] as const;
 const PLAIN = ['owner', 'until', 'processed'] as const;
 
-export function idOf({ tenant, conversation, agent }: ActorKey): string {
+function idOf({ tenant, conversation, agent }: ActorKey): string {
   return `${tenant}/${conversation}/${agent}`;
 }
 
 /** Null for an id that Troupe did not write. */
-export function keyFromId(id: unknown): ActorKey | null {
+function keyFromId(id: unknown): ActorKey | null {
   const [tenant, conversation, agent, ...rest] = typeof id === 'string' ? id.split('/') : [];
   return tenant && conversation && agent && rest.length === 0 ? { tenant, conversation, agent } : null;
 }
 
-export function docOf(row: ActorRow, held: Held): ActorDoc {
+function docOf(row: ActorRow, held: Held): ActorDoc {
   const { fence, owner, until, processed, turn, abort, parked, outbox, wakeAt } = row;
   const doc: ActorDoc = { _id: idOf(row), fence, owner, until, processed, ...held };
   if (turn !== null) doc.turn = turn;
@@ -258,7 +258,7 @@ export function docOf(row: ActorRow, held: Held): ActorDoc {
 }
 
 /** Empty without changes; an undefined key leaves its field unchanged. */
-export function updateOf(change: DocumentChange, held: Held | null): UpdateFilter<ActorDoc> {
+function updateOf(change: DocumentChange, held: Held | null): UpdateFilter<ActorDoc> {
   const set: Record<string, unknown> = { ...held };
   const unset: Record<string, ''> = {};
   if (held) unset['blob' in held ? 'data' : 'blob'] = '';
@@ -277,7 +277,7 @@ export function updateOf(change: DocumentChange, held: Held | null): UpdateFilte
 }
 
 /** The damage of a document, or null. Its data is checked when it is decoded. */
-export function damageOf(doc: ActorDoc): string | null {
+function damageOf(doc: ActorDoc): string | null {
   const fields = doc as unknown as Record<string, unknown>;
   for (const name of ['fence', 'until', 'processed']) {
     if (typeof fields[name] !== 'number') return `its ${name} is not a number`;
@@ -297,7 +297,7 @@ export function damageOf(doc: ActorDoc): string | null {
 }
 
 /** All fields but the data. A damaged field gets a value that keeps the actor due, so that the damage is found. */
-export function columnsOf({ tenant, conversation, agent }: ActorKey, doc: ActorDoc): Omit<ActorRow, 'data'> {
+function columnsOf({ tenant, conversation, agent }: ActorKey, doc: ActorDoc): Omit<ActorRow, 'data'> {
   const fields = doc as unknown as Record<string, unknown>;
   const number = (name: string) => (typeof fields[name] === 'number' ? fields[name] : 0);
   const text = (name: string) => {

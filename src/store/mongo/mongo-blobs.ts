@@ -11,7 +11,7 @@ import { type Background, isDuplicateKey } from './mongo-error.ts';
  *      such a document is removed, so a crashed writer leaves nothing behind for ever.
  *  B3  A blob is removed as soon as no document points to it. A reader that misses it must read the document again.
  */
-export interface Owner {
+interface Owner {
   /** A stored collection name; `registers` has the entries. */
   in: 'events' | 'actors' | 'registers';
   id: StoredText;

@@ -23,7 +23,7 @@ const BLOB_MARGIN_MS = 3_600_000;
 /** Maximum reads of an entry whose large text is replaced meanwhile. */
 const MAX_READS = 5;
 
-export interface EntryOptions {
+interface EntryOptions {
   clock: Clock;
   keepMs: number;
 }

@@ -239,7 +239,7 @@ function ofLog(log: LogKey): Filter<PassageDoc> {
 }
 
 /** A term itself, or the beginning of one, which an index finds. */
-export function termPattern({ term, whole }: TermCondition): string | { $regex: string } {
+function termPattern({ term, whole }: TermCondition): string | { $regex: string } {
   return whole ? term : { $regex: `^${term.replace(/[\\^$.*+?()[\]{}|-]/g, String.raw`\$&`)}` };
 }
 

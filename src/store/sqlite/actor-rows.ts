@@ -25,7 +25,7 @@ type StoredActor = Omit<ActorRow, 'tenant' | 'conversation' | 'outbox' | 'data'>
 };
 
 /** A row with its numbers in the database. Rows are shared with callers and never changed in place. */
-export interface Found {
+interface Found {
   readonly num: number;
   readonly row: Readonly<ActorRow>;
 }
@@ -110,7 +110,7 @@ export function createActorRows(database: Database, logs: StoredLogs) {
     forget: () => cache.clear(),
   };
 }
-export type ActorRows = ReturnType<typeof createActorRows>;
+type ActorRows = ReturnType<typeof createActorRows>;
 
 function holds(
   row: ActorRow,

@@ -95,7 +95,7 @@ function gaps(database: Database): string[] {
  *  K2  It is 0, unknown, while events are removed, and begins again with the remaining events.
  *  K3  It is an additional check: a mark that cannot be read or written causes no failure.
  */
-export interface LogMark {
+interface LogMark {
   /** Reports that the event with this number is committed; 0 if none was. */
   raise(num: number): void;
   /** Runs a removal of events. */
@@ -105,12 +105,12 @@ export interface LogMark {
 
 const DIGITS = 16;
 
-export function markPath(database: string): string {
+function markPath(database: string): string {
   return `${database}-mark`;
 }
 
 /** 0 if unknown. */
-export function readMark(database: string): number {
+function readMark(database: string): number {
   try {
     const text = readFileSync(markPath(database), 'latin1');
     return /^\d{16}\n$/.test(text) ? Number(text) : 0;
@@ -127,7 +127,7 @@ function lastEvent(database: Database): number {
 }
 
 /** Throws `store_corrupt` if the log ends before the mark. */
-export function checkMark(database: Database, path: string): void {
+function checkMark(database: Database, path: string): void {
   const marked = readMark(path);
   // The tables of a new database may still be only in its write-ahead log.
   const last = hasTables(database) ? lastEvent(database) : 0;

@@ -119,7 +119,7 @@ export function hasTables(database: Database): boolean {
  * The full-text index `terms` has two kinds of rows: passages by their number, and the words of standings by the negative
  * number of their log. Tenant and kind are part of every term, so that one tenant's search reads no other's entries.
  */
-export type TermKind = 'passage' | 'standing';
+type TermKind = 'passage' | 'standing';
 
 const prefixOf = (tenant: string, kind: TermKind) => `${tenant}/${kind === 'passage' ? 'p' : 's'}/`;
 

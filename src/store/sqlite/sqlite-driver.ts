@@ -27,7 +27,7 @@ import { createTables } from './schema.ts';
 
 export type { Durability } from './write-queue.ts';
 
-export interface SqliteDriverOptions {
+interface SqliteDriverOptions {
   /** A file, or ':memory:'. */
   path: string;
   /** Maximum size of the file in pages of 4 kB; tests simulate a full disk with it. */

@@ -11,7 +11,7 @@ import { Worker } from 'node:worker_threads';
  *  W5  Caches are cleared (`forget`) when a transaction is undone, and before the first write after another connection
  *      has written: nothing is ever compared with data that is not in the file.
  */
-export type Sync = 'synced' | 'ordered';
+type Sync = 'synced' | 'ordered';
 
 /**
  * What survives. `disk`: what was promised to the outside (events, stops, started tool calls) survives a power loss.
@@ -34,7 +34,7 @@ interface Write {
   reject: (error: unknown) => void;
 }
 
-export interface WriteQueueOptions {
+interface WriteQueueOptions {
   path: string;
   /** With `process` no commit waits for the disk. */
   durability: Durability;
