@@ -13,5 +13,4 @@ export * from './live-notes.ts';
 export * from './message-text.ts';
 export * from './model-table.ts';
 export * from './parse.ts';
-export * from './parse.ts';
 export * from './person.ts';

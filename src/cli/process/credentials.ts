@@ -13,7 +13,7 @@ export function callerOptions(
     authenticate: (credential: string) => troupe.authenticate(credential),
     cors,
     publicUrl,
-    traffic: limits === undefined ? undefined : trafficTimes(limits),
+    traffic: trafficTimes(limits),
   };
 }
 

@@ -101,7 +101,7 @@ export const TRAFFIC = {
 } satisfies TrafficLimits;
 
 /** A multiple of all limits: `access.limits` of a definition. */
-export function trafficTimes(factor: number): TrafficLimits {
+export function trafficTimes(factor = 1): TrafficLimits {
   return Object.fromEntries(
     Object.entries(TRAFFIC).map(([name, limit]) => [name, Math.ceil(limit * factor)]),
   );

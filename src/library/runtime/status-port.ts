@@ -1,4 +1,4 @@
-import type { AccessInput } from '../access/index.ts';
+import { type AccessInput, trafficTimes } from '../access/index.ts';
 import { createStatusApp, type HttpServer, serveHttp } from '../../http/api/index.ts';
 import { createMetrics, type ProcessMetrics } from '../../http/metrics.ts';
 import { requireToken } from '../../http/server-token.ts';
@@ -28,7 +28,7 @@ export interface StatusPort {
 interface Process {
   /** Aborts when the process begins to stop: it is no longer ready. */
   signal: AbortSignal;
-  /** Rates of callers with a credential. */
+  /** A multiple of the rates of callers with a credential. */
   limits: AccessInput['limits'];
   onError: (error: unknown) => void;
 }
@@ -51,7 +51,7 @@ export function createStatusPort(
     async listen(troupe, { signal, limits, onError }) {
       const authenticate = (credential: string) => troupe.authenticate(credential);
       const shown = isReadable(own) ? own : undefined;
-      const trust = { token, authenticate, limits, traffic: limits };
+      const trust = { token, authenticate, traffic: trafficTimes(limits) };
       server = await serveHttp(createStatusApp(troupe, { ...trust, metrics: shown, signal, onError }), {
         host,
         port,
