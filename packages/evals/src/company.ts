@@ -70,7 +70,6 @@ const OF_AGENTS: Readonly<Record<keyof AgentBase, true>> = {
   framing: true,
   sees: true,
   whileBusy: true,
-  retry: true,
   reply: true,
   supervision: true,
   pubkey: true,
