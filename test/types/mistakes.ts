@@ -46,8 +46,6 @@ export const MISTAKES: readonly Mistake[] = [
     "'model' does not",
   ),
   clerk('a field of the price', 'price: { «inpt»: 1, output: 2 }', "Did you mean to write 'input'?"),
-  clerk('a field of retries', 'retry: { «patience»: 1 }', "'patience' does not exist in type"),
-  clerk('a field of supervision', 'supervision: { «idel»: 1 }', "'idel' does not exist in type"),
   agent(
     'a field of a script',
     "{ id: 'clerk', provider: 'scripted', script: { rules: [{ «replay»: 'x' }] } }",

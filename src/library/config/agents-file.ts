@@ -34,7 +34,7 @@ const ProviderCaps = z.strictObject({
 const Limits = z.strictObject({
   /**
    * How long an actor stays assigned to a process that has died, ms; work whose wake was lost is found within twice that.
-   * At least 1,000. Default 30,000.
+   * At least 1,000. Default 10,000.
    */
   leaseMs: z.int().min(1_000).optional(),
   /** Most model calls in one turn; then it fails and tells people how to go on. Default 50. */

@@ -9,9 +9,6 @@ import {
   isAgentId,
   own,
   meetAgent,
-  addTokens,
-  changeAgent,
-  countsOf,
 } from './draft.ts';
 import { foldAgents, settleConditions } from './fold-agent.ts';
 import { foldTurn } from './fold-turn.ts';
