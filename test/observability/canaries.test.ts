@@ -127,7 +127,8 @@ async function room(canaries: Canaries, stack: AsyncDisposableStack): Promise<Ro
   };
   return {
     input,
-    options: { env, constants: { limits: { maxAttempts: 2 } } },
+    // Long enough for the wait to be reported.
+    options: { env, constants: { limits: { maxAttempts: 2, patienceMs: 1_000 } } },
     said: saidWith(`http://${hops.host}/`),
     hops,
   };
