@@ -1,15 +1,6 @@
 import type { ConversationId, Event, AgentId, EventOf } from '../../events/index.ts';
 import { foldArrow, foldConversation, foldTalk } from './fold-talk.ts';
-import {
-  type Draft,
-  draftOf,
-  NO_TOKENS,
-  ownTotals,
-  agentOf,
-  isAgentId,
-  own,
-  meetAgent,
-} from './draft.ts';
+import { type Draft, draftOf, NO_TOKENS, ownTotals, agentOf, isAgentId, own, meetAgent } from './draft.ts';
 import { foldAgents, settleConditions } from './fold-agent.ts';
 import { foldTurn } from './fold-turn.ts';
 import {
