@@ -41,7 +41,7 @@ describe('pruning', () => {
     expect(await of(stage, 'compaction')).toEqual([]);
     const last = bo.asked().at(-1);
     expect(invalidities(last?.messages ?? [])).toEqual([]);
-    expect(shown(last)).toMatch(/\[the output of report \(\d+ characters\) was removed to make room\./);
+    expect(shown(last)).toMatch(/\[the output of report \(\d+ bytes\) was removed to make room\./);
     expect(shown(last)).not.toContain('w1z');
     expect(shown(last)).toContain('w9z');
     expect(

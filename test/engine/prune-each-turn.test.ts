@@ -41,7 +41,7 @@ test('an agent can be set to see the outputs of its running turn only', async ()
   expect(last).toContain('w3z');
   expect(last).not.toContain('w1z');
   expect(last).not.toContain('w2z');
-  expect(last.match(/\[the output of report \(\d+ characters\) was removed/g)).toHaveLength(2);
+  expect(last.match(/\[the output of report \(\d+ bytes\) was removed/g)).toHaveLength(2);
   const prunes = await of(stage, 'prune');
   expect(prunes.map(({ body }) => [body.reason, body.events.length])).toEqual([
     ['each_turn', 1],

@@ -238,12 +238,15 @@ export function trimSlots(view: View, trimmed: readonly { event: EventId; text: 
     if (slot.part) return trimPart(slot, slot.part, texts, view.secret);
     const text = slot.event === null ? undefined : texts.get(slot.event);
     if (text === undefined || slot.layer === 'summary') return slot;
-    return {
-      ...slot,
-      message: { ...slot.message, content: trimmedResult(slot, text, view) },
-      tokens: estimateTokens(text) + FRAME_TOKENS,
-    };
+    const message = { ...slot.message, content: trimmedResult(slot, text, view) };
+    return { ...slot, message, tokens: estimateTokens(text) + callTokens(slot) + FRAME_TOKENS };
   });
+}
+
+/** Tokens of a step's calls, which stay. */
+function callTokens({ message, tokens }: Slot): number {
+  const calls = message.role === 'assistant' ? (message.calls?.length ?? 0) : 0;
+  return calls === 0 ? 0 : Math.max(0, tokens - FRAME_TOKENS - estimateTokens(message.content));
 }
 
 /** A cut may put the middle of a line where a line begins. */

@@ -2,6 +2,7 @@ import type { EventId, TurnId } from '../../events/index.ts';
 import { type Line, linesOf, type Part, type Slot, type View } from '../view/view.ts';
 import type { CompactionPolicy } from './policy.ts';
 import { estimateTokens, FRAME_TOKENS } from '../budget/tokens.ts';
+import { placeholder } from '../text/outputs.ts';
 import { MEMORIES } from '../view/live.ts';
 import { partTokens, renderPart } from '../render/messages.ts';
 
@@ -99,17 +100,12 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
 /** Upper bound of a placeholder. Results that are hardly larger are left alone. */
 export const PLACEHOLDER_TOKENS = 60;
 
-/** Tells how much was removed: in characters, which are the same for a draft and its event. */
 function withoutOutput(slot: Slot): Slot {
   const { message, event, artifact } = slot;
   if (message.role !== 'tool') return slot;
-  const content = placeholder(message.name, message.content.length, artifact ?? event ?? '');
+  const content = placeholder(message.name, message.content, artifact ?? event ?? '');
   const tokens = estimateTokens(content) + FRAME_TOKENS;
   return { ...slot, message: { ...message, content }, tokens, pruned: true };
-}
-
-function placeholder(name: string, characters: number, id: string): string {
-  return `[the output of ${name} (${characters} characters) was removed to make room. All of it: read_artifact with id @artifact/${id}]`;
 }
 
 /** Returns the same slot if it tells none of them. */
@@ -131,7 +127,7 @@ function withoutWords(line: Line): Line {
   const { output, ...rest } = line;
   if (!output) return line;
   const { content, from, to } = rest;
-  const text = placeholder(output.of, to - from, output.id);
+  const text = placeholder(output.of, content.slice(from, to), output.id);
   return {
     ...rest,
     content: content.slice(0, from) + text + content.slice(to),

@@ -7,7 +7,7 @@ import {
   type EventId,
 } from '../../events/index.ts';
 import type { Steps } from '../text/steps.ts';
-import { type View, lineTokens, linesOf, type Slot } from '../view/view.ts';
+import type { View } from '../view/view.ts';
 import { choosePrune, oldMemories } from './prune.ts';
 import {
   type ProposedCut,
@@ -23,9 +23,9 @@ import {
 } from './plan.ts';
 import { type CompactionPolicy, isWithin, progressLimit, type Room, sizeIn } from './policy.ts';
 import { collectFactsSteps } from '../extract/facts.ts';
-import { gist, headTail } from '../text/cut-text.ts';
 import { keyMessageSteps } from '../extract/key-messages.ts';
 import { renderFacts } from '../extract/render-facts.ts';
+import { shareRoom } from './share-room.ts';
 
 /**
  * One compaction in progress. A strategy extends the plan if that makes the prompt smaller, and returns the outcome.
@@ -186,7 +186,10 @@ export function* trimStrategy(
   const { view, plan, room, policy } = run;
   const worth = isFitting(run) ? run.before - leastGain(run) : Infinity;
   const limit = Math.max(room.target, Math.min(room.trigger, worth));
-  const trimmed = yield* planTrim({ view, plan, room, policy, limit, outputs, count });
+  const isRefused = run.reason === 'overflow';
+  const most = isRefused ? room.target : room.trigger;
+  const aim = isRefused ? room.target : Math.max(room.target, Math.min(room.trigger * ENOUGH, worth));
+  const trimmed = yield* planTrim({ view, plan, room, policy, limit, most, aim, outputs, count });
   return trimmed ? tryPlan(run, trimmed, 'trim', room.available * 0.95) : 'nothing';
 }
 
@@ -228,7 +231,9 @@ export const STALLED_AFTER = 3;
 export function hasStalled(run: Pick<CompactionRun, 'view' | 'room' | 'policy'>): boolean {
   const { view, room, policy } = run;
   if (!isFitting(run)) return false;
-  const latest = view.cuts.filter(({ kind }) => kind === 'adopt').slice(-STALLED_AFTER);
+  const latest = view.cuts
+    .filter((cut) => cut.kind === 'adopt' && cut.compaction !== null)
+    .slice(-STALLED_AFTER);
   // The trigger of that time: the window may have been another one.
   const failed = latest.filter(({ tokens }) => tokens.after > progressLimit({ ...room, ...tokens }, policy));
   return failed.length === STALLED_AFTER;
@@ -256,19 +261,22 @@ interface TrimInput {
   policy: CompactionPolicy;
   /** Size at which the running turn is short enough. */
   limit: number;
+  /** Size above which texts are shortened, and what they are shortened to. */
+  most: number;
+  aim: number;
   /** Output of the running turn so far. */
   outputs: readonly EventDraft[];
   count: (text: string) => number;
 }
 
-/** Shares of the available tokens: newest outputs, newest steps at least, and single texts when all else is gone. */
+/** Shares of the available tokens: newest outputs, newest steps at least, and an older text where new results need the room. */
 const OUTPUTS_SHARE = 0.05;
 const STEPS_SHARE = 0.15;
 const PREFIX_SHARE = 0.1;
-const TEXT_SHARES = [0.3, 0.15, 0.04];
-const LEAST_TEXT_TOKENS = 80;
-/** Cost of shortening and counting one text, in characters. */
-const CUT_WORK = 16_384;
+const OLD_TEXT_SHARE = 0.04;
+/** Texts are shortened again, to this share, while they are too long. */
+const AGAIN = 0.7;
+const MAX_TRIES = 6;
 
 /**
  * The last resort: prunes tool outputs of the running turn and all old memories, then replaces its early steps by a
@@ -280,7 +288,7 @@ function* planTrim(input: TrimInput): Steps<CompactionPlan | null> {
     { stage: pruneDeep, limit },
     { stage: replaceEarlySteps, limit },
     // Texts are shortened only for a request that is too long.
-    { stage: shorten, limit: room.trigger },
+    { stage: shorten, limit: input.most },
   ];
   let { plan } = input;
   for (const { stage, limit: enough } of stages) {
@@ -377,38 +385,18 @@ function asLogged(draft: EventDraft, seq: number): Event {
 }
 
 /** Shortens long texts, no more than needed, but never inputs of the running turn. */
-function* shorten({ plan, room, count, view: whole }: TrimInput, view: View): Steps<CompactionPlan | null> {
+function* shorten(input: TrimInput, view: View): Steps<CompactionPlan | null> {
+  const { plan, room, count, view: whole } = input;
+  const unread = newestResults(view);
+  const size = sizeIn(view, room);
+  const mostOfOld = Math.floor(room.available * OLD_TEXT_SHARE);
   let shorter: CompactionPlan | null = null;
-  for (const share of TEXT_SHARES) {
-    const most = Math.max(LEAST_TEXT_TOKENS, Math.floor(room.available * share));
-    const trimmed: { event: EventId; text: string }[] = [];
-    for (const slot of view.slots) trimmed.push(...(yield* shortened(slot, most, view, count)));
-    if (trimmed.length === 0) continue;
+  // The size of a shortened text is estimated, and a request has its most bytes too.
+  for (let [tries, { aim }] = [0, input]; tries < MAX_TRIES; tries += 1, aim *= AGAIN) {
+    const trimmed = yield* shareRoom(view, { size, aim, mostOfOld, unread, count });
+    if (trimmed.length === 0) break;
     shorter = { ...plan, trimmed: [...plan.trimmed, ...trimmed] };
-    if (isWithin(withPlan(whole, shorter), room, room.target)) break;
+    if (isWithin(withPlan(whole, shorter), room, input.most)) break;
   }
   return shorter;
-}
-
-function* shortened(
-  { part, message, event, tokens, layer }: Slot,
-  most: number,
-  { turn }: View,
-  count: (text: string) => number,
-): Steps<{ event: EventId; text: string }[]> {
-  if (tokens <= most * 1.2 || layer === 'summary') return [];
-  const cut = (text: string) => headTail(gist(text), most, count) || '[left out to make room]';
-  if (!part) {
-    const isCall = message.role === 'assistant' && (message.calls?.length ?? 0) > 0 && message.content === '';
-    if (event === null || isCall) return [];
-    yield CUT_WORK;
-    return [{ event, text: cut(message.content) }];
-  }
-  const long = linesOf(part).filter((line) => lineTokens(line) > most && !turn?.inputs.has(line.seq));
-  const texts: { event: EventId; text: string }[] = [];
-  for (const line of long) {
-    texts.push({ event: line.event, text: cut(line.content.slice(line.from, line.to)) });
-    yield CUT_WORK;
-  }
-  return texts;
 }
