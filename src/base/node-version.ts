@@ -1,5 +1,5 @@
-/** The oldest Node with SQLite, with types in agents files, and with everything else that the sources use. */
-const LEAST = [22, 18] as const;
+/** The oldest Node with SQLite, with types in agents files, and with everything else that the sources and their packages use. */
+const LEAST = [22, 19] as const;
 
 /** Why this Node cannot run Troupe, and what to do; null if it can. Older ones must be able to run this file. */
 export function nodeProblem(version: string): string | null {

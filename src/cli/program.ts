@@ -44,7 +44,17 @@ export function createProgram(): Command {
   addEvalCommands(program, client);
   addDoctorCommand(program);
   addSchemaCommand(program);
+  program.addHelpText('after', moreCommands(program));
   return program;
+}
+
+/** Those that would not fit on the screen of the help. `join` and the like are short for `agent join`. */
+function moreCommands({ commands }: Command): string {
+  const isShort = (name: string) => AGENT_ACTIONS.some((action) => action === name);
+  const hidden = commands
+    .filter((command) => Reflect.get(command, '_hidden'))
+    .map((command) => command.name());
+  return `\nMore, each with --help: ${hidden.filter((name) => !isShort(name)).join(', ')}`;
 }
 
 /** Commands that give agents work. */

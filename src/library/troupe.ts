@@ -232,7 +232,7 @@ export interface Troupe {
    * The methods for one conversation, without its id. Nothing is stored by it: the conversation may not exist yet. Throws
    * `event_invalid` if `id` is not a valid id.
    *
-   *     const support = troupe.state('support-17');
+   *     const support = troupe.conversation('support-17');
    *     const { text } = await support.ask('Where is my parcel?');
    */
   conversation(id: string): Conversation;

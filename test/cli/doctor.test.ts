@@ -186,3 +186,17 @@ siteTest('doctor reports that one of the two servers is missing', async ({ place
     expect.stringMatching(/^warning +services +REDIS_URL is set and MONGODB_URL is not/m),
   ]);
 });
+
+test('doctor asks for no key of a server on this machine', async () => {
+  const here = {
+    id: 'here',
+    provider: 'openai-compatible',
+    model: 'm',
+    baseUrl: 'http://127.0.0.1:11434/v1',
+  };
+  const away = { ...here, id: 'away', baseUrl: 'https://models.example/v1', apiKeyEnv: 'AWAY_KEY' };
+  using place = workplace({ agents: { agents: [here, away] } });
+  const { out } = await place.call(['doctor']);
+  expect(out).toContain('AWAY_KEY is not set (@away)');
+  expect(out).not.toContain('OPENAI_API_KEY');
+});

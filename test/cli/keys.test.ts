@@ -100,6 +100,7 @@ test('keys of any tenant of a running server can be created, rotated and revoked
   expect(await whoami(secret)).toBe(200);
   const next = await keysJson('rotate', id, ...at, '--grace', '1h');
   expect([await whoami(secret), await whoami(next.secret)]).toEqual([200, 200]);
+  expect(await keys('ls', ...at)).toMatch(/until \S+ \S+, old secret until /);
   await keys('revoke', id, ...at);
   expect([await whoami(secret), await whoami(next.secret)]).toEqual([401, 401]);
   expect(await keys('ls', ...at)).toContain('revoked');

@@ -212,3 +212,11 @@ test('with a server, --wait ends when the agents wait for people, and an answer 
     replies: [{ body: { content: 'painted' } }],
   });
 });
+
+test('a question for some people names them in the list of tasks', async () => {
+  const calls = [{ name: 'ask', args: { question: 'Which?', by: ['ana', 'ben'] } }];
+  const script = { rules: [{ when: { step: 1 }, calls }, { reply: '' }] };
+  using at = workplace({ agents: { agents: [{ id: 'bo', provider: 'scripted', script, tools: ['ask'] }] } });
+  await at.call(['send', 'c', 'paint it', '--to', 'bo']);
+  expect((await at.call(['tasks', 'c'])).out).toMatch(/@bo asks: Which\? \(by ana, ben, until \S+ \S+\)$/m);
+});

@@ -166,11 +166,17 @@ async function checkApp(found: FoundAgents | null): Promise<Check[]> {
   }
 }
 
+/** Servers of models on this machine need no key. */
+function isOnThisMachine(url: string | undefined): boolean {
+  return url !== undefined && /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(new URL(url).hostname);
+}
+
 /** Names environment variables and whether they are set, never their values. */
 function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
   const users = new Map<string, string[]>();
   for (const agent of found?.definition.agents ?? []) {
     if (!('apiKeyEnv' in agent) || agent.apiKeyEnv === undefined) continue;
+    if ('baseUrl' in agent && isOnThisMachine(agent.baseUrl) && !env[agent.apiKeyEnv]) continue;
     users.set(agent.apiKeyEnv, [...(users.get(agent.apiKeyEnv) ?? []), `@${agent.id}`]);
   }
   return [...users].map(([variable, ids]) => {

@@ -81,10 +81,17 @@ const STATUS_STYLE = {
 
 function lineOf(task: TaskInfo, indent: string): string {
   const status = task.end?.outcome ?? 'open';
-  const until = task.end || task.deadline === null ? '' : ` (until ${timeText(task.deadline)})`;
+  const until = task.end ? '' : openUntil(task);
   const width = screenWidth() - indent.length - task.id.length - status.length - until.length - 4;
   const what = clip(taskText(task), Math.max(LEAST_TEXT, width));
   return `${indent}${task.id}  ${paint(STATUS_STYLE[status], status)}  ${what}${paint('dim', until)}`;
+}
+
+/** Who may decide or answer, and until when. */
+function openUntil({ by = [], deadline }: TaskInfo): string {
+  const people = by.length === 0 ? [] : [`by ${printable(by.join(', '))}`];
+  const parts = deadline === null ? people : [...people, `until ${timeText(deadline)}`];
+  return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
 }
 
 function taskText(task: TaskInfo): string {

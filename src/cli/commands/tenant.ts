@@ -93,11 +93,17 @@ function showKey({ key, secret }: IssuedKey, { json }: ClientOptions): void {
   printHint(`This is key ${key.id} of tenant ${key.tenant}. Save it now: it is not shown again.`);
 }
 
-function keyStand({ revokedAt, expiresAt }: KeyInfo): string {
+function keyStand({ revokedAt, expiresAt, previousUntil }: KeyInfo): string {
+  const now = systemClock.now();
   if (revokedAt !== null) return paint('red', 'revoked');
-  if (expiresAt === null) return 'open';
-  const at = new Date(expiresAt).toISOString().slice(0, 16).replace('T', ' ');
-  return systemClock.now() < expiresAt ? `until ${at}` : paint('red', 'expired');
+  if (expiresAt !== null && expiresAt <= now) return paint('red', 'expired');
+  const stand = expiresAt === null ? 'open' : `until ${minuteOf(expiresAt)}`;
+  const hasGrace = previousUntil !== null && previousUntil > now;
+  return hasGrace ? `${stand}, old secret until ${minuteOf(previousUntil)}` : stand;
+}
+
+function minuteOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace('T', ' ');
 }
 
 function reach({ author, conversations }: KeyInfo): string {

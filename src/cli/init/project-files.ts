@@ -38,9 +38,10 @@ export function packageParts(lang: Language, version: string): PackageParts {
       dev: `troupe dev agents.${lang}`,
       start: `node --env-file-if-exists=.env start.${code}`,
       test: 'node --test',
+      ...(lang === 'ts' && { types: 'tsc' }),
     },
     dependencies: { troupe: `^${version}` },
-    ...(lang === 'ts' && { devDependencies: { '@types/node': '^24.0.0' } }),
+    ...(lang === 'ts' && { devDependencies: { '@types/node': '^24.0.0', typescript: '>=5.9' } }),
   };
 }
 

@@ -57,7 +57,7 @@ interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
   verified: boolean;
 }
 
-/** Cost of the model calls of an agent under the cache of a vendor. */
+/** Cost of the model calls of an agent under the cache of a vendor, in tokens of fresh input: 2,300 is the price of 2,300 of them. */
 export interface CostReport {
   /** Id of the conversation. */
   conversation: ConversationId;
