@@ -122,6 +122,7 @@ export type {
   CostSum,
   UnknownCost,
   Failure,
+  ExportOptions,
   ImportRequest,
   InspectedPrompt,
   LogProblem,

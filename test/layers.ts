@@ -113,7 +113,7 @@ const LAYERS: Record<string, Layer> = {
       'library/import',
       'library/inspect',
       'library/integrations',
-      'library/projection/standing.ts',
+      'library/projection',
       ...PORTS,
     ],
     mayTypes: ['library/troupe.ts'],

@@ -131,6 +131,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     engine,
     live: live.feed,
     fallback,
+    hide: null,
     sticks: false,
     async release() {
       await broadcast.close();

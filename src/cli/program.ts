@@ -329,6 +329,7 @@ function addTransferCommands(program: Command): void {
     .argument('<conversation>')
     .option('--no-threads', 'without the threads of its tasks')
     .option('--html', 'one self-contained HTML file')
+    .option('--keep-secrets', 'with what looks like keys, tokens, card numbers and passwords')
     .option('--out <file>', 'write to this file (default: stdout)')
     .action(async (conversation, options) =>
       (await import('./commands/transfer.ts')).exportConversation(conversation, options),

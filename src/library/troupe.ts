@@ -155,6 +155,15 @@ export interface Health {
  */
 export type Watcher = (note: Note) => void;
 
+export interface ExportOptions {
+  /** `html`: one page to read, without threads. Default `jsonl`. */
+  format?: 'jsonl' | 'html' | undefined;
+  /** False: without the threads of its tasks. */
+  threads?: boolean | undefined;
+  /** `kept`: with what `hideSecrets` of the definition hides. Default `hidden`. */
+  secrets?: 'hidden' | 'kept' | undefined;
+}
+
 /**
  * A running troupe, for one tenant. Applications, the CLI and the HTTP API use this interface. Every method may throw a
  * `TroupeError`.
@@ -303,10 +312,10 @@ export interface Troupe {
   /** Stores one soon, instead of an earlier one. `content` is plain data, and no longer changes. Throws `conversation_unknown`. */
   saveCheckpoint(conversation: string, reader: string, checkpoint: Checkpoint): Promise<void>;
   /**
-   * Yields a conversation as lines of JSON, and then the threads of its tasks, one after the other. `threads: false` leaves them
-   * out. Throws `conversation_unknown`.
+   * Yields a conversation as lines of JSON, which `import` reads, and then the threads of its tasks, one after the other. Throws
+   * `conversation_unknown`.
    */
-  export(conversation: string, options?: { threads?: boolean | undefined }): AsyncGenerator<string>;
+  export(conversation: string, options?: ExportOptions): AsyncGenerator<string>;
   /**
    * Deletes a conversation with its threads for good. `exported`: number of their events that the caller has exported, or
    * 'none' to delete without a check. Throws `conversation_unknown`, and `command_refused` if that number is wrong, an

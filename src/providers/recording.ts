@@ -293,7 +293,7 @@ export function createReplay(
   const byKey = new Map<string, Entry[]>();
   for (const call of recordings.flatMap(({ calls }) => calls)) {
     const { agent } = call.request.trace;
-    const entry = { ...call, parts: requestParts(call.request), uses: 0 };
+    const entry = { ...call, parts: requestParts(redactAll(call.request, redact)), uses: 0 };
     put(byAgent, agent, entry);
     put(byKey, keyOf(agent, entry.parts), entry);
   }

@@ -3,16 +3,21 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
-import { escapeHtml, renderHtml } from '../../src/library/projection/render-html.ts';
+import { escapeHtml, exportHtml } from '../../src/library/projection/render-html.ts';
 import { workplace } from '../cli/harness.ts';
 import { ANA, scripted, startApi } from '../http/harness.ts';
-import { agent, ends, folded, logOf, says, starts } from './logs.ts';
+import { agent, ends, logOf, says, starts } from './logs.ts';
 
 const HOSTILE = `</p></details><script>alert(1)</script><img src=x onerror='alert(2)'>" onload="x" \u202egpj.exe\u0000`;
 
+async function* pages(log: Event[]): AsyncGenerator<Event[]> {
+  yield log;
+}
+
 async function page(log: Event[]): Promise<string> {
   let html = '';
-  for await (const part of renderHtml(folded(log), log)) html += part;
+  const [{ conversation = 'c' } = {}] = log;
+  for await (const part of exportHtml(conversation, () => pages(log))) html += part;
   return html;
 }
 

@@ -71,6 +71,20 @@ test.each([
 });
 
 test.each([
+  ['my card is 4111 1111 1111 1111, thanks', 'my card is [card], thanks'],
+  ['4111111111111111', '[card]'],
+  ['5500-0000-0000-0004.', '[card].'],
+  ['"3400 000000 00009"', '"[card]"'],
+])('%s becomes %s', (text, made) => {
+  expect(redactSecrets()(text, WHERE)).toBe(made);
+});
+
+test.each([
+  'order 4111111111111112',
+  'at 1764403200000 ms, or 1764403200000000000 ns',
+  'call +4915112345678901',
+  'id 4111111111111111abc, v4111111111111111, 4111111111111111.25',
+  '2024 1130 1200 1500',
   'interface Login { password: string; token: number }',
   'password: ${PASSWORD}',
   'password: process.env.PASSWORD',

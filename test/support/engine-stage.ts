@@ -187,6 +187,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     engine,
     live: live.feed,
     fallback,
+    hide: null,
     sticks: false,
     workflows: definition.workflows ?? [],
     release: async () => undefined,

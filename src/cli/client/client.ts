@@ -20,6 +20,7 @@ import type {
   CostOptions,
   CostReport,
   Deleted,
+  ExportOptions,
   DiffSteps,
   LogVerification,
   ErasureReceipt,
@@ -97,10 +98,7 @@ export interface Client {
   cacheCost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
   import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
-  export(
-    conversation: string,
-    options?: { threads?: boolean | undefined; format?: 'jsonl' | 'html' },
-  ): AsyncGenerator<string>;
+  export(conversation: string, options?: ExportOptions): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
   /** `onProgress` works for direct clients only. */
   erase(

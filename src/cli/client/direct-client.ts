@@ -59,8 +59,7 @@ export function createDirectClient(troupe: Troupe): Client {
     cacheCost: (conversation, agent, options) => troupe.cacheCost(conversation, agent, options),
     trace: (turn) => troupe.trace(turn),
     import: (chunks, request) => troupe.import(chunks, request),
-    export: (conversation, { format, ...options } = {}) =>
-      format === 'html' ? exportedAsHtml(troupe, conversation) : troupe.export(conversation, options),
+    export: (conversation, options) => troupe.export(conversation, options),
     delete: (conversation, exported) => troupe.delete(conversation, { exported }),
     erase: (target, by, onProgress) => troupe.erase({ ...target, by, onProgress }),
     people: troupe.people,
@@ -106,10 +105,4 @@ function directWebhooks(root: Troupe): ClientWebhooks {
     test: async (id, tenant) => found(await bookOf(tenant).test(id), id),
     rotate: async (id, tenant) => found(await bookOf(tenant).rotate(id), id),
   };
-}
-
-/** Loads the page's code only when it is used. */
-async function* exportedAsHtml(troupe: Troupe, conversation: string): AsyncGenerator<string> {
-  const { exportHtml } = await import('../../http/page/export-html.ts');
-  yield* exportHtml(troupe, conversation);
 }

@@ -127,8 +127,8 @@ function logsOf(
           query: { limit: 1 },
         }),
       ),
-    async *export(c, { threads, format } = {}) {
-      const input = { params: { conversation: c }, query: { threads, format } };
+    async *export(c, query = {}) {
+      const input = { params: { conversation: c }, query };
       const { body } = await api.open('GET /api/conversations/{conversation}/export', input);
       const decoder = new TextDecoder();
       for await (const chunk of body ?? []) yield decoder.decode(chunk as Uint8Array, { stream: true });

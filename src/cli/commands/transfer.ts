@@ -111,19 +111,24 @@ function renderNotes(title: string, notes: readonly ImportNote[]): string[] {
   return [`${title}:`, table(rows, [1])];
 }
 
-interface ExportOptions extends ClientOptions {
+interface ExportFlags extends ClientOptions {
   out?: string;
   html?: boolean;
   /** False with `--no-threads`. */
   threads?: boolean;
+  keepSecrets?: boolean;
 }
 
-export async function exportConversation(conversation: string, options: ExportOptions): Promise<void> {
-  const { html, out, json, threads } = options;
+export async function exportConversation(conversation: string, options: ExportFlags): Promise<void> {
+  const { html, out, json, threads, keepSecrets } = options;
   const client = await connect(options, { needs: 'data' });
   try {
     let lines = 0;
-    const chunks = client.export(conversation, { format: html ? 'html' : 'jsonl', threads });
+    const chunks = client.export(conversation, {
+      format: html ? 'html' : 'jsonl',
+      threads,
+      secrets: keepSecrets ? 'kept' : 'hidden',
+    });
     const source = await readExport(chunks, (chunk) => (lines += chunk.split('\n').length - 1));
     if (out === undefined) return await pipeline(source, process.stdout, { end: false });
     await pipeline(source, createWriteStream(out, { mode: 0o600 })).catch((cause: unknown) => {
@@ -180,11 +185,11 @@ export async function deleteConversation(conversation: string, options: DeleteOp
   }
 }
 
-/** Returns the number of events in the file once it is on disk. An existing file is not overwritten. */
+/** Returns the number of events in the file once it is on disk. It is the only copy left, so it is whole. An existing file is not overwritten. */
 async function exportTo(client: Client, conversation: string, out: string): Promise<number> {
   let events = 0;
   let rest = '';
-  const source = await readExport(client.export(conversation), (chunk) => {
+  const source = await readExport(client.export(conversation, { secrets: 'kept' }), (chunk) => {
     // A chunk may end within a line. Headers of conversations are no events.
     const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';

@@ -13,12 +13,11 @@ import {
   headOf,
 } from '../../library/asking/follow.ts';
 import { openStream, textStream } from '../open-stream.ts';
-import { defineRoute, type RouteServer } from '../route.ts';
+import { defineRoute } from '../route.ts';
 import { parseInput, Seq, AttachmentIndex, Flag, StoredSeq } from '../schemas.ts';
 import type { ImportReport } from '../../library/import/index.ts';
 import type { Deleted, ErasureReceipt } from '../../library/troupe.ts';
 import { typed } from '../answers.ts';
-import { exportHtml } from '../page/export-html.ts';
 import { chunksOf, readJson } from '../read-json.ts';
 
 const RECONNECT_MS = 1_000;
@@ -181,17 +180,17 @@ export const transferRoutes = [
       threads: Flag.default(true),
       /** `html`: one page to read, without threads. */
       format: z.enum(['jsonl', 'html']).default('jsonl'),
+      /** `kept`: with what looks like keys, tokens, card numbers and passwords. */
+      secrets: z.enum(['hidden', 'kept']).default('hidden'),
     }),
     answerType: 'application/x-ndjson',
     also: { 200: { type: 'text/html' } },
     headers: ['content-disposition'],
-    async handle({ context, params, caller, query: { format, ...options } }, { cacheOf }: RouteServer) {
+    async handle({ context, params, caller, query }) {
       const conversation = params.conversation;
       const { troupe, reading } = caller;
-      const isPage = format === 'html';
-      const source = isPage
-        ? exportHtml(troupe, conversation, cacheOf(context))
-        : troupe.export(conversation, options);
+      const isPage = query.format === 'html';
+      const source = troupe.export(conversation, query);
       const lines = reading ? reading.paced(source) : source;
       // The first line is read before the status is sent, so that an unknown conversation is a 404.
       const first = await lines.next();

@@ -132,6 +132,11 @@ export const TroupeDefinition = z.strictObject({
   channels: z.record(Channel, z.string().min(1).max(500)).optional(),
   /** Goal of a handoff that names none: refused (`agent`), taken from the log (`extract`), or written by a model (`summarise`). Default `extract`. */
   handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
+  /**
+   * Hides what looks like a key, a token, a card number or a password behind its name in logs, traces, recordings and exports.
+   * `redact` hides it in what is stored and sent. Default true.
+   */
+  hideSecrets: z.boolean().optional(),
   /** Changes every text before it is stored; must be deterministic. See `redactSecrets`. Default: no change. */
   redact: RedactSetting.optional(),
   /** Tokens that an application signs for its own users, and rates. The HTTP API accepts them beside keys. */

@@ -1,5 +1,5 @@
 import type { RedactText } from '../../actors/log/redaction.ts';
-import { createRedact } from '../../providers/redact.ts';
+import { createRedact, type Redact } from '../../providers/redact.ts';
 import * as z from 'zod';
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
@@ -26,16 +26,36 @@ const TOKENS: readonly RegExp[] = [
  */
 const WEB_TOKEN = /(?<![\w-])(?=[\w-]+\.[\w-]{10,}\.)([\w-]*?)\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g;
 
+/** Digits of a payment card, together or in the groups that are printed on it. Only the check digit tells them from other numbers. */
+const CARD =
+  /(?<![\p{L}\d.+_-])[2-6](?:\d{12,18}|\d{3}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{3}([ -])\d{6}\2\d{5})(?![\p{L}\d_]|[.-]\d)/gu;
+
+/** ISO/IEC 7812-1, annex B. */
+function hasCheckDigit(number: string): boolean {
+  const sum = [...number.replace(/\D/g, '')].reduceRight(
+    ({ total, doubles }, digit) => {
+      const value = Number(digit) * (doubles ? 2 : 1);
+      return { total: total + (value > 9 ? value - 9 : value), doubles: !doubles };
+    },
+    { total: 0, doubles: false },
+  );
+  return sum.total % 10 === 0;
+}
+
 /** A replacement may leave text that looks like another secret, so redaction repeats until nothing changes, at most this often. */
 const MOST_ROUNDS = 5;
 
 /**
- * A `redact` for an agents file: hides API keys, private keys, passwords in URLs or behind their name, and matches of `extra`. It cannot
- * recognise secrets without a typical form, such as a password in a sentence.
+ * A `redact` for an agents file: hides API keys, private keys, card numbers, passwords in URLs or behind their name, and matches of
+ * `extra`. It cannot recognise secrets without a typical form, such as a password in a sentence.
  *
  *     export default defineTroupe({ agents, redact: redactSecrets([/\bACME-\d{8}\b/]) });
  */
 export function redactSecrets(extra: readonly RegExp[] = []): RedactText {
+  return hideForms(extra);
+}
+
+function hideForms(extra: readonly RegExp[]): Redact {
   const hideKeys = createRedact([]);
   const own = extra.map(({ source, flags }) => new RegExp(source, flags.includes('g') ? flags : `${flags}g`));
   function once(text: string): string {
@@ -44,7 +64,8 @@ export function redactSecrets(extra: readonly RegExp[] = []): RedactText {
     clean = clean
       .replace(PRIVATE_KEY, '[private key]')
       .replace(URL_PASSWORD, '$1[password]@')
-      .replace(WEB_TOKEN, '$1[key]');
+      .replace(WEB_TOKEN, '$1[key]')
+      .replace(CARD, (number) => (hasCheckDigit(number) ? '[card]' : number));
     for (const token of TOKENS) clean = clean.replace(token, '[key]');
     return hideKeys(clean).replace(
       NAMED,
@@ -59,6 +80,20 @@ export function redactSecrets(extra: readonly RegExp[] = []): RedactText {
     }
     return clean;
   };
+}
+
+/** What `hideSecrets` of a definition hides in what leaves Troupe: all that `redactSecrets` does. Null: nothing. */
+export function hiddenIn({ hideSecrets = true }: { hideSecrets?: boolean | undefined }): Redact | null {
+  return hideSecrets ? hideForms([]) : null;
+}
+
+/** A copy of plain data without secrets. A text behind the name of one is hidden whatever it looks like. */
+export function hideInData<T>(data: T, hide: Redact): T {
+  const text = JSON.stringify(data, (name, part: unknown) => {
+    if (typeof part !== 'string') return part;
+    return `${name}: word`.search(NAMED) === -1 ? hide(part) : '[password]';
+  });
+  return JSON.parse(text) as T;
 }
 
 /** The `redact` of a definition, a function: only an agents file that is code can have one. */

@@ -6,7 +6,7 @@ import type { FeatureCommands, TurnDeps } from '../../actors/attempt/turn-run.ts
 import type { Workflow } from '../../actors/attempt/feature-types.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { LiveFeed, Watchers } from './live.ts';
-import type { AgentId, EventDraft, TenantId } from '../../events/index.ts';
+import type { AgentId, Event, EventDraft, TenantId } from '../../events/index.ts';
 import type { SafeFetch } from '../../base/net/safe-fetch.ts';
 import type { Door } from '../integrations/door.ts';
 import type { Integrations } from './integrations.ts';
@@ -44,6 +44,8 @@ export interface FacadeParts {
   fetch?: SafeFetch | null;
   integrations: Pick<Integrations, 'webhooksOf' | 'agentKeys' | 'nostr' | 'readable'>;
   doors?: readonly Door[] | undefined;
+  /** Events as exports show them, without secrets. Null: as they are. */
+  hide: ((events: readonly Event[]) => readonly Event[]) | null;
   /** Where health and metrics are served. Default: nowhere. */
   status?: { readonly url: string | null } | null;
   /** Called once, after the engine has stopped. */

@@ -91,10 +91,6 @@ function readingMethods(context: TenantContext) {
   const { deps } = parts;
   const { store, taskFolds } = deps;
 
-  async function* eventsOf(log: ConversationKey): AsyncGenerator<Event> {
-    for await (const events of readPages(store, log, { after: 0 })) yield* events;
-  }
-
   return {
     conversations: async (limit = 200) => withKinds(store, tenant, await store.conversations(tenant, limit)),
     listConversations: (query) => listConversations(store, tenant, query),
@@ -145,10 +141,18 @@ function readingMethods(context: TenantContext) {
       const place = await deps.checkpoints?.mark(log, seq);
       if (place) deps.checkpoints?.save(log, `reader:${reader}`, place, [content]);
     },
-    async *export(conversation, { threads = true } = {}) {
+    async *export(conversation, { format = 'jsonl', threads = true, secrets = 'hidden' } = {}) {
       const root = await findConversation(context, conversation);
+      const hide = secrets === 'hidden' ? parts.hide : null;
+      async function* shown(log: ConversationKey, upTo?: number): AsyncGenerator<readonly Event[]> {
+        for await (const events of readPages(store, log, { after: 0, upTo })) yield hide?.(events) ?? events;
+      }
+      if (format === 'html') {
+        const { exportHtml } = await import('../projection/render-html.ts');
+        return yield* exportHtml(root.conversation, () => shown(root, root.head));
+      }
       const branches = threads ? await readTree(store, root) : [{ log: root }];
-      for (const { log } of branches) yield* exportConversation(eventsOf(log), log.conversation);
+      for (const { log } of branches) yield* exportConversation(shown(log), log.conversation);
     },
   } satisfies Partial<Troupe>;
 }

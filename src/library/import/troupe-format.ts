@@ -22,12 +22,12 @@ const KINDS: ReadonlySet<string> = new Set(EVENT_KINDS);
  * altered event, which the importing log sets itself.
  */
 export async function* exportConversation(
-  events: AsyncIterable<Event> | Iterable<Event>,
+  pages: AsyncIterable<readonly Event[]>,
   conversation: string,
 ): AsyncGenerator<string, void> {
   yield `${JSON.stringify({ troupe: EXPORT_VERSION, conversation })}\n`;
-  for await (const event of events) {
-    yield `${JSON.stringify(keptOf(event))}\n`;
+  for await (const events of pages) {
+    for (const event of events) yield `${JSON.stringify(keptOf(event))}\n`;
   }
 }
 

@@ -4,22 +4,25 @@ import type { Event, EventKind } from '../../events/index.ts';
 import { handoffText, messageText, taskText } from '../../events/message-text.ts';
 import type { AgentView, Projection, TurnView } from './model.ts';
 import { needOrder, shownCondition } from './needs.ts';
+import { foldEvents, newProjection } from './projection.ts';
 import { rowOf } from './row.ts';
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 /**
  * A conversation as one self-contained page: no script, no request. Consecutive events of a turn are grouped. All events
- * stay in the order of the log, so the page is written while the log is read.
+ * stay in the order of the log, which is read twice: for what stands above the events, and for them.
  */
-export async function* renderHtml(
-  projection: Projection,
-  events: AsyncIterable<Event> | Iterable<Event>,
+export async function* exportHtml(
+  conversation: string,
+  read: () => AsyncIterable<readonly Event[]>,
 ): AsyncGenerator<string, void> {
+  let projection = newProjection(conversation);
+  for await (const events of read()) projection = foldEvents(projection, events);
   yield headOf(projection);
   const turns = new Map<string, TurnView>(projection.turns.map((turn) => [turn.id, turn]));
   let open: string | null = null;
-  for await (const event of events) {
+  for await (const event of flat(read())) {
     // Other events may follow the start of a turn, so the group begins with the next event of the turn.
     const turn = event.kind === 'turn.started' ? null : (event.turn ?? null);
     const isOther = turn !== open;
@@ -28,6 +31,10 @@ export async function* renderHtml(
     yield `${before}${eventHtml(event)}`;
   }
   yield `${open === null ? '' : '</details>\n'}</main>\n</body>\n</html>\n`;
+}
+
+async function* flat<T>(pages: AsyncIterable<readonly T[]>): AsyncGenerator<T> {
+  for await (const page of pages) yield* page;
 }
 
 function headOf(projection: Projection): string {

@@ -14,7 +14,7 @@ import type {
   TemplatesOf,
   ToolOf,
 } from '../config/troupe-input.ts';
-import { checkOptions } from '../../events/index.ts';
+import { checkOptions, type Event } from '../../events/index.ts';
 import { formerIds } from '../config/former-ids.ts';
 import { longAnswers, unknownWindows } from '../config/build-agent-registry.ts';
 import { messageRouter, schedulesOf } from '../config/coordination-settings.ts';
@@ -32,6 +32,7 @@ import { type Constants, openEngine } from './open-engine.ts';
 import { openDoors } from './doors.ts';
 import { openAgents, openModels, withTemplates } from './open-agents.ts';
 import { openServices } from './open-services.ts';
+import { hiddenIn, hideInData } from '../config/redact-secrets.ts';
 import { openOperators } from './operators.ts';
 import { levelIn, openLogger, readLevel, reportRequest } from './open-logger.ts';
 import type { StatusOptions, StatusPort } from './status-port.ts';
@@ -362,11 +363,14 @@ function serviceOptions(
   };
 }
 
-function facadeSettings({ defaults, trust, workflows = [] }: TroupeDefinition, doors: readonly Door[]) {
+function facadeSettings(definition: TroupeDefinition, doors: readonly Door[]) {
+  const { defaults, trust, workflows = [] } = definition;
   const { respondWhenUnaddressed = null, afterHandoff } = defaults;
   // Without an agent for unaddressed messages they are for people, also after a hand-over.
   const sticks = respondWhenUnaddressed !== null && afterHandoff !== 'default';
-  return { doors, fallback: respondWhenUnaddressed, sticks, trust: trust?.people ?? null, workflows };
+  const texts = hiddenIn(definition);
+  const hide = texts && ((events: readonly Event[]) => hideInData(events, texts));
+  return { doors, fallback: respondWhenUnaddressed, hide, sticks, trust: trust?.people ?? null, workflows };
 }
 
 /** The doors, and the integrations of the options, of the doors, and of the setting `nostr`. Throws `config_invalid`, `package_missing`. */

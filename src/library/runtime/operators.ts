@@ -6,6 +6,7 @@ import type { TracingOptions, Span, SpanAttributes, Tracer } from '../../base/tr
 import { hideSecrets, type ModelSettings, secretValues } from './secrets.ts';
 import { toTroupeError, TroupeError } from '../../base/errors.ts';
 import type { Redact } from '../../providers/redact.ts';
+import { hiddenIn } from '../config/redact-secrets.ts';
 
 interface OperatorOptions {
   logger?: Logger;
@@ -24,7 +25,9 @@ export async function openOperators(
   { logger, tracing = false, onWarning, env, mongodb, postgres, redis, process }: OperatorOptions,
 ): Promise<Pick<EngineDeps, 'logger' | 'tracer' | 'onWarning'>> {
   const own = ['TROUPE_TOKEN', 'TROUPE_KEY', 'TROUPE_NOSTR_PASSPHRASE'].map((name) => env[name]);
-  const redact = hideSecrets([...secretValues(definition, env), ...own], [mongodb, postgres, redis]);
+  const known = hideSecrets([...secretValues(definition, env), ...own], [mongodb, postgres, redis]);
+  const hide = hiddenIn(definition);
+  const redact: Redact = hide ? (text) => hide(known(text)) : known;
   const guarded = logger && guardLogger(logger, redact, process);
   // Loaded only if tracing is on.
   const tracer = tracing === false ? undefined : await openTracer(tracing === true ? {} : tracing, redact);

@@ -3,7 +3,8 @@ import type { AgentDefinition } from '../config/agent-input.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { Embedder } from '../../providers/embedder.ts';
 import type { Provider } from '../../providers/provider.ts';
-import { createRedact } from '../../providers/redact.ts';
+import { createRedact, type Redact } from '../../providers/redact.ts';
+import { hiddenIn } from '../config/redact-secrets.ts';
 import { createEmbedder, createProvider, type ProviderContext, requirePackages } from './registry.ts';
 import { type ModelSettings, secretValues } from './secrets.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -34,7 +35,9 @@ export interface Models {
 export async function createModels(definition: ModelSettings, options: ModelOptions): Promise<Models> {
   const { agents, context: settings, providers: custom } = definition;
   const { replay, env, clock, onWarning } = options;
-  const redact = createRedact(secretValues(definition, env));
+  const known = createRedact(secretValues(definition, env));
+  const hide = hiddenIn(definition);
+  const redact: Redact = hide ? (text) => hide(known(text)) : known;
   if (settings.embedder && (options.record !== undefined || replay !== undefined))
     onWarning('vectors are not recorded: a replay finds memories by their words alone', 'recording');
   if (replay !== undefined) {

@@ -132,7 +132,7 @@ async function hidden(
 
 export interface ModelSettings extends Pick<
   TroupeDefinition,
-  'agents' | 'context' | 'mcpServers' | 'providers'
+  'agents' | 'context' | 'hideSecrets' | 'mcpServers' | 'providers'
 > {
   integrations?: readonly Pick<Integration, 'secretVariables'>[] | undefined;
 }
