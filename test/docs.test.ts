@@ -86,16 +86,6 @@ test('README is read in a few minutes', () => {
   expect(read('README.md').split(/\s+/).length).toBeLessThanOrEqual(900);
 });
 
-test('the reference has a row for every command', () => {
-  const rows = read('docs/reference/commands.md')
-    .split('\n')
-    .filter((line) => line.startsWith('| `troupe '))
-    .join('\n');
-  const shown = createProgram().commands.filter((command) => !Reflect.get(command, '_hidden'));
-  const missing = shown.map((command) => command.name()).filter((name) => !rows.includes(name));
-  expect(missing).toEqual([]);
-});
-
 test('the documents name every route, provider, built-in tool and compaction strategy', async () => {
   const all = DOCS.map(read).join('\n');
   const paths = routeTable(await openDoors(DOORS)).routes.map((route) =>

@@ -1,0 +1,117 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Command } from 'commander';
+import { createProgram } from '../src/cli/program.ts';
+import { routeTable } from '../src/http/routes/index.ts';
+import { DOORS } from '../src/library/integrations/door.ts';
+import { openDoors } from '../src/library/runtime/doors.ts';
+import { ROOT } from './packed.ts';
+import { readDeclarations, readErrors, type Section } from './read-declarations.ts';
+
+/**
+ * `npm run docs`: writes the pages of `docs/reference` that follow from the code. `test/reference.test.ts` compares them. What is
+ * said there stands in the texts that editors show, in the descriptions of commands and in the declarations of routes.
+ */
+const NOTE = '<!-- Written by `npm run docs`: change the texts in the code. -->\n';
+
+/** Every generated page, by its path. */
+export async function referencePages(): Promise<Map<string, string>> {
+  const { settings, options, methods, events } = readDeclarations();
+  return new Map([
+    ['docs/reference/settings.md', page('Settings', SETTINGS, settings.map(section))],
+    ['docs/reference/options.md', page('Options in code', OPTIONS, options.map(section))],
+    ['docs/reference/methods.md', page('Methods of a troupe', METHODS, methods.map(section))],
+    ['docs/reference/commands.md', page('Commands', COMMANDS, commandSections(createProgram(), 'troupe'))],
+    ['docs/reference/errors.md', page('Errors', ERRORS, [errorTable()])],
+    ['docs/reference/events.md', page('Events', EVENTS, events.map(section))],
+    ['docs/reference/routes.md', page('Routes', ROUTES, [await tableOfRoutes()])],
+  ]);
+}
+
+const SETTINGS = `Everything that the agents file, \`defineTroupe\` and \`createTroupe\` take. What is wrong is refused at the start with its path. How
+they work together: [the agents file](agents-file.md).`;
+const OPTIONS = `What the functions of \`troupe\` and \`troupe/http\` take beside the company.`;
+const METHODS = `\`createTroupe\` gives a \`Troupe\`. [The library](../library.md) explains the important ones.`;
+const COMMANDS = `\`npx troupe COMMAND\`, in a checkout \`npm run -s troupe -- COMMAND\`. Every command takes \`--json\`, has \`--help\` and exits non-zero on failure.
+Commands that read or act talk to the server at \`--url\` or \`TROUPE_URL\`, with the key in \`TROUPE_KEY\` or \`TROUPE_TOKEN\`; without a URL they open
+the data directory (\`--data\`, default \`.troupe\`), or talk to the local server that has it open. \`dev\` and \`send\` read \`.env\`; what is set already
+wins. When the agents file or a local file that it imports changes, \`dev\` starts the agents anew on the same conversations; if it is wrong, the error is
+shown and the old ones go on. \`join\`, \`leave\` and the like are short for \`agent join\`. Ctrl-C finishes the current steps and returns the
+leases; a second Ctrl-C stops at once, which is safe too.`;
+const ERRORS = `Every error of Troupe is a \`TroupeError\` with a \`code\` of this list, a \`message\` that says what to do, \`data\` with the facts, and a \`policy\`: \`retry\`
+later, \`fix_input\` of the call, \`operator\` must act on the machine, \`stop\`: this attempt is over. Codes of HTTP alone, such as \`scope_missing\`, are in
+[security](../security.md#authentication-and-scopes).`;
+const EVENTS = `What a log holds, by \`kind\`. Every event also has \`id\`, \`conversation\`, \`seq\`, \`at\`, \`tenant\`, \`author\`, \`to\` and perhaps \`turn\` and \`context\`:
+[words](words.md).`;
+const ROUTES = `All routes of the API, with the scope that each needs. Bodies, answers and errors are in \`/api/openapi.json\` of a server;
+[HTTP](http.md) has a first request.`;
+
+function page(title: string, lead: string, sections: readonly string[]): string {
+  return `# ${title}\n${NOTE}\n${lead}\n\n${sections.join('\n')}`;
+}
+
+function section({ title, text, fields }: Section): string {
+  const rows = fields.map(
+    ({ name, type, text: effect, byDefault }) =>
+      `| \`${name}\` | ${cell(code(type))} | ${cell(byDefault)} | ${cell(effect)} |\n`,
+  );
+  const table =
+    rows.length === 0 ? '' : `\n| name | type | default | effect |\n|---|---|---|---|\n${rows.join('')}`;
+  return `## ${title}\n${text === '' ? '' : `${text}\n`}${table}`;
+}
+
+const code = (text: string) => (text === '' ? '' : `\`${text}\``);
+const cell = (text: string) => text.replaceAll(/\s*\n\s*/g, ' ').replaceAll('|', '\\|');
+
+function commandSections(command: Command, path: string): string[] {
+  return command.commands.flatMap((each) => {
+    const name = `${path} ${each.name()}`;
+    if (each.description().startsWith('the same as: ')) return [];
+    const args = each.registeredArguments.map((argument) =>
+      argument.required ? `<${argument.name()}>` : `[${argument.name()}]`,
+    );
+    const told = each.registeredArguments.filter(({ description }) => description !== '');
+    const rows = [
+      ...told.map((argument) => row(argument.name(), argument.description, argument.defaultValue)),
+      ...each.options
+        .filter(({ long }) => long !== '--json')
+        .map((option) =>
+          row(option.flags, choices(option.description, option.argChoices), option.defaultValue),
+        ),
+    ];
+    const own = `## ${[name, ...args].join(' ')}\n${capital(each.description())}.\n`;
+    const table = rows.length === 0 ? '' : `\n| | default | |\n|---|---|---|\n${rows.join('')}`;
+    return each.commands.length > 0 ? commandSections(each, name) : [own + table];
+  });
+}
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+const choices = (text: string, given: readonly string[] | undefined) =>
+  given === undefined ? text : [text, given.join(', ')].filter(Boolean).join(': ');
+
+function row(name: string, text: string, byDefault: unknown): string {
+  const shown =
+    byDefault === undefined || byDefault === true || byDefault === false ? '' : code(String(byDefault));
+  return `| \`${cell(name)}\` | ${shown} | ${cell(text)} |\n`;
+}
+
+function errorTable(): string {
+  const rows = readErrors().map(
+    ({ code: name, policy, text }) => `| \`${name}\` | ${policy} | ${cell(text)} |\n`,
+  );
+  return `| code | policy | what has happened, and the remedy |\n|---|---|---|\n${rows.join('')}`;
+}
+
+async function tableOfRoutes(): Promise<string> {
+  const rows = routeTable(await openDoors(DOORS)).routes.map(
+    ({ method, path: route, scopes, query, summary }) => {
+      const needed = scopes === 'public' ? 'none' : scopes.join(', ');
+      const names = Object.keys(query?.shape ?? {}).map((name) => code(name));
+      return `| \`${method} ${route.replaceAll(/\{(\w+)\}/g, ':$1')}\` | ${needed} | ${names.join(' ')} | ${cell(summary)} |\n`;
+    },
+  );
+  return `| route | scope | query | what |\n|---|---|---|---|\n${rows.join('')}`;
+}
+
+if (import.meta.main)
+  for (const [file, text] of await referencePages()) writeFileSync(path.join(ROOT, file), text);
