@@ -32,6 +32,8 @@ export interface AgentRuntime {
   baseline: readonly BaselineText[];
   /** Present if a function of the application writes its instructions. `baseline` has none then. */
   written?: WrittenInstructions;
+  /** What differs in the thread of a task. Absent: nothing does. */
+  inThread?: Pick<AgentRuntime, 'profile' | 'baseline' | 'readBaseline' | 'written' | 'instructed'>;
   /** The frozen layers with other instructions. */
   instructed(text: string): readonly BaselineText[];
   /** Reads its files again and returns the frozen layers with them. Absent: no file is part of them. */

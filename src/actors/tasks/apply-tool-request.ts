@@ -100,6 +100,12 @@ function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace
     return refused('this task was given to you: delegate parts of it, or answer with what you have.');
   const away = live.tasks.away.get(to);
   if (away) return refused(`@${to} ${away.blocked ? 'is blocked here' : 'has left'}: choose another.`);
+  const state = live.tasks.unavailable.get(deps.agents.former?.get(to) ?? to);
+  // Only a person can bring it back, so a conversation in its hands would stay without an answer.
+  if (state)
+    return refused(
+      `@${to} ${state === 'failed' ? 'has failed' : `is ${state}`} and takes no turns: choose another, or answer the people yourself.`,
+    );
   if (turn.hop < limits.maxHops) return null;
   return stopped(run, at, {
     guard: 'hops',

@@ -132,10 +132,9 @@ async function withTexts(
  */
 export function fixedTexts(agents: AgentRegistry): ReadonlySet<string> {
   const fixed = [...agents.values()].filter(({ written }) => !written);
-  const texts = fixed.flatMap(({ baseline }) => [
-    ...textsInMode(baseline, 'agent'),
-    ...textsInMode(baseline, 'chat'),
-  ]);
+  const texts = fixed
+    .flatMap(({ baseline, inThread }) => [baseline, ...(inThread ? [inThread.baseline] : [])])
+    .flatMap((baseline) => [...textsInMode(baseline, 'agent'), ...textsInMode(baseline, 'chat')]);
   return new Set(texts.flatMap(({ hash, given }) => [hash, ...(given ? [given.hash] : [])]));
 }
 
@@ -187,9 +186,10 @@ type Deps = Pick<EngineDeps, 'store' | 'clock' | 'redaction' | 'app'>;
 export async function presentRuntime(
   deps: Deps,
   address: ActorAddress,
-  known: AgentRuntime,
-  { frozen, mode }: { frozen: BaselineBody | null; mode: Mode | null },
+  runtime: AgentRuntime,
+  { frozen, mode, isThread }: { frozen: BaselineBody | null; mode: Mode | null; isThread: boolean },
 ): Promise<AgentRuntime> {
+  const known = isThread && runtime.inThread ? { ...runtime, ...runtime.inThread } : runtime;
   const present = known.readBaseline ? { ...known, baseline: await known.readBaseline() } : known;
   const { written } = present;
   if (!written) return present;

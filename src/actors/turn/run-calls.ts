@@ -13,6 +13,7 @@ import {
   type ActorAddress,
 } from '../../events/index.ts';
 import { preview } from '../../tools/preview.ts';
+import { BUILTIN_TOOLS } from '../../tools/builtin/index.ts';
 import { toolName } from '../../tools/mcp/settings.ts';
 import { runTool } from '../../tools/run-tool.ts';
 import type { ToolContext, ToolAnswer } from '../../tools/tool.ts';
@@ -51,7 +52,7 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
   const ends = await inToolPlace(place, () =>
     allEnded(answer.calls.map((call, index) => settleAndShow(run, about, call, index))),
   );
-  const settled = onlyFirstHandoff(ends);
+  const { settled, handoff } = onlyFirstHandoff(ends);
   const { tenant } = live.address;
   for (const { outcome } of settled) deps.metrics.count('tool_calls', { tenant, outcome });
   const results = await Promise.all(
@@ -66,7 +67,9 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
   );
   const last = results.at(-1);
   if (last) last.body.content += staleNote(repeated, deps.limits.maxRepeats);
-  const effects = settled.flatMap((end) => end.effects ?? []);
+  const handed =
+    handoff === -1 ? settled : settled.with(handoff, withResults(run, results, settled[handoff] as Settled));
+  const effects = handed.flatMap((end) => end.effects ?? []);
   const fault = answer.fault ? faultDrafts(run, answer.fault) : [];
   const outputs = [step, ...results, ...onceEach(effects.flatMap(({ events }) => events)), ...fault];
   const silent = run.silent || effects.some((effect) => effect.silent === true);
@@ -83,15 +86,40 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
 }
 
 /** A conversation is handed over once in a step: the first counts, and the model reads of the others that they did not. */
-function onlyFirstHandoff(ends: readonly Settled[]): readonly Settled[] {
+function onlyFirstHandoff(ends: readonly Settled[]): { settled: readonly Settled[]; handoff: number } {
   const targets = ends.map(({ effects }) => effects?.events.find(({ kind }) => kind === 'handoff')?.to[0]);
   const first = targets.findIndex((to) => to !== undefined);
-  return ends.map((end, index) => {
+  const settled = ends.map((end, index): Settled => {
     const to = targets[index];
     if (to === undefined || index === first) return end;
     const text = `[not handed over to @${to}: this step had handed over to @${targets[first]} before, and only the first counts. To involve several agents, delegate to them.]`;
     return { ...end, outcome: 'failed', text, effects: undefined };
   });
+  return { settled, handoff: first };
+}
+
+/** Most results that a handoff names, the newest ones. */
+const MOST_RESULTS = 10;
+
+/** A handoff names what the tools of the turn have brought, for a receiver that can read it: it sees no calls of others. */
+function withResults({ deps, outputs }: TurnRun, results: readonly EventDraft[], end: Settled): Settled {
+  const handoff = end.effects?.events.find((event) => event.kind === 'handoff');
+  const receiver = handoff?.to[0] && deps.agents.get(handoff.to[0]);
+  if (!end.effects || !handoff || !receiver?.tools.has('read_artifact')) return end;
+  const { summary } = handoff.body;
+  const named = summary.artifacts.join(' ');
+  const found = [...outputs, ...results].flatMap((event) => {
+    if (event.kind !== 'tool.result' || event.body.outcome !== 'done') return [];
+    const { name, artifact = event.id } = event.body;
+    const isOurs = BUILTIN_TOOLS.includes(name) && name !== 'fetch';
+    return isOurs || named.includes(artifact) ? [] : [`${artifact} (${name})`];
+  });
+  const artifacts = [...summary.artifacts, ...found.slice(-MOST_RESULTS)];
+  const event = { ...handoff, body: { ...handoff.body, summary: { ...summary, artifacts } } };
+  return {
+    ...end,
+    effects: { ...end.effects, events: end.effects.events.map((each) => (each === handoff ? event : each)) },
+  };
 }
 
 /** Decides whether the turn goes on after the calls of a step. */
@@ -271,8 +299,26 @@ async function readOutput(run: TurnRun, id: string): Promise<string | null> {
   const artifact = await deps.store.readArtifact(address, id);
   if (artifact !== null) return artifact;
   const event = outputs.find((output) => output.id === id) ?? (await deps.store.readById(address, id));
-  if (event && isOwnResult(event, address.agent)) return event.body.content;
-  return event && toldTo(run, event);
+  if (!event) return null;
+  const told = toldTo(run, event);
+  if (told !== null || event.kind !== 'tool.result') return told;
+  const isOwn = event.author.kind === 'agent' && event.author.id === address.agent;
+  return isOwn || (await isHandedOver(run, event)) ? event.body.content : null;
+}
+
+/** Most events between a result and the handoff of its turn. */
+const HANDED_WITHIN = 500;
+
+/** Whether the result is of a turn that ended with a handoff to this agent. */
+async function isHandedOver(
+  { deps, live: { address } }: TurnRun,
+  event: Event | EventDraft,
+): Promise<boolean> {
+  if (!('seq' in event) || event.turn === undefined) return false;
+  const next = await deps.store.read(address, { after: event.seq, limit: HANDED_WITHIN });
+  return next.some(
+    ({ kind, turn, to }) => kind === 'handoff' && turn === event.turn && to.includes(address.agent),
+  );
 }
 
 /** A result of others that the agent was told. Null: it was not. */
@@ -280,13 +326,6 @@ function toldTo({ runtime }: TurnRun, event: Event | EventDraft): string | null 
   if (!('told' in event.body) || (event.body.told !== 'all' && !runtime.profile.sees)) return null;
   if (event.kind === 'tool.result') return event.body.content;
   return event.kind === 'delegation.ended' ? event.body.result : null;
-}
-
-type Result<E> = Extract<E, { kind: 'tool.result' }>;
-
-function isOwnResult(event: Event | EventDraft, agent: string): event is Result<Event> | Result<EventDraft> {
-  const { author, kind } = event;
-  return kind === 'tool.result' && author.kind === 'agent' && author.id === agent;
 }
 
 /** What the tools of a turn are told besides their arguments. */

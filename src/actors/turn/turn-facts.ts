@@ -99,6 +99,8 @@ export function liveItems(
     ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(trigger.context?.channel !== undefined && channelItem(trigger, runtime.channels, stated)),
     ...stateItem('unavailable', unavailableText(runtime, tasks), stated),
+    ...((trigger.kind === 'handoff' || inputs.length > 1 || stated.items['open'] !== undefined) &&
+      openItem(inputs, { view, tasks }, stated)),
     ...(roster !== null && { roster }),
   };
   for (const [name, text] of [...workItems, ...fragments])
@@ -211,7 +213,7 @@ function problemOf(outcome: symbol | { failed: unknown } | undefined): unknown {
 /** Text of the live item `task`: the purpose of this turn. */
 function purposeOf(trigger: Event, tasks: TaskFold): string {
   if (trigger.kind === 'handoff')
-    return `@${trigger.author.id} handed over to you: take it from the summary above and answer the conversation`;
+    return `@${trigger.author.id} handed this conversation over to you, see above: go on from there and answer`;
   if (trigger.kind === 'delegation.opened')
     return `do the task that @${trigger.author.id} gave you; your last words are its result`;
   if (trigger.kind === 'approval.decided')
@@ -221,6 +223,31 @@ function purposeOf(trigger: Event, tasks: TaskFold): string {
   return isTaskOpen(tasks)
     ? 'answer the last message; your last words are the result of your task'
     : 'answer the last message';
+}
+
+/**
+ * What others wait for in a conversation that was handed to the agent: it would take for done what is only asked for. From
+ * then on told when it changes.
+ */
+function openItem(inputs: readonly Event[], { view, tasks }: Folded, stated: StatedItems): LiveItems {
+  if (stated.items['open'] === undefined && !inputs.some(({ kind }) => kind === 'handoff')) return {};
+  const open = openTasks(tasks).filter(({ owner }) => owner !== view.agent);
+  const lines = open.slice(0, MOST_NAMED).map((task) => `- ${openText(task)}`);
+  if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
+  const text = lines.length > 0 ? `not finished yet\n${lines.join('\n')}` : null;
+  return stateItem('open', text, stated);
+}
+
+function openText(task: Task): string {
+  const { owner } = task;
+  switch (task.kind) {
+    case 'delegation':
+      return `@${task.body.assignee} works on a task for @${owner}: ${clipped(task.body.task)} (${task.id})`;
+    case 'question':
+      return `@${owner} has asked the people: ${clipped(task.body.text)} (${task.id})`;
+    case 'approval':
+      return `@${owner} has asked people to approve ${task.body.tool} ${clipped(task.body.args)} (${task.id}): the call has not been made`;
+  }
 }
 
 /** Tools that reach other agents: without one, their state is of no use to an agent. */

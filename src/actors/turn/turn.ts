@@ -151,6 +151,7 @@ async function nextTurn(
   const runtime = await presentRuntime(deps, address, known, {
     frozen: frozen?.body ?? null,
     mode: directions.mode,
+    isThread: live.tasks.thread !== null,
   });
   const baseline = await freezeBaseline(deps, address, runtime, live);
   const facts = await readFacts(deps, { address, runtime }, live, last);

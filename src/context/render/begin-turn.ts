@@ -33,8 +33,8 @@ import { imagesText, visibleText } from '../text/event-text.ts';
 import { headTail } from '../text/cut-text.ts';
 
 /**
- * The input of a turn, in this order: [handoff summary] [while you were away] [earlier triggers] [the trigger + live].
- * A newcomer under `full` gets the history verbatim instead of the block.
+ * The input of a turn, in this order: [handoff] [while you were away] [earlier triggers] [the trigger + live]. A handoff
+ * stands behind a long block. A newcomer under `full` gets the history verbatim instead of the block.
  */
 export type TurnInput = { id: TurnId } & TurnStartedBody;
 
@@ -100,13 +100,23 @@ function* newcomerParts(
   const handoffs = others.filter((event) => isHandoff(event, inputs));
   const rest = others.filter((event) => !isHandoff(event, inputs));
   const seen = join === 'fresh' ? rest.filter((event) => inputs.has(event.seq)) : rest;
+  const given: Part[] = [];
+  for (const event of handoffs) given.push(yield* blockPart([event], [], reader));
   const parts: Part[] = [];
-  for (const event of handoffs) parts.push(yield* blockPart([event], [], reader));
   for (const event of seen) {
     const part = inputs.has(event.seq) ? verbatimPart(event, reader) : historyPart(event, reader);
     parts.push(yield* alone(part));
   }
-  return parts;
+  return isLong(seen) ? [...parts, ...given] : [...given, ...parts];
+}
+
+/** From this size on, what was missed stands before a handoff: behind it, the handoff would be far from the end. */
+const LONG_TOKENS = 1_000;
+
+function isLong(missed: readonly Event[]): boolean {
+  let tokens = 0;
+  for (const event of missed) tokens += event.tokens;
+  return tokens > LONG_TOKENS;
 }
 
 /** What stands before the trigger. */
@@ -120,8 +130,10 @@ function* contextParts(
   const handoffs = others.filter((event) => isHandoff(event, inputs));
   const missed = others.filter((event) => !inputs.has(event.seq));
   const earlier = others.filter((event) => inputs.has(event.seq) && !isHandoff(event, inputs));
-  const block = handoffs.length + missed.length > 0 ? [yield* blockPart(handoffs, missed, reader, told)] : [];
-  const parts: Part[] = block;
+  const parts: Part[] = [];
+  const isApart = handoffs.length > 0 && isLong(missed);
+  if (isApart) parts.push(yield* blockPart([], missed, reader, told), yield* blockPart(handoffs, [], reader));
+  else if (handoffs.length + missed.length > 0) parts.push(yield* blockPart(handoffs, missed, reader, told));
   for (const event of earlier) parts.push(yield* alone(earlierPart(event, reader)));
   return parts;
 }

@@ -29,6 +29,7 @@ export const RUNTIME_ITEMS: readonly string[] = [
   'memories',
   'todos',
   'delegations',
+  'open',
   'target',
   'unavailable',
   'nudges',

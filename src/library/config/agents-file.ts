@@ -94,7 +94,10 @@ export const TroupeDefinition = z.strictObject({
   /** Who answers messages that name no agent. */
   defaults: z
     .strictObject({
-      /** Id of the agent for messages of people that name no agent and match no route. Default: none; they wake nobody. */
+      /**
+       * Id of the agent for messages of people that name no agent and match no route. Default: none; before a hand-over they wake
+       * nobody.
+       */
       respondWhenUnaddressed: AgentId.optional(),
       /**
        * Who gets such messages after a hand-over: the agent that the conversation was handed over to last (`receiver`), or

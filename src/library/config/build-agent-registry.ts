@@ -67,7 +67,7 @@ export function buildAgentRegistry(
   const profiles = agents.map(profileIn);
   const runtimeOf = (agent: AgentDefinition, profile: AgentProfile, roster: AgentProfile[]): AgentRuntime => {
     const granted = grantedTo(agent);
-    const texts = textsOf(profile, roster, countTokens, {
+    const texts = allTextsOf(profile, roster, countTokens, {
       files: files.get(agent.id),
       skills: skills.get(agent.id),
       writer: writerOf(agent, agents),
@@ -141,6 +141,17 @@ function checkedProvider({ id, peers }: AgentDefinition, provider: Provider): Pr
   if (peers === 'user' || provider.capabilities.interleavedSystem) return provider;
   const message = `peers: "system" of agent "${id}" needs a provider that takes system messages between others; ${provider.name} does not (for an openai-compatible server that does, set quirks.interleavedSystem)`;
   throw new TroupeError('config_invalid', message, { agent: id, field: 'peers' });
+}
+
+/** The frozen layers, and those in threads: a task is not handed over, it ends with the words of its assignee. */
+function allTextsOf(
+  ...[profile, ...given]: Parameters<typeof textsOf>
+): ReturnType<typeof textsOf> & Pick<AgentRuntime, 'inThread'> {
+  const texts = textsOf(profile, ...given);
+  const tools = profile.tools.filter(({ name }) => name !== 'handoff');
+  if (tools.length === profile.tools.length) return texts;
+  const inThread = { ...profile, tools };
+  return { ...texts, inThread: { profile: inThread, ...textsOf(inThread, ...given) } };
 }
 
 /** The frozen layers. Those of an agent with instruction files or skills are built again when these have changed. */

@@ -68,7 +68,11 @@ export async function nextPrompt(
   const head = await catchUpInSlices(deps, address, { view, tasks }, await deps.store.head(address));
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
-  const runtime = await presentRuntime(deps, address, known, { frozen: view.baseline?.body ?? null, mode });
+  const runtime = await presentRuntime(deps, address, known, {
+    frozen: view.baseline?.body ?? null,
+    mode,
+    isThread: tasks.thread !== null,
+  });
   const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, view.baseline, {
     mode,
   });

@@ -366,8 +366,7 @@ function serviceOptions(
 function facadeSettings(definition: TroupeDefinition, doors: readonly Door[]) {
   const { defaults, trust, workflows = [] } = definition;
   const { respondWhenUnaddressed = null, afterHandoff } = defaults;
-  // Without an agent for unaddressed messages they are for people, also after a hand-over.
-  const sticks = respondWhenUnaddressed !== null && afterHandoff !== 'default';
+  const sticks = afterHandoff !== 'default';
   const texts = hiddenIn(definition);
   const hide = texts && ((events: readonly Event[]) => hideInData(events, texts));
   return { doors, fallback: respondWhenUnaddressed, hide, sticks, trust: trust?.people ?? null, workflows };
