@@ -54,7 +54,7 @@ export {
   type SafeResponse,
 } from './base/net/safe-fetch.ts';
 export { redactSecrets } from './library/config/redact-secrets.ts';
-export type { RedactText } from './actors/log/redaction.ts';
+export type { RedactText } from './events/redaction.ts';
 export type {
   ArgumentsNote,
   CalledNote,

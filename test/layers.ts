@@ -122,6 +122,7 @@ const LAYERS: Record<string, Layer> = {
   'library/projection': {
     may: [
       'events/aspects.ts',
+      'events/erased-words.ts',
       'events/kinds.ts',
       'events/message-text.ts',
       'machines/availability-fold.ts',

@@ -10,6 +10,8 @@ import {
   runtimeId,
   SYSTEM_AUTHOR,
 } from '../events/index.ts';
+import { CHANGED_MARK } from '../events/erased-words.ts';
+import { createRedaction } from '../events/redaction.ts';
 import type { EventRow, NewEventRow } from './driver.ts';
 import type { ConversationKey, NewEvent } from './store.ts';
 import { hash } from 'node:crypto';
@@ -62,7 +64,7 @@ export interface Damage {
 
 /**
  * Never throws. An unreadable row becomes an `error` event at its seq, so that the log stays dense. An altered row that
- * is an event is returned with the mark `altered`: without it, turns and tasks that it ends would be open again.
+ * is an event is returned with the mark `altered`, and marked in its texts: without it, turns and tasks that it ends would be open again.
  */
 export function decodeEvent(
   log: ConversationKey,
@@ -78,7 +80,19 @@ export function decodeEvent(
     };
   if (intact || event.erased !== undefined) return { event, damage: null };
   const reason = 'its content does not match its hash';
-  return { event: { ...event, altered: true }, damage: { kind: 'altered', seq, id, reason } };
+  return { event: markedAsChanged(event), damage: { kind: 'altered', seq, id, reason } };
+}
+
+const marked = createRedaction(
+  (text) => (text.startsWith(CHANGED_MARK) ? text : `${CHANGED_MARK} ${text}`),
+  () => undefined,
+);
+
+function markedAsChanged(event: EventType): EventType {
+  const body = marked.body<object>(event.body, event);
+  // Workflows compare the name of a phase.
+  const phase = 'phase' in event.body && { phase: event.body.phase };
+  return { ...event, body: { ...body, ...phase }, altered: true } as EventType;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRedaction } from '../../src/actors/log/redaction.ts';
+import { createRedaction } from '../../src/events/redaction.ts';
 import { MAX_TEXT_BYTES, readAttachments, redactAttachments } from '../../src/library/facade/send-message.ts';
 import type { NewAttachment } from '../../src/library/troupe.ts';
 

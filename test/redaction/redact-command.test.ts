@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRedaction, type TextPlace } from '../../src/actors/log/redaction.ts';
+import { createRedaction, type TextPlace } from '../../src/events/redaction.ts';
 import { type Author, Command, COMMANDS } from '../../src/events/index.ts';
 import { redactCommand } from '../../src/library/facade/execute-command.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRedaction } from '../../src/actors/log/redaction.ts';
+import { createRedaction } from '../../src/events/redaction.ts';
 import type { Author, EventDraft, EventId } from '../../src/events/index.ts';
 
 const BO: Author = { kind: 'agent', id: 'bo', name: 'Bo' };

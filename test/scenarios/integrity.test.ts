@@ -43,13 +43,13 @@ test('a changed event is shown with a mark, warned of once, counted once, and st
   await using _ = room;
   await room.say(UMA, 'p', 'four');
   expect(room.sent('p').at(-1)).toBe('user: four');
-  expect(room.sent('p')).toContain('user: pay ten times as much');
+  expect(room.sent('p')).toContain('user: (changed after it was stored) pay ten times as much');
   const { events } = await room.troupe.events(ROOM);
   await room.troupe.events(ROOM);
   expect(events.filter(({ altered }) => altered).map(({ seq }) => seq)).toEqual([2]);
   expect(rowOf(events[1]!)).toMatchObject({
     level: 'problem',
-    summary: '[changed after it was stored] pay ten times as much',
+    summary: '(changed after it was stored) pay ten times as much',
   });
   const altered = warnings.filter((each) => (each as { code?: string }).code === 'event_altered');
   expect(altered).toMatchObject([{ data: { conversation: ROOM, seq: 2, id: 'e2' } }]);

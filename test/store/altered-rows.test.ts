@@ -34,7 +34,7 @@ const OTHER_WORDS = `json_set(CAST(data AS TEXT), '$.body.content', 'other words
 test('an event whose text was changed is read with a mark, and reported whenever it is read', async () => {
   const { store, damages } = await changedBy(`UPDATE events SET data = ${OTHER_WORDS} WHERE seq = 3`);
   const events = await store.read(LOG, { after: 0 });
-  expect(await contents(store, LOG)).toContain('other words');
+  expect(await contents(store, LOG)).toContain('(changed after it was stored) other words');
   expect(events.map(({ altered }) => altered)).toEqual([undefined, undefined, true, undefined, undefined]);
   expect(damages).toEqual(
     Array(2).fill({ kind: 'altered', seq: 3, id: 'e3', reason: 'its content does not match its hash' }),

@@ -10,7 +10,7 @@ import type { Tracer } from '../../base/tracing.ts';
 import type { CalibrationCache } from './calibration-cache.ts';
 import type { ConversationLog } from '../log/conversation-log.ts';
 import type { AgentRegistry } from './agent-runtime.ts';
-import type { Redaction } from '../log/redaction.ts';
+import type { Redaction } from '../../events/redaction.ts';
 import type { Checkpoints, LogFolds, Folded } from '../log/read-log.ts';
 import type { Registry } from './registry.ts';
 import type { ReadTasks } from '../log/tasks.ts';

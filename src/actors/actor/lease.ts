@@ -3,7 +3,7 @@ import type { ActorRecord, TurnId } from '../../events/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { ActorPatch, RecordStep, StepEvents, Stepped, Store } from '../../store/store.ts';
 import type { ConversationLog, StepDraft } from '../log/conversation-log.ts';
-import type { Redaction } from '../log/redaction.ts';
+import type { Redaction } from '../../events/redaction.ts';
 
 /**
  * A held lease on one actor, and the only door through which its record is written.

@@ -1,4 +1,4 @@
-import { createRedaction } from '../log/redaction.ts';
+import { createRedaction } from '../../events/redaction.ts';
 import { ERASED_WORDS, type Event, type EventId } from '../../events/index.ts';
 import type { PersonsWords } from './erased-words.ts';
 

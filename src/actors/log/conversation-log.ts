@@ -25,7 +25,7 @@ import type {
 } from '../../store/store.ts';
 import { createLogPages, createRecentEvents, createRemoteEvents } from './recent-events.ts';
 import type { PageSource } from './read-log.ts';
-import type { Redaction } from './redaction.ts';
+import type { Redaction } from '../../events/redaction.ts';
 import { slicesOf } from '../../base/slices.ts';
 
 /**

@@ -2,7 +2,7 @@ import { TroupeError } from '../../base/errors.ts';
 import { type TenantId, type TurnId, agentAuthor } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 import { journalKey, type JournalEntry, type TurnRun, type ModelAnswer } from '../attempt/turn-run.ts';
-import type { Redaction } from '../log/redaction.ts';
+import type { Redaction } from '../../events/redaction.ts';
 import type { CallEffects } from '../tasks/call-effects.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { RedactText } from '../../actors/log/redaction.ts';
+import type { RedactText } from '../../events/redaction.ts';
 import { createRedact, type Redact } from '../../providers/redact.ts';
 import * as z from 'zod';
 

@@ -22,7 +22,7 @@ import {
 } from '../../events/index.ts';
 import { conversationId, mintId, parseDraft } from './parse-input.ts';
 import type { ConversationKey } from '../../store/store.ts';
-import type { Redaction } from '../../actors/log/redaction.ts';
+import type { Redaction } from '../../events/redaction.ts';
 
 /** Dependencies of commands. */
 interface CommandParts {

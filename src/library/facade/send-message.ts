@@ -2,7 +2,7 @@ import { addressees, receiveMessage, receiveNotice } from '../../actors/conversa
 import { isTrusted, type PendingCount } from '../../actors/actor/engine-deps.ts';
 import type { AgentRegistry } from '../../actors/actor/agent-runtime.ts';
 import { isOurs } from '../../actors/log/conversation-log.ts';
-import type { Redaction } from '../../actors/log/redaction.ts';
+import type { Redaction } from '../../events/redaction.ts';
 import { askedReply } from '../../actors/turn/check-reply.ts';
 import { answerByReply } from '../../actors/tasks/task-commands.ts';
 import { TroupeError } from '../../base/errors.ts';

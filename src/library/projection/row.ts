@@ -1,6 +1,7 @@
 import type { AgentId, Event, TurnId } from '../../events/index.ts';
 import { KINDS, type Level } from '../../events/kinds.ts';
 import type { Row } from './model.ts';
+import { CHANGED_MARK } from '../../events/erased-words.ts';
 import { oneLine } from './words.ts';
 import { rawText, summariseEvent } from './summarise-event.ts';
 
@@ -11,7 +12,7 @@ export function rowOf(event: Event): Row {
       ...envelopeOf(event),
       level: event.altered ? 'problem' : levelOf(event),
       agent: agentOf(event),
-      summary: event.altered ? `${ALTERED} ${summariseEvent(event)}` : summariseEvent(event),
+      summary: summaryOf(event),
     };
   } catch {
     return { ...envelopeOf(event), ...UNREADABLE, summary: oneLine(rawText(event)) };
@@ -43,8 +44,11 @@ function envelopeOf(event: Event): Omit<Row, 'level' | 'agent' | 'summary'> {
   };
 }
 
-/** Before the text of an event whose stored row was changed. */
-const ALTERED = '[changed after it was stored]';
+/** Events without texts have no mark in them. */
+function summaryOf(event: Event): string {
+  const summary = summariseEvent(event);
+  return event.altered && !summary.includes(CHANGED_MARK) ? `${CHANGED_MARK} ${summary}` : summary;
+}
 
 /** The level of an event; `work` for an unknown kind. */
 function levelOf(event: Event): Level {

@@ -17,7 +17,7 @@ import { closeFeatures, openFeatures } from '../../actors/features/features.ts';
 import type { CheckpointsFeature, Features, TurnDeps, FeatureParts } from '../../actors/attempt/turn-run.ts';
 import { createColdViews } from '../../actors/log/read-log.ts';
 import { createConversationLog } from '../../actors/log/conversation-log.ts';
-import { createRedaction } from '../../actors/log/redaction.ts';
+import { createRedaction } from '../../events/redaction.ts';
 import { createTaskFolds } from '../../actors/log/tasks.ts';
 import { createTaskTrees } from '../../actors/actor/task-trees.ts';
 import type { Clock } from '../../base/clock.ts';

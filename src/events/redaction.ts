@@ -1,11 +1,7 @@
-import {
-  type Author,
-  type EventDraft,
-  type EventKind,
-  isExactInteger,
-  type OutgoingEvent,
-  parseExact,
-} from '../../events/index.ts';
+import type { Author, EventDraft } from './event.ts';
+import type { EventKind } from './kinds.ts';
+import type { OutgoingEvent } from './actor-record.ts';
+import { isExactInteger, parseExact } from './json.ts';
 
 /** Place of a text: the kind of its event, and the author. */
 export interface TextPlace {
