@@ -27,7 +27,7 @@ type InputOfDef<Def, Schema> = Def extends { type: 'optional'; innerType: infer 
 type Json = z.core.util.JSONType;
 
 /** The same of the fields of an object. */
-type ObjectInput<Shape> = {
+export type ObjectInput<Shape> = {
   [Field in keyof Pick<Shape, Exclude<keyof Shape, OptionalIn<Shape>>>]: InputOf<Shape[Field]>;
 } & {
   [Field in keyof Pick<Shape, OptionalIn<Shape>>]?: InputOf<Shape[Field]>;

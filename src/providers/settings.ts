@@ -102,7 +102,7 @@ const Program = {
 };
 
 /** Fields of a model that is reached over HTTP, or that the program brings. */
-const ReachedModel = { ...Model, ...RequestFields, ...EffortField };
+export const ReachedModel = { ...Model, ...RequestFields, ...EffortField };
 
 const NO_EMBEDDING_MODEL =
   'is an embedding model of a package of the AI SDK, such as bedrock.embeddingModel("…")';

@@ -2,12 +2,8 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
 import { TroupeError } from '../../src/base/errors.ts';
-import {
-  openGuardedAgent,
-  openSafeFetch,
-  type SafeFetch,
-  type SafeFetchSettings,
-} from '../../src/base/net/safe-fetch.ts';
+import { openGuardedAgent } from '../../src/base/net/guarded-agent.ts';
+import { openSafeFetch, type SafeFetch, type SafeFetchSettings } from '../../src/base/net/safe-fetch.ts';
 import { recordingServer } from './stage.ts';
 
 const open: SafeFetch[] = [];

@@ -1,10 +1,11 @@
 import * as z from 'zod';
 import type { InstructionsFunction, ReplySchema } from '../../actors/actor/agent-runtime.ts';
-import type { InputOf } from '../../base/input-of.ts';
+import type { InputOf, ObjectInput } from '../../base/input-of.ts';
 import { AgentId, BusyPolicy, JoinPolicy, notAField } from '../../events/index.ts';
 import {
   type ModelSettings,
   type PROVIDER_SETTINGS,
+  type ReachedModel,
   ProviderSettings,
   withLanguageModel,
 } from '../../providers/settings.ts';
@@ -101,34 +102,41 @@ export interface AgentBase extends InputOf<typeof AgentFields> {}
 /** Fields of every model. Keys stay in the environment; only the names of their variables are written. */
 export interface ModelInput extends InputOf<typeof ModelSettings> {}
 
-type Of<Provider extends keyof typeof PROVIDER_SETTINGS> = InputOf<(typeof PROVIDER_SETTINGS)[Provider]>;
+/** And those of models that are reached over HTTP, or that the program brings. */
+interface ReachedInput extends ObjectInput<typeof ReachedModel> {}
+
+/** What only one provider has: compilers then read the fields that providers share once. */
+type Own<Provider extends keyof typeof PROVIDER_SETTINGS, Shared> = ObjectInput<
+  Omit<(typeof PROVIDER_SETTINGS)[Provider]['shape'], keyof Shared>
+>;
 
 /** Answers by rules, without a model: for tests and first steps. */
-export interface ScriptedAgent extends AgentBase, Of<'scripted'> {}
+export interface ScriptedAgent extends AgentBase, ModelInput, Own<'scripted', ModelInput> {}
 
 /** A language model of a package of the AI SDK. */
-interface AiSdkAgent extends AgentBase, Of<'ai-sdk'> {}
+interface AiSdkAgent
+  extends AgentBase, Omit<ReachedInput, 'model'>, Own<'ai-sdk', Omit<ReachedInput, 'model'>> {}
 
 /** A model that the program brings with `defineProvider`. */
-export interface CustomProviderAgent extends AgentBase, Of<'custom'> {}
+export interface CustomProviderAgent extends AgentBase, ReachedInput, Own<'custom', ReachedInput> {}
 
 /** Any server with a chat completions API. */
-export interface CompatibleAgent extends AgentBase, Of<'openai-compatible'> {}
+export interface CompatibleAgent extends AgentBase, ReachedInput, Own<'openai-compatible', ReachedInput> {}
 
 /** A model of Anthropic. */
-export interface AnthropicAgent extends AgentBase, Of<'anthropic'> {}
+export interface AnthropicAgent extends AgentBase, ModelInput, Own<'anthropic', ModelInput> {}
 
 /** A model of OpenAI, with its responses API. */
-export interface OpenAiAgent extends AgentBase, Of<'openai'> {}
+export interface OpenAiAgent extends AgentBase, ReachedInput, Own<'openai', ReachedInput> {}
 
 /** Claude Code, which runs on this machine. */
-export interface ClaudeCodeAgent extends AgentBase, Of<'claude-code'> {}
+export interface ClaudeCodeAgent extends AgentBase, ModelInput, Own<'claude-code', ModelInput> {}
 
 /** Codex, which runs on this machine. */
-export interface CodexAgent extends AgentBase, Of<'codex'> {}
+export interface CodexAgent extends AgentBase, ModelInput, Own<'codex', ModelInput> {}
 
 /** An agent elsewhere, reached with A2A 1.0. */
-export interface A2aAgent extends AgentBase, Omit<Of<'a2a'>, keyof ModelInput> {}
+export interface A2aAgent extends AgentBase, Own<'a2a', ModelInput> {}
 
 /** Agents by their provider. */
 export interface AgentByProvider {

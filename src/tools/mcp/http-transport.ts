@@ -3,7 +3,7 @@ import { TroupeError } from '../../base/errors.ts';
 import { hostOf, portOf, reachRule } from '../../base/net/allow-list.ts';
 import { boundedResponse } from '../../base/net/cutter.ts';
 import { fetchWithinOrigin } from '../../base/net/redirects.ts';
-import { assertReachable, openGuardedAgent } from '../../base/net/safe-fetch.ts';
+import { assertReachable, openGuardedAgent } from '../../base/net/guarded-agent.ts';
 import type { HttpServer, SignIn } from './settings.ts';
 import { MAX_MESSAGE_BYTES } from './stdio-transport.ts';
 import type { JSONRPCMessage, RequestId, OAuthClientProvider } from '@modelcontextprotocol/client';
