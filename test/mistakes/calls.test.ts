@@ -80,6 +80,16 @@ test.each<Mistake>([
     'the options of events: limit: is -1: give more than 0',
   ],
   [
+    'a filter where the number of conversations stands',
+    (t) => t.conversations({ kind: 'thread' } as never),
+    'the options of conversations: limit: is an object: give a number',
+  ],
+  [
+    'a mistyped filter of conversations',
+    (t) => t.listConversations({ kind: 'threads' } as never),
+    'the options of listConversations: kind: is "threads": give one of "conversation", "thread"',
+  ],
+  [
     'no number of exported events',
     (t) => t.delete('c', undefined as never),
     'the options of delete: exported: say how many events you have exported',

@@ -92,8 +92,14 @@ function readingMethods(context: TenantContext) {
   const { store, taskFolds } = deps;
 
   return {
-    conversations: async (limit = 200) => withKinds(store, tenant, await store.conversations(tenant, limit)),
-    listConversations: (query) => listConversations(store, tenant, query),
+    async conversations(limit = 200) {
+      checkOptionsOf('conversations', { limit });
+      return withKinds(store, tenant, await store.conversations(tenant, limit));
+    },
+    async listConversations(query) {
+      checkOptionsOf('listConversations', query);
+      return listConversations(store, tenant, query);
+    },
     async state(conversation) {
       const log = await findConversation(context, conversation);
       const { fold } = await taskFolds.of(log);
@@ -428,6 +434,13 @@ const OPTIONS = {
     after: Seq,
     limit: z.int().positive().optional(),
     maxBytes: z.number().positive().optional(),
+  }),
+  conversations: z.strictObject({ limit: z.int().positive() }),
+  listConversations: z.strictObject({
+    limit: z.int().positive().optional(),
+    before: z.string().optional(),
+    among: z.array(z.string()).readonly().optional(),
+    kind: z.enum(['conversation', 'thread']).optional(),
   }),
   tasks: z.strictObject({ open: z.boolean().optional(), as: Author.optional() }),
   delete: z.strictObject({
