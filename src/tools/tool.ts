@@ -259,7 +259,14 @@ export const ToolRequest = z.discriminatedUnion('kind', [
     force: z.boolean(),
     ...waiting,
   }),
-  z.strictObject({ kind: z.literal('followUp'), task: z.string(), text: z.string(), ...waiting }),
+  z.strictObject({
+    kind: z.literal('followUp'),
+    task: z.string(),
+    text: z.string(),
+    /** Names of attachments of the conversation. Default: none. */
+    attachments: z.array(z.string()).optional(),
+    ...waiting,
+  }),
   z.strictObject({
     kind: z.literal('question'),
     text: z.string(),

@@ -164,6 +164,50 @@ describe('a task takes attachments along', () => {
     expect(sent(1)).toContain('Look twice');
   });
 
+  test('a follow-up takes those along that it names, and no others', async () => {
+    await using troupe = await office([
+      ['delegate', { ...TASK, attachments: [] }],
+      ['follow_up', { task: 'd-', text: 'And that', attachments: ['foto.png'] }],
+      ['follow_up', { task: 'd-', text: 'And this one', attachments: ['photo.png'] }],
+    ]);
+    await say(troupe, 'step 1', [PHOTO, NOTES]);
+    await say(troupe, 'step 2');
+    await say(troupe, 'step 3');
+    expect(sent(1)).toContain(PICTURES.png.data);
+    expect(sent(1)).toContain('And this one\\n[image: photo.png');
+    expect(sent(1)).not.toContain('notes.md');
+    const said = await results(troupe);
+    expect(said[1]).toContain('there is no attachment "foto.png". Did you mean "photo.png"?');
+    expect(said[2]).toContain('is given to @assessor with photo.png.');
+  });
+
+  test('a follow-up to an assignee that is still at work reaches it with what it names', async () => {
+    const script = {
+      rules: [
+        { when: { contains: 'photo.png' }, reply: 'I have seen it.' },
+        { calls: [{ name: 'ask', args: { to: 'people', question: 'Have you a photo?' } }] },
+      ],
+    };
+    const clerk = { id: 'clerk', provider: 'scripted', model: 'test', tools: ['ask'], script } as AgentInput;
+    await using troupe = await office(
+      [
+        ['delegate', { to: 'clerk', task: 'Assess it', attachments: [], wait: false }],
+        ['follow_up', { task: 'd-', text: 'Here', attachments: ['photo.png'], wait: false }],
+      ],
+      [clerk],
+    );
+    await say(troupe, 'step 1');
+    await say(troupe, 'step 2', [PHOTO]);
+    expect((await results(troupe))[1]).toContain('told @clerk with photo.png, who is still at it');
+    const [opened] = await only(troupe, 'delegation.opened');
+    const [told, seen] = (await only(troupe, 'message', opened!.body.thread)).slice(-2);
+    expect(told?.body).toMatchObject({ content: 'Here', attachments: [{ name: 'photo.png' }] });
+    expect(seen?.body.content).toBe('I have seen it.');
+    expect(Buffer.from((await troupe.attachment(opened!.body.thread, told!.seq, 0)).data)).toEqual(
+      Buffer.from(PICTURES.png.data, 'base64'),
+    );
+  });
+
   test('of the task itself when its assignee gives a part of it on, and not of the message that the task came from', async () => {
     const lead = {
       id: 'lead',

@@ -88,11 +88,14 @@ export async function followUp(
   const found = findTask(run, request.task);
   if (typeof found === 'string') return refused(found);
   const { end } = found;
-  // The thread has them already.
+  // The thread has those of the task already: only what is named goes along.
+  const given = await attachmentsFor(run, request.attachments ?? []);
+  if ('refusal' in given) return refused(given.refusal);
+  const more = given.attachments.length > 0 && { attachments: [...given.attachments] };
   const { attachments: _, ...body } = found.body;
   if (end === null) {
     const id = openedId(taskIdOf('d', turn.id, at));
-    const message = { kind: 'message' as const, body: { content: request.text } };
+    const message = { kind: 'message' as const, body: { content: request.text, ...more } };
     const draft = {
       id,
       author: agentAuthor(runtime.profile),
@@ -102,7 +105,7 @@ export async function followUp(
     };
     return {
       outcome: 'done',
-      text: `told @${body.assignee}, who is still at it; the result of ${body.delegation} comes as before`,
+      text: `told @${body.assignee}${withNames(given.attachments)}, who is still at it; the result of ${body.delegation} comes as before`,
       effects: effectsOf({ posts: [{ conversation: body.thread, draft }], ends: request.wait }),
     };
   }
@@ -122,6 +125,7 @@ export async function followUp(
     how: 'followUp',
     delegator: agent,
     task: request.text,
+    ...more,
     group: `${turn.id}/${request.join}`,
     join: request.join,
     deadline: deadlineOf(run, request.deadlineMs ?? deps.limits.taskMs),

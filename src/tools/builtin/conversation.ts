@@ -28,13 +28,10 @@ function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject<typeof
   };
 }
 
-const attachments = z
-  .array(z.string().min(1))
-  .max(MAX_MESSAGE_ATTACHMENTS)
-  .optional()
-  .describe(
-    'Names of attachments of this conversation that the agent is given too. Default: those of the message that you work on. []: none.',
-  );
+const names = z.array(z.string().min(1)).max(MAX_MESSAGE_ATTACHMENTS).optional();
+const attachments = names.describe(
+  'Names of attachments of this conversation that the agent is given too. Default: those of the message that you work on. []: none.',
+);
 
 /** The engine decides whether the agent exists and may be given the task. */
 export const delegateTool = defineTool({
@@ -113,12 +110,15 @@ export const followUpTool = defineTool({
   schema: z.object({
     task: z.string().min(1).describe('Id of the task, as d-1a2b3c4d5e6f, or its beginning.'),
     text: z.string().min(1),
+    attachments: names.describe(
+      'Names of attachments of this conversation that the agent has not been given. Default: none.',
+    ),
     ...WAITING,
   }),
   idempotent: true,
-  run: ({ task, text, ...waiting }) => ({
+  run: ({ task, text, attachments: more, ...waiting }) => ({
     text: '',
-    request: { kind: 'followUp', task, text, ...waitingOf(waiting) },
+    request: { kind: 'followUp', task, text, ...(more && { attachments: more }), ...waitingOf(waiting) },
   }),
 });
 
