@@ -1,6 +1,6 @@
 import type { Bench } from './figures.ts';
 
-/** The distributed mode. docs/benchmarks.md explains each figure, and which part of it belongs to the server. */
+/** The distributed mode. docs/contributing/benchmarks.md explains each figure, and which part of it belongs to the server. */
 export function measureDistributed(bench: Bench): void {
   bench.heading('Distributed');
   const has = (name: string) => Boolean(process.env[name]);

@@ -6,7 +6,7 @@ import { createBench } from './figures.ts';
 /**
  * `npm run bench`: every figure is the median of fresh processes, next to its floor from the same run. Machines are
  * shared and noisy: compare the ratios. `--embedded` or `--distributed` runs one half; `--json` prints one object;
- * `--runs N` (default 3) sets the number of processes. docs/benchmarks.md explains the figures.
+ * `--runs N` (default 3) sets the number of processes. docs/contributing/benchmarks.md explains the figures.
  */
 const given = process.argv.slice(2);
 const json = given.includes('--json');

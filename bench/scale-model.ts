@@ -2,7 +2,7 @@ import { measureDistributed, measureEmbedded } from './scale/measure.ts';
 import { tables } from './scale/model.ts';
 
 /**
- * `npm run bench:scale` prints the tables of docs/scale.md, computed from the measured points of `bench/scale/points.ts`.
+ * `npm run bench:scale` prints the tables of docs/contributing/scale.md, computed from the measured points of `bench/scale/points.ts`.
  * With `--measure` it counts these points again: on SQLite, and on MongoDB and Redis if MONGODB_URL and REDIS_URL are set.
  */
 if (process.argv.includes('--measure')) {

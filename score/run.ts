@@ -23,7 +23,7 @@ import { scoreSpeed } from './sections/speed.ts';
 
 /**
  * `npm run score:context`: figures for the context module, without a model. Progress is on stderr. A missed goal
- * fails the run only with `--strict`; a broken invariant or a crash always does. docs/score.md explains the figures.
+ * fails the run only with `--strict`; a broken invariant or a crash always does. docs/contributing/score.md explains the figures.
  */
 const SECTIONS: Record<string, { title: string; score: (options: Options) => Promise<Scored> }> = {
   specifications: { title: 'Specifications: 120 behaviours', score: scoreSpecifications },

@@ -5,7 +5,7 @@ import { installTarball, ROOT, run } from './packed.ts';
 import { testingFiles } from './testing-files.ts';
 
 /**
- * Runs and type-checks the blocks of docs/testing.md in `app`, which has Troupe installed. Without `@troupe/evals` the command
+ * Runs and type-checks the blocks of docs/how-to/testing.md in `app`, which has Troupe installed. Without `@troupe/evals` the command
  * names what installs it; with the tarballs of the package and of what it needs it compares scores. Returns what was done.
  */
 export function checkTesting(app: string, ...tarballs: string[]): string {
@@ -35,7 +35,7 @@ export function checkTesting(app: string, ...tarballs: string[]): string {
     path.join(ROOT, 'node_modules/@types'),
   ];
   run(folder, 'tsc', [...options, '--lib', 'es2024,esnext.disposable', ...types, ...files.keys()]);
-  return `${files.size} files of docs/testing.md run and compile, and troupe eval asks for @troupe/evals where it is missing`;
+  return `${files.size} files of docs/how-to/testing.md run and compile, and troupe eval asks for @troupe/evals where it is missing`;
 }
 
 const SCORES = { version: 1, repeats: 1, scenarios: [], judges: { calls: 0, tokens: 0, dollars: 0 } };

@@ -11,7 +11,9 @@ import path from 'node:path';
  * refused.
  */
 const ROOT = path.dirname(import.meta.dirname);
-const [, TABLE = ''] = readFileSync(path.join(ROOT, 'docs/security.md'), 'utf8').split('## The attacks');
+const [, TABLE = ''] = readFileSync(path.join(ROOT, 'docs/contributing/attacks.md'), 'utf8').split(
+  '## The attacks',
+);
 const ATTACKS = Math.max(...[...TABLE.matchAll(/^\| (\d+) \|/gm)].map(([, n]) => Number(n)));
 
 interface Case {

@@ -8,11 +8,11 @@ import { installChromium } from '../test/services/chromium.ts';
 import { ENV, installTarball, packTroupe, ROOT, run } from './packed.ts';
 
 /**
- * Tries the Next.js part of docs/mounting.md with the newest Next.js: packs Troupe, makes an app of the blocks of that
+ * Tries the Next.js part of docs/how-to/mounting.md with the newest Next.js: packs Troupe, makes an app of the blocks of that
  * part in an empty folder, builds and starts it, and uses the page in Chromium, API, event stream and an approval. By hand: it
  * installs some 200 MB. `node scripts/try-next.ts [TARBALL]`
  */
-const GUIDE = path.join(ROOT, 'docs/mounting.md');
+const GUIDE = path.join(ROOT, 'docs/how-to/mounting.md');
 const SECTION = /^## Next\.js[^]*?(?=^## )/m;
 /** Each file of the guide: its name in backquotes, and the block below. */
 const FILE = /^`([^`\n]+)`\n\n```ts\n([^]*?)```$/gm;

@@ -3,10 +3,10 @@ import { METRICS } from '../src/events/metrics.ts';
 import { seriesOf } from '../src/http/metrics.ts';
 
 /**
- * `npm run metrics`: writes the table of metrics in `docs/observability.md` and the dashboard `docs/grafana/troupe.json`.
+ * `npm run metrics`: writes the table of metrics in `docs/reference/observability.md` and the dashboard `docs/grafana/troupe.json`.
  * A metric that no panel of `ROWS` shows gets a panel in the last row, so that a new one is declared in one place.
  */
-const DOCUMENT = new URL('../docs/observability.md', import.meta.url);
+const DOCUMENT = new URL('../docs/reference/observability.md', import.meta.url);
 const DASHBOARD = new URL('../docs/grafana/troupe.json', import.meta.url);
 
 interface Panel {
@@ -584,7 +584,7 @@ const FRAME = {
   title: 'Troupe',
   uid: 'troupe',
   description:
-    'Turns, tokens and cost, compactions, queue and leases, errors. What each metric means: docs/observability.md.',
+    'Turns, tokens and cost, compactions, queue and leases, errors. What each metric means: docs/reference/observability.md.',
   tags: ['troupe'],
   schemaVersion: 39,
   version: 1,

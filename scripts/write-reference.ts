@@ -31,7 +31,7 @@ export async function referencePages(): Promise<Map<string, string>> {
 const SETTINGS = `Everything that the agents file, \`defineTroupe\` and \`createTroupe\` take. What is wrong is refused at the start with its path. How
 they work together: [the agents file](agents-file.md).`;
 const OPTIONS = `What the functions of \`troupe\` and \`troupe/http\` take beside the company.`;
-const METHODS = `\`createTroupe\` gives a \`Troupe\`. [The library](../library.md) explains the important ones.`;
+const METHODS = `\`createTroupe\` gives a \`Troupe\`. [The library](../how-to/library.md) explains the important ones.`;
 const COMMANDS = `\`npx troupe COMMAND\`, in a checkout \`npm run -s troupe -- COMMAND\`. Every command takes \`--json\`, has \`--help\` and exits non-zero on failure.
 Commands that read or act talk to the server at \`--url\` or \`TROUPE_URL\`, with the key in \`TROUPE_KEY\` or \`TROUPE_TOKEN\`; without a URL they open
 the data directory (\`--data\`, default \`.troupe\`), or talk to the local server that has it open. \`dev\` and \`send\` read \`.env\`; what is set already
@@ -40,7 +40,7 @@ shown and the old ones go on. \`join\`, \`leave\` and the like are short for \`a
 leases; a second Ctrl-C stops at once, which is safe too.`;
 const ERRORS = `Every error of Troupe is a \`TroupeError\` with a \`code\` of this list, a \`message\` that says what to do, \`data\` with the facts, and a \`policy\`: \`retry\`
 later, \`fix_input\` of the call, \`operator\` must act on the machine, \`stop\`: this attempt is over. Codes of HTTP alone, such as \`scope_missing\`, are in
-[security](../security.md#authentication-and-scopes).`;
+[security](../explanation/security.md#authentication-and-scopes).`;
 const EVENTS = `What a log holds, by \`kind\`. Every event also has \`id\`, \`conversation\`, \`seq\`, \`at\`, \`tenant\`, \`author\`, \`to\` and perhaps \`turn\` and \`context\`:
 [words](words.md).`;
 const ROUTES = `All routes of the API, with the scope that each needs. Bodies, answers and errors are in \`/api/openapi.json\` of a server;
@@ -90,9 +90,8 @@ const choices = (text: string, given: readonly string[] | undefined) =>
   given === undefined ? text : [text, given.join(', ')].filter(Boolean).join(': ');
 
 function row(name: string, text: string, byDefault: unknown): string {
-  const shown =
-    byDefault === undefined || byDefault === true || byDefault === false ? '' : code(String(byDefault));
-  return `| \`${cell(name)}\` | ${shown} | ${cell(text)} |\n`;
+  const isShown = typeof byDefault === 'string' || typeof byDefault === 'number';
+  return `| \`${cell(name)}\` | ${isShown ? code(String(byDefault)) : ''} | ${cell(text)} |\n`;
 }
 
 function errorTable(): string {

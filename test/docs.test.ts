@@ -98,9 +98,9 @@ test('the documents name every route, provider, built-in tool and compaction str
   const agentsFile = codeIn(read('docs/reference/agents-file.md'));
   const providers = ProviderSettings.options.map(({ shape }) => shape.provider.value);
   expect([...providers, ...BUILTIN_TOOLS].filter((name) => !agentsFile.includes(name))).toEqual([]);
-  const inDetail = codeIn(read('docs/providers.md'));
+  const inDetail = codeIn(read('docs/reference/providers.md'));
   expect(providers.filter((name) => !inDetail.includes(name))).toEqual([]);
-  const metrics = codeIn(read('docs/observability.md'));
+  const metrics = codeIn(read('docs/reference/observability.md'));
   expect(CompactionStrategy.options.filter((name) => !metrics.includes(name))).toEqual([]);
 });
 

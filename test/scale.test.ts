@@ -10,8 +10,8 @@ const [mongodb, redis] = [process.env['MONGODB_URL'], process.env['REDIS_URL']];
 const BYTES = 0.1;
 const COMMANDS = 0.25;
 
-test('docs/scale.md has the tables of the model', () => {
-  const doc = readFileSync(path.join(import.meta.dirname, '../docs/scale.md'), 'utf8');
+test('docs/contributing/scale.md has the tables of the model', () => {
+  const doc = readFileSync(path.join(import.meta.dirname, '../docs/contributing/scale.md'), 'utf8');
   expect(doc).toContain(tables());
 });
 

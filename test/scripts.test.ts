@@ -10,9 +10,9 @@ import { ANA } from './support/engine-stage.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
 
-/** The examples of docs/scripts.md by their headings: an agents file, and the lines of a conversation with it. */
+/** The examples of docs/how-to/scripts.md by their headings: an agents file, and the lines of a conversation with it. */
 function examples(): { heading: string; file: string; lines: string[] }[] {
-  const doc = readFileSync(path.join(ROOT, 'docs/scripts.md'), 'utf8');
+  const doc = readFileSync(path.join(ROOT, 'docs/how-to/scripts.md'), 'utf8');
   return doc.split(/^## /m).flatMap((section) => {
     const [, file, text] = /^```ts\n([^]*?)^```\n```text\n([^]*?)^```$/m.exec(section) ?? [];
     const heading = section.slice(0, section.indexOf('\n'));
@@ -37,7 +37,7 @@ async function played(company: TroupeInput, words: readonly string[]): Promise<s
 }
 
 test.each(examples())(
-  'docs/scripts.md, $heading: what is said is what stands there',
+  'docs/how-to/scripts.md, $heading: what is said is what stands there',
   async ({ file, lines }) => {
     const folder = mkdtempSync(path.join(tmpdir(), 'troupe-scripts-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -56,7 +56,7 @@ test.each(examples())(
   },
 );
 
-test('docs/scripts.md has an example for each of its sections but the last', () => {
+test('docs/how-to/scripts.md has an example for each of its sections but the last', () => {
   expect(examples().map(({ heading }) => heading)).toEqual([
     'Rules',
     'Tools',

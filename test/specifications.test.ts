@@ -6,7 +6,7 @@ import { specified } from './support/specified.ts';
 const ROOT = path.dirname(import.meta.dirname);
 const ROWS = specified();
 
-test('docs/specifications.md has all 120 behaviours, each once', () => {
+test('docs/contributing/specifications.md has all 120 behaviours, each once', () => {
   expect(ROWS.map(({ number }) => number)).toEqual(Array.from({ length: 120 }, (_, index) => index + 1));
   expect(new Set(ROWS.map(({ behaviour }) => behaviour)).size).toBe(120);
 });

@@ -1,7 +1,7 @@
 import type { Amounts } from './measure.ts';
 import { LOOK_BYTES, MEASURED } from './points.ts';
 
-/** A line of docs/scale.md: what, how much, and the unit. */
+/** A line of docs/contributing/scale.md: what, how much, and the unit. */
 export type Row = readonly [what: string, value: number, unit: string];
 
 export interface Scenario {
@@ -97,7 +97,7 @@ function idle(conversations: number): Scenario {
   };
 }
 
-/** The tables of docs/scale.md. */
+/** The tables of docs/contributing/scale.md. */
 export function tables(): string {
   return scenarios()
     .map(({ title, rows }) => {

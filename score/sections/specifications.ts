@@ -1,7 +1,7 @@
 import { specified } from '../../test/support/specified.ts';
 import { atMost, figure, type Scored } from '../figure.ts';
 
-/** The table of docs/specifications.md, counted. Its tests are run by `npm test`. */
+/** The table of docs/contributing/specifications.md, counted. Its tests are run by `npm test`. */
 export async function scoreSpecifications(): Promise<Scored> {
   const rows = specified();
   const count = (state: string) => rows.filter((row) => row.state === state).length;

@@ -21,7 +21,7 @@ const BODIES_RETRY_MS = 1_000;
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
 const EMPTY =
-  'the body is empty, or a parser of the server around Troupe has read it: hand it on as "body" of the request, see docs/mounting.md';
+  'the body is empty, or a parser of the server around Troupe has read it: hand it on as "body" of the request, see docs/how-to/mounting.md';
 
 /** Limits of one kind of body. */
 interface BodyLimits {

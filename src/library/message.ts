@@ -29,7 +29,7 @@ export interface NewMessage<Id extends string = string> {
   /** The door it came through, kept in the event's `context`: a short word of `a-z0-9-`. Default: `library`. */
   channel?: string | undefined;
   /**
-   * A session of a program that an addressed agent is to go on with: see `docs/providers.md`. Only for operators; the agent's
+   * A session of a program that an addressed agent is to go on with: see `docs/reference/providers.md`. Only for operators; the agent's
    * next turn adopts it if it fits, and logs why not otherwise.
    */
   session?:

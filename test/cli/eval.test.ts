@@ -8,7 +8,7 @@ import { startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { workplace } from './harness.ts';
 
 const PARTS: Readonly<Record<string, unknown>> = { ...evals };
-const DOC = path.resolve(import.meta.dirname, '../../docs/testing.md');
+const DOC = path.resolve(import.meta.dirname, '../../docs/how-to/testing.md');
 const HANDOFF = { to: 'shipping', goal: 'Find the parcel.', why: 'It is lost.' };
 const SCRIPTS = {
   desk: { rules: [{ calls: [{ name: 'handoff', args: HANDOFF }] }] },

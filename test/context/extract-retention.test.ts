@@ -4,7 +4,7 @@ import { type RetentionRow, scoreRetention } from '../../score/retention.ts';
 import { HAS_DATA } from '../support/real-logs.ts';
 
 /**
- * Floors at a fifth of the tokens. The goal for constraints is 1 and is missed (docs/score.md): lists may take a fifth of
+ * Floors at a fifth of the tokens. The goal for constraints is 1 and is missed (docs/contributing/score.md): lists may take a fifth of
  * a compaction, and in a dialogue of two people nearly every sentence reads like a demand.
  */
 const GOALS = { paths: 0.95, identifiers: 0.95, errors: 0.8, constraints: 0.85, pending: 1 } as const;

@@ -10,7 +10,7 @@ import { createApp, nodeListener } from '../../src/http/api/index.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
 import { ANA, startApi } from './harness.ts';
 
-/** How docs/mounting.md mounts the app at `/inspector`. Each answers requests over real HTTP. */
+/** How docs/how-to/mounting.md mounts the app at `/inspector`. Each answers requests over real HTTP. */
 const FRAMEWORKS: Record<string, (troupe: Troupe) => Promise<{ url: string } & AsyncDisposable>> = {
   'Express 5': async (troupe) => {
     const server = express();

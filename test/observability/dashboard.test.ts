@@ -97,7 +97,7 @@ test('its panels have a selectable source, a description, a separate place and b
 });
 
 test('the table of the document and the dashboard are what `npm run metrics` writes', () => {
-  expect(read('docs/observability.md')).toBe(withTable(read('docs/observability.md')));
+  expect(read('docs/reference/observability.md')).toBe(withTable(read('docs/reference/observability.md')));
   expect(JSON.parse(read('docs/grafana/troupe.json'))).toEqual(dashboardOf(METRICS));
 });
 
@@ -124,7 +124,7 @@ test('a metric that no panel shows gets one of its own, in the last row', () => 
 
 test('the documents mention no metric that does not exist', async () => {
   const names = (await registered()).map(({ name }) => name);
-  const texts = read('docs/operations.md') + read('docs/observability.md');
+  const texts = read('docs/how-to/operations.md') + read('docs/reference/observability.md');
   const mentioned = [...texts.matchAll(/\btroupe_\w+/g)].map(([name]) =>
     name.replace(/_(?:bucket|sum|count)$/, ''),
   );

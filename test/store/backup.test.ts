@@ -13,7 +13,7 @@ import { MONGO, MONGODB_URL, mongoStage } from './mongo-stage.ts';
 import { POSTGRES, POSTGRES_URL, postgresStage } from '../../packages/postgres/test/postgres-stage.ts';
 import { tempDir } from './temp-dir.ts';
 
-/** A store in use, and a copy of it as operators make one: docs/operations.md, *Backup and restore*. */
+/** A store in use, and a copy of it as operators make one: docs/how-to/operations.md, *Backup and restore*. */
 interface Place {
   driver: StoreDriver;
   /** Copies what is stored now, and opens the copy. */

@@ -49,7 +49,7 @@ export function misplaced(messages: readonly PromptMessage[], expected: Iterable
   return problems;
 }
 
-/** The events that a prompt of the agent must hold. Written from the rules in docs/design.md, not from the code. */
+/** The events that a prompt of the agent must hold. Written from the rules in docs/contributing/design.md, not from the code. */
 export function visibleSeqs(log: readonly Event[], agent: string): number[] {
   const answered = new Set<string>();
   const made = new Set<string>();

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** One behaviour of docs/specifications.md. */
+/** One behaviour of docs/contributing/specifications.md. */
 export interface Specified {
   number: number;
   behaviour: string;
@@ -16,7 +16,7 @@ const ROW = /^\| (\d+) \| (.+?) \| (\w+) \| `([^`]+)`: (.+?) \| (.*) ?\|$/;
 
 /** All rows of the table, in order. */
 export function specified(): Specified[] {
-  const text = readFileSync(new URL('../../docs/specifications.md', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../docs/contributing/specifications.md', import.meta.url), 'utf8');
   return text.split('\n').flatMap((line) => {
     const [, number, behaviour = '', state = '', file = '', title = '', reason = ''] = ROW.exec(line) ?? [];
     return number === undefined

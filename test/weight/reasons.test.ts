@@ -3,9 +3,9 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readRecord } from '../../turn-weight/record-files.ts';
 
-const DOC = path.join(import.meta.dirname, '../../docs/turn.md');
+const DOC = path.join(import.meta.dirname, '../../docs/contributing/turn.md');
 
-test('docs/turn.md says of each file that a plain turn executes why, and of no other', () => {
+test('docs/contributing/turn.md says of each file that a plain turn executes why, and of no other', () => {
   const executed = [...readRecord().functions].flatMap(([name, scenes]) =>
     scenes.includes('plain') ? [name.split(' ')[0]] : [],
   );

@@ -87,7 +87,7 @@ export function failed(agent: Who, why?: What): Moment {
   );
 }
 
-/** A guard stopped an agent: `hops`, `cycle`, `repeats`, `budget` and the others of docs/coordination.md. */
+/** A guard stopped an agent: `hops`, `cycle`, `repeats`, `budget` and the others of docs/explanation/coordination.md. */
 export function stopped(agent: Who, guard?: What): Moment {
   const words = `${whoWords(agent)} is stopped${guard === undefined ? '' : ` by the guard ${patternWords(guard)}`}`;
   return momentOf(

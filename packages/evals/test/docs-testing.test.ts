@@ -29,7 +29,7 @@ function run(folder: string, command: string, args: readonly string[]): string {
   }
 }
 
-test('the blocks of docs/testing.md run as they are written, as files of one folder', () => {
+test('the blocks of docs/how-to/testing.md run as they are written, as files of one folder', () => {
   const folder = project();
   const alias = {
     '@troupe/evals': path.join(ROOT, 'packages/evals/src/index.ts'),
@@ -55,15 +55,15 @@ test('the blocks of docs/testing.md run as they are written, as files of one fol
   expect(printed).toContain(`${files.length} passed`);
 });
 
-test('the first test of docs/testing.md has five lines', () => {
+test('the first test of docs/how-to/testing.md has five lines', () => {
   const text = testingFiles().get('shipping.test.ts') ?? '';
   const [, body = ''] = /=> \{\n([^]*?)\n\}\);/.exec(text) ?? [];
   expect(body.split('\n').length).toBeLessThanOrEqual(5);
 });
 
-test('docs/testing.md has a row for each matcher, and names each moment', async () => {
+test('docs/how-to/testing.md has a row for each matcher, and names each moment', async () => {
   const { MATCHERS } = await import('../src/matchers.ts');
-  const text = readFileSync(path.join(ROOT, 'docs/testing.md'), 'utf8');
+  const text = readFileSync(path.join(ROOT, 'docs/how-to/testing.md'), 'utf8');
   const rows = text
     .split('\n')
     .filter((line) => line.startsWith('| `to'))

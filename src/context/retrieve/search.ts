@@ -97,7 +97,7 @@ export function answersFirst(
 const RANK_OFFSET = 10;
 /**
  * Weight of the ranking by meaning beside that by words. As equals, a small embedding model costs a quarter of the
- * recall (docs/score.md); so it costs none, and the nearest text that shares no word is still among the first dozen.
+ * recall (docs/contributing/score.md); so it costs none, and the nearest text that shares no word is still among the first dozen.
  */
 const MEANING_WEIGHT = 0.5;
 
@@ -227,7 +227,7 @@ export interface RankSettings {
   dated: number;
 }
 
-/** Near a flat optimum on LoCoMo, and chosen without looking at single dialogues: see `docs/score.md`. */
+/** Near a flat optimum on LoCoMo, and chosen without looking at single dialogues: see `docs/contributing/score.md`. */
 export const RANK_SETTINGS: RankSettings = {
   question: 0.8,
   onward: 0.6,

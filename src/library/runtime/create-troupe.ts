@@ -71,7 +71,7 @@ export interface TroupeOptions {
    * `troupe/integrations` says. Without `redis` only this process is told of its messages. Default: none.
    */
   store?: StoreDriver;
-  /** Distributed mode: URL of a Redis that evicts nothing: `redis://`, `redis+cluster://` or `redis+sentinel://`, see docs/operations.md. */
+  /** Distributed mode: URL of a Redis that evicts nothing: `redis://`, `redis+cluster://` or `redis+sentinel://`, see docs/how-to/operations.md. */
   redis?: string;
   /** Distributed mode: processes with the same prefix in Redis and the same database are one troupe. Default `troupe`. */
   prefix?: string;

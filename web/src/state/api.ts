@@ -116,7 +116,7 @@ const NEWEST_EVENTS = 40;
 const segment = encodeURIComponent;
 
 /**
- * The HTTP API of this server; see `docs/inspector.md`. Every method throws `ApiError`, or `TypeError` when the
+ * The HTTP API of this server; see `docs/reference/inspector.md`. Every method throws `ApiError`, or `TypeError` when the
  * server cannot be reached.
  */
 export const api = {
