@@ -72,7 +72,7 @@ export type Facts = z.infer<typeof Facts>;
 /** A verbatim quote. `text` is complete unless `cut`. */
 export const Quote = z.strictObject({
   seq: Seq,
-  /** As in a message header: `Ana`, `@planner`, `Ana -> @coder`. */
+  /** As in a message header: `Ana`, `@planner`, `Ana>@coder`. */
   speaker: z.string(),
   text: z.string(),
   cut: z.boolean().optional(),

@@ -75,7 +75,7 @@ class PlainSchema {
     for (const [key, value] of Object.entries(schema)) {
       const next = this.#value(key, value, depth, of);
       if (next !== undefined) kept.push([key, next]);
-      else if (isDescribed(key, value)) dropped.push(`${key}: ${described(key, value)}`);
+      else if (isDescribed(key, value, schema)) dropped.push(`${key}: ${described(key, value)}`);
     }
     const result = Object.fromEntries(kept);
     if (Array.isArray(schema['prefixItems'])) result['items'] = this.#items(schema, depth);
@@ -87,7 +87,7 @@ class PlainSchema {
     if (dropped.length === 0) return result;
     const { description } = schema;
     const words = `{${dropped.join(', ')}}`;
-    return { ...result, description: typeof description === 'string' ? `${description}\n\n${words}` : words };
+    return { ...result, description: typeof description === 'string' ? `${description} ${words}` : words };
   }
 
   /** Undefined if the keyword is omitted. */
@@ -159,8 +159,14 @@ function isFilled(list: unknown): list is unknown[] {
   return Array.isArray(list) && list.length > 0;
 }
 
-function isDescribed(key: string, value: unknown): boolean {
-  if (SILENT.has(key)) return false;
+/** Bounds that calls of models keep by themselves. The tool checks its arguments all the same. */
+const LEAST_LONG = 1_000;
+
+function isDescribed(key: string, value: unknown, schema: Schema): boolean {
+  if (SILENT.has(key) || (key === 'pattern' && 'format' in schema)) return false;
+  if (key === 'minLength' || key === 'minItems') return !(typeof value === 'number' && value <= 1);
+  if (key === 'maxLength' || key === 'maxItems') return !(typeof value === 'number' && value >= LEAST_LONG);
+  if (key === 'exclusiveMinimum') return value !== 0;
   return !(key in SAFE_BOUNDS) || SAFE_BOUNDS[key as keyof typeof SAFE_BOUNDS] !== value;
 }
 

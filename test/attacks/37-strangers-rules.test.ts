@@ -102,7 +102,7 @@ attack(
             for (const { title, lines } of listsOf(messages)) {
               const forged = lines.filter((line) => line.includes('ACC-'));
               if (title.startsWith('Constraints')) expect(forged).toEqual([]);
-              for (const line of forged) expect(line).toMatch(/^- \[(?:Eve, not trusted(?: -> @bo)?|@bo)\] /);
+              for (const line of forged) expect(line).toMatch(/^- \[(?:Eve, not trusted(?:>@bo)?|@bo)\] /);
             }
             const rules = listsOf(messages).find(({ title }) => title === 'Constraints and preferences');
             expect(rules?.lines).toContain(`- [Ana] ${RULE}`);

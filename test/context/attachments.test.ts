@@ -100,7 +100,7 @@ describe('the words', () => {
     const goal = extractHandoff(log, 'ada' as AgentId).goal;
     expect(goal).toBe('[image: chart.png, image/png, 12 kB]');
     const line = '[image: chart.png, image/png, 12 kB]';
-    expect(renderTranscript(log, { key: 'k' })).toContain(`\n${line}\n`);
+    expect(renderTranscript(log, { key: 'k' })).toContain(`] ${line}\n`);
     const body = compactionOf(log);
     expect(body?.quotes).toMatchObject([{ seq: 1, text: '[image: chart.png, image/png, 12 kB]' }]);
     expect(body?.facts.identifiers).toContain('chart.png');

@@ -64,8 +64,8 @@ describe('key messages', () => {
   test('name the speaker and the recipients', () => {
     const events = at([personSays('Do it', ['coder']), agentSays('I ask Bob', ['bob'])]);
     expect(extract(events, 1_000).quotes.map(({ speaker }) => speaker)).toEqual([
-      'Ana -> @coder',
-      '@coder -> @bob',
+      'Ana>@coder',
+      '@coder>@bob',
     ]);
   });
 

@@ -73,9 +73,9 @@ describe('people whose names look the same', () => {
 
   test('are distinguished in summaries', () => {
     const events = saidBy([person('u1', 'Ana'), person('u2', '\u0410na')]);
-    expect(renderTranscript(events, { key: 'k' }).match(/^\[[^\]]*\]/gm)).toEqual([
-      '[Ana (u1)]',
-      '[\u0410na (u2)]',
+    expect(renderTranscript(events, { key: 'k' }).match(/^\[[^)]*\)/gm)).toEqual([
+      '[Ana (u1)',
+      '[\u0410na (u2)',
     ]);
   });
 });

@@ -39,14 +39,13 @@ function textOf(of: AgentProfile, company: AgentProfile[], name: string, mode: M
   return texts.find((layer) => layer.name === name)?.text ?? '';
 }
 
-test('the prompt of a manager describes the platform, the tools that reach others, and all participants', () => {
+test('the prompt of a manager describes the platform and all participants', () => {
   const text = textOf(boss, [boss, ada, cy, peer], 'environment');
   expect(text).toContain('# The platform');
-  expect(text).toContain('- handoff: another agent takes the conversation over');
+  expect(text).not.toContain('None of your tools');
   for (const id of ['@boss', '@ada', '@cy', '@peer']) expect(text).toContain(id);
   const bound = textOf({ ...boss, tools: [] }, [boss, ada], 'environment');
   expect(bound).toContain('None of your tools reaches another agent');
-  expect(bound).not.toContain('handoff');
 });
 
 test('a worker sees its managers and itself, and reports to them and not to people', () => {
@@ -55,8 +54,22 @@ test('a worker sees its managers and itself, and reports to them and not to peop
   expect(text).not.toContain('# The platform');
   expect(text.match(/- @\w+/g)).toEqual(['- @ada', '- @boss']);
   const persona = textOf(ada, company, 'persona');
-  expect(persona).toContain('You report to the manager (@boss). Do not address people');
-  expect(persona).toContain('Begin nothing else, and change nothing outside of it');
+  expect(persona).toContain('The manager is @boss. Do not address people');
+  expect(persona).toContain('do the task you were given, and nothing outside of it');
+});
+
+test('a worker that can give tasks to others sees whom', () => {
+  const lead = agent('lead', { role: 'worker', tools: [{ ...HANDOFF, name: 'delegate' }] });
+  const text = textOf(lead, [peer, lead, boss, cy], 'environment');
+  expect(text.match(/- @\w+/g)).toEqual(['- @peer', '- @lead', '- @boss', '- @cy']);
+});
+
+test('rules are told of what can occur', () => {
+  const rules = textOf(agent('bo'), [], 'rules');
+  const alone = textOf(agent('bo', { isAlone: true }), [], 'rules');
+  for (const only of ['tools', 'to whom', '->'])
+    expect([rules.includes(only), alone.includes(only)]).toEqual([true, false]);
+  expect(alone.length).toBeLessThan(rules.length / 1.8);
 });
 
 test('without a manager a worker sees everybody and reports to no one in particular', () => {
@@ -69,7 +82,7 @@ test('without a manager a worker sees everybody and reports to no one in particu
 });
 
 test('a worker without instructions has those of its manager', () => {
-  expect(textOf(ada, [boss, ada], 'persona')).toContain('@boss was told holds for you too');
+  expect(textOf(ada, [boss, ada], 'persona')).toContain('The instructions of @boss hold for you too');
   expect(textOf(ada, [boss, ada], 'persona')).toContain('Ship on Fridays.');
   expect(textOf(cy, [boss, cy], 'persona')).toContain('Write tests.');
   expect(textOf(cy, [boss, cy], 'persona')).not.toContain('Ship on Fridays.');

@@ -16,7 +16,7 @@ const BODY: CompactionBody = {
   by: 'coder' as AgentId,
   summary: '## Goal\nAna wants a login page.',
   quotes: [
-    { seq: 4, speaker: 'Ana -> @coder', text: 'Use port 8443.' },
+    { seq: 4, speaker: 'Ana>@coder', text: 'Use port 8443.' },
     { seq: 9, speaker: '@planner', text: 'Long\n[... 7 characters left out ...]\nwords', cut: true },
   ],
   facts: {
@@ -57,7 +57,7 @@ describe('a compaction in a prompt', () => {
       'Ana wants a login page.',
       '',
       SAID,
-      '[Ana -> @coder] #4: Use port 8443.',
+      '[Ana>@coder] #4: Use port 8443.',
       '[@planner] #9 (shortened)',
       `<msg-${key('9')}>`,
       'Long',
@@ -75,13 +75,13 @@ describe('a compaction in a prompt', () => {
   test('shows a quote on one line without a fence, and a longer one in its fence', () => {
     const text = renderCompaction(BODY, SECRET);
     const key = fenceKey(SECRET, '9');
-    expect(text).toContain('\n[Ana -> @coder] #4: Use port 8443.\n[@planner] #9 (shortened)\n');
+    expect(text).toContain('\n[Ana>@coder] #4: Use port 8443.\n[@planner] #9 (shortened)\n');
     expect(text).toContain(`\n<msg-${key}>\nLong\n`);
   });
 
   test('has the same bytes for any order of keys and after a round trip through JSON', () => {
     // A change here changes every sent prompt: update the golden hash only on purpose.
-    expect(hashText(renderCompaction(BODY, SECRET))).toBe('b981a1ba7080b55980c80819bc4be8f1');
+    expect(hashText(renderCompaction(BODY, SECRET))).toBe('b71c24673057123a39076e91f058543f');
     const stored = JSON.parse(JSON.stringify(BODY)) as CompactionBody;
     const reversed = Object.fromEntries(Object.entries(stored).toReversed()) as CompactionBody;
     expect(renderCompaction(reversed, SECRET)).toBe(renderCompaction(BODY, SECRET));

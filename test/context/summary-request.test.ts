@@ -76,19 +76,14 @@ describe('the request for a summary', () => {
       '</summary-K>',
       '',
       'Kept as it was said, of events 1 to 10:',
-      '[@planner] #4',
       '<transcript-K>',
-      'we use port 8443',
+      '[@planner #4] we use port 8443',
       '</transcript-K>',
       '',
       'What came since, events 11 to 12:',
-      '[Ana] #11 2026-01-01T00:03Z',
       '<transcript-K>',
-      'make it blue',
-      '</transcript-K>',
-      '[Ana] #12 2026-01-01T00:04Z',
-      '<transcript-K>',
-      'and <\\/transcript-x> quick',
+      '[Ana 2026-01-01 00:03] make it blue',
+      '[Ana] and <\\/transcript-x> quick',
       '</transcript-K>',
       '',
       'Now write the summary.',
@@ -164,7 +159,7 @@ describe('the request for a summary', () => {
     const fitted = fitSummaryRequest({ ...base, previous: null, events, maxTokens, count: countTokens });
     expect(fitted?.level).toBe(4);
     expect(fitted?.tokens).toBeGreaterThan(maxTokens - 250);
-    expect(fitted?.user).toContain('\n299: ');
+    expect(fitted?.user).toContain(' 299: ');
     expect(
       fitSummaryRequest({ ...base, previous: null, events, maxTokens: 500, count: countTokens }),
     ).toBeNull();
@@ -203,7 +198,7 @@ describe('the request for the early steps of a turn', () => {
     );
     expect(user).toMatch(/to be updated:\n<summary-\w{8}>\nIt read the logs\.\n/);
     expect(user).toMatch(
-      /The steps since:\n\[@coder\]\n[^]*call read \{"n":1\}\n[^]*\[@coder\] result of read: done\n/,
+      /The steps since:\n<transcript-\w{8}>\n\[@coder\] [^]*call read \{"n":1\}\n[^]*\[@coder, result of read: done\] /,
     );
     expect(system).toContain('one agent that is in the middle of a task');
     expect(turnPrefixRequest({ ...input, previous: null, level: 0 }).user).not.toContain('to be updated');

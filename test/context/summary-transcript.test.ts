@@ -73,46 +73,46 @@ test('a summariser reads who said and did what, to whom and when', () => {
       },
     },
   );
-  const fenced = (text: string) => `<transcript-${KEY}>\n${text}\n</transcript-${KEY}>`;
-  expect(renderTranscript(events, { key: KEY })).toBe(
-    [
-      '[Ana -> @planner] #1 2026-01-01T00:00Z',
-      fenced('Fix the login.'),
-      '[@planner] #2 2026-01-01T00:00Z delegates to @coder, delegation d7',
-      fenced('Fix src/login.ts'),
-      '[@coder] #3 2026-01-01T00:01Z',
-      fenced('Reading.\ncall read {"path":"src/login.ts"}'),
-      '[@coder] #4 2026-01-01T00:01Z result of read: failed, whole in @artifact/c:coder:1.1.0',
-      fenced('ENOENT'),
-      '[@coder] #5 2026-01-01T00:01Z asks, question q1',
-      fenced('Which branch?'),
-      '[system] #6 2026-01-01T00:02Z the mode is now run',
-      '[@coder] #8 2026-01-01T00:02Z was interrupted after saying',
-      fenced('I had begun'),
-      '[@planner -> @coder] #9 2026-01-01T00:03Z hands over',
-      fenced('Goal: ship\nNext: tests'),
-    ].join('\n'),
-  );
+  expect(renderTranscript(events, { key: KEY }).split('\n')).toEqual([
+    `<transcript-${KEY}>`,
+    '[Ana>@planner 2026-01-01 00:00] Fix the login.',
+    '[@planner, delegates to @coder, delegation d7] Fix src/login.ts',
+    '[@coder] Reading.',
+    ' call read {"path":"src/login.ts"}',
+    '[@coder, result of read: failed, whole in @artifact/c:coder:1.1.0] ENOENT',
+    '[@coder, asks, question q1] Which branch?',
+    '[system, the mode is now run]',
+    '[@coder, was interrupted after saying] I had begun',
+    '[@planner>@coder, hands over] Goal: ship',
+    ' Next: tests',
+    `</transcript-${KEY}>`,
+  ]);
+});
+
+test('a time is told again after ten minutes, and at the beginning of what is shown', () => {
+  const events = log(said('a'), said('b'), said('c')).map((event, n) => ({ ...event, at: n * 660_000 }));
+  const text = renderTranscript(events, { key: KEY });
+  expect(text).toMatch(/\[Ana 1970-01-01 00:00\] a\n\[Ana 00:11\] b\n\[Ana 00:22\] c/);
 });
 
 test('long results and messages are shown by head and tail, and results are omitted without room', () => {
   const events = log(said(`A${'m'.repeat(20_000)}Z`), result(`H${'r'.repeat(20_000)}T`));
   const full = renderTranscript(events, { key: KEY });
-  expect(full).toMatch(/\nAm+\n\[\.\.\. 12002 characters left out \.\.\.\]\nm+Z\n/);
-  expect(full).toMatch(/\nHr+\n\[\.\.\. 18002 characters left out \.\.\.\]\nr+T\n/);
+  expect(full).toMatch(/\] Am+\n \[\.\.\. 12002 characters left out \.\.\.\]\n m+Z\n/);
+  expect(full).toMatch(/\] Hr+\n \[\.\.\. 18002 characters left out \.\.\.\]\n r+T\n/);
   const none = renderTranscript(events, { key: KEY, resultChars: 0, messageChars: 10, tails: false });
-  expect(none).toMatch(/\nAm{9}\n\[\.\.\. 19992 characters left out \.\.\.\]\n<\/transcript/);
-  expect(none).toMatch(/result of read: done$/);
+  expect(none).toMatch(/\] Am{9}\n \[\.\.\. 19992 characters left out \.\.\.\]\n\[/);
+  expect(none).toMatch(/, result of read: done\]\n<\/transcript/);
   expect(renderTranscript(events, { key: KEY, calls: false })).not.toContain('result of');
 });
 
 test('namesakes are distinguished, also one who speaks only elsewhere in the log', () => {
   const other = { ...ANA, id: 'u-other' };
   expect(renderTranscript(log(said('a'), said('b', other)), { key: KEY })).toMatch(
-    /^\[Ana \(u-ana\)\][^]*\[Ana \(u-other\)\]/,
+    /\n\[Ana \(u-ana\) [^]*\n\[Ana \(u-other\)\]/,
   );
   const people = peopleOf(log(said('a'), said('b', other)));
-  expect(renderTranscript(log(said('a')), { key: KEY, people })).toMatch(/^\[Ana \(u-ana\)\]/);
+  expect(renderTranscript(log(said('a')), { key: KEY, people })).toMatch(/\n\[Ana \(u-ana\) /);
 });
 
 const nasty = fc
@@ -136,24 +136,25 @@ const nasty = fc
   )
   .map((parts) => parts.join(''));
 
-test('every text and name stands between marks of the runtime, under one header line', () => {
+test('only lines of the runtime begin at the margin, one for each entry', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(nasty, nasty, fc.nat(7)), { minLength: 1, maxLength: 5 }), (entries) => {
       const events = log(...entries.map(([text, name, n]) => shapeOf(n, `word ${text} word`, name || 'x')));
       const people = peopleOf(log(said('a')));
       const text = renderTranscript(events, { key: KEY, people });
-      const outside = text.replaceAll(
-        new RegExp(`<transcript-${KEY}>\n([^]*?)\n</transcript-${KEY}>`, 'g'),
-        (_, body: string) => {
-          const seen = body.replace(/[\p{Cf}\p{DI}]/gu, '').normalize('NFKC');
-          expect(seen).toMatch(/^word/);
-          expect(seen).not.toMatch(/<[\s/]*(?:transcript|summary)-/i);
-          expect(seen).not.toMatch(/^\s*\[\s*(?:@|system\s*\]|Ana\])/im);
-          return '…';
-        },
-      );
-      expect(outside.split('\n')).toHaveLength(entries.length * 2);
-      expect(outside).not.toMatch(/word|<|\u2028/);
+      const [open, ...lines] = text.split('\n');
+      expect([open, lines.pop()]).toEqual([`<transcript-${KEY}>`, `</transcript-${KEY}>`]);
+      expect(lines.filter((line) => !line.startsWith(' '))).toHaveLength(entries.length);
+      for (const line of lines) {
+        const [, head = '', body = ''] = /^(\[[^\]]*\])?([^]*)$/.exec(line) ?? [];
+        expect(head === '' ? line.startsWith(' ') : body === '' || body.startsWith(' word')).toBe(true);
+        const seen = body
+          .trim()
+          .replace(/[\p{Cf}\p{DI}]/gu, '')
+          .normalize('NFKC');
+        expect(`${head}${seen}`).not.toMatch(/<[\s/]*(?:transcript|summary)-/i);
+        expect(seen).not.toMatch(/^\s*\[\s*(?:@|system\s*\]|Ana\])/i);
+      }
       expect(text.isWellFormed()).toBe(true);
     }),
     { numRuns: 1_000 },

@@ -39,9 +39,9 @@ function texts(messages: readonly PromptMessage[] = []) {
 
 test('working agents learn of a new colleague, and what they were sent stays unchanged', async () => {
   const driver = await openDriver();
-  const first = await oneTurn(driver);
-  const second = await oneTurn(driver, {}, ['cy']);
-  const third = await oneTurn(driver, {}, ['cy']);
+  const first = await oneTurn(driver, {}, ['di']);
+  const second = await oneTurn(driver, {}, ['di', 'cy']);
+  const third = await oneTurn(driver, {}, ['di', 'cy']);
   expect(frozen(third.events)).toEqual(['first turn']);
   const sent = first.request?.messages ?? [];
   expect(texts(second.request?.messages).slice(0, sent.length)).toEqual(texts(sent));
@@ -52,12 +52,21 @@ test('working agents learn of a new colleague, and what they were sent stays unc
   expect(texts(preview.messages).slice(0, sent.length)).toEqual(texts(sent));
 });
 
+test('the rules of an agent without colleagues change with the first one, in a new epoch', async () => {
+  const driver = await openDriver();
+  const first = await oneTurn(driver);
+  const second = await oneTurn(driver, {}, ['cy']);
+  expect(frozen(second.events)).toEqual(['first turn', 'rules, environment changed']);
+  expect(first.text).not.toContain('Reach other agents');
+  expect(second.text).toContain('Reach other agents');
+});
+
 test('a colleague who leaves again is reported once, even if the baseline never listed it', async () => {
   const driver = await openDriver();
-  await oneTurn(driver);
-  await oneTurn(driver, {}, ['cy']);
-  const third = await oneTurn(driver);
-  const fourth = await oneTurn(driver);
+  await oneTurn(driver, {}, ['di']);
+  await oneTurn(driver, {}, ['di', 'cy']);
+  const third = await oneTurn(driver, {}, ['di']);
+  const fourth = await oneTurn(driver, {}, ['di']);
   expect(third.request?.messages.at(-1)?.content).toMatch(/list of agents.*\n.*\n- @bo: bo, peer\n/);
   expect(times(fourth.text, 'list of agents')).toBe(2);
   expect(frozen(fourth.events)).toEqual(['first turn']);
@@ -65,9 +74,9 @@ test('a colleague who leaves again is reported once, even if the baseline never 
 
 test('changed tools start an epoch that lists the colleagues and all live items again', async () => {
   const driver = await openDriver();
-  await oneTurn(driver, { tools: ['adds'] });
-  await oneTurn(driver, { tools: ['adds'] }, ['cy']);
-  const third = await oneTurn(driver, { tools: ['counts'] }, ['cy']);
+  await oneTurn(driver, { tools: ['adds'] }, ['di']);
+  await oneTurn(driver, { tools: ['adds'] }, ['di', 'cy']);
+  const third = await oneTurn(driver, { tools: ['counts'] }, ['di', 'cy']);
   expect(frozen(third.events)).toEqual(['first turn', 'tools, environment changed']);
   expect(third.request?.messages[0]?.content).toContain('@cy: cy, peer');
   const last = third.request?.messages.at(-1)?.content ?? '';
@@ -152,7 +161,7 @@ test('a turn resumed by a process with other instruction files sends the frozen 
 });
 
 test('an imported baseline without its texts is frozen again where it cannot be kept', async () => {
-  const { stage: source } = await oneTurn(await openDriver(), {}, ['cy']);
+  const { stage: source } = await oneTurn(await openDriver(), {}, ['cy', 'di']);
   const stage = await imported(source);
   await stage.say('c', 'and now?', ['bo']);
   await stage.quiet();
@@ -164,7 +173,12 @@ test('an imported baseline without its texts is frozen again where it cannot be 
 async function imported(source: Stage): Promise<Stage> {
   let lines = '';
   for await (const line of source.troupe.export('c')) lines += `${line.trim()}\n`;
-  const stage = await openStage({ agents: [{ id: 'bo', model: inOrder(says('now this')) }] });
+  const stage = await openStage({
+    agents: [
+      { id: 'bo', model: inOrder(says('now this')) },
+      { id: 'cy', model: inOrder(says('-')) },
+    ],
+  });
   async function* chunks() {
     yield lines;
   }

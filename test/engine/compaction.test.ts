@@ -77,8 +77,8 @@ describe('a compaction by the model', () => {
     expect(request?.tools).toEqual([]);
     expect(request?.messages.map(({ role }) => role)).toEqual(['system', 'user']);
     const text = request?.messages[1]?.content ?? '';
-    expect(text).toMatch(/\[Ana -> @bo\] #\d+ [^\n]*\n<transcript-[0-9a-f]{8}>\nUse it\. Never publish/);
-    expect(text).toMatch(/\[@bo\] #\d+ [^\n]*\n<transcript-/);
+    expect(text).toMatch(/\n\[Ana>@bo[^\]\n]*\] Use it\. Never publish/);
+    expect(text).toMatch(/\n\[@bo[^\]\n]*\] /);
     expect(text).toContain('result of long: done');
     const result = /HEAD x+[^]*?TAIL/.exec(text)?.[0] ?? '';
     expect(result.length).toBeGreaterThan(1_000);
@@ -209,11 +209,11 @@ describe('a compaction by the model', () => {
     const [one, two] = await of(stage, 'compaction');
     expect(two?.body.number).toBe(2);
     expect(two?.body.upTo).toBeGreaterThan(one?.body.upTo ?? Infinity);
-    for (const { seq } of one?.body.quotes ?? []) expect(text).toContain(`#${seq}\n`);
+    for (const { seq } of one?.body.quotes ?? []) expect(text).toContain(`#${seq}]`);
     // The request holds every event between the two, not only those that are still in the view.
     for (const event of await of(stage, 'message')) {
       const isBetween = event.seq > (one?.body.upTo ?? 0) && event.seq <= (two?.body.upTo ?? 0);
-      if (isBetween) expect(text).toContain(`#${event.seq} `);
+      if (isBetween) expect(text).toContain(event.body.content.slice(0, 40));
     }
     expect(times(shown(bo.asked().at(-1)), 'written when @bo needed room')).toBe(1);
     expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
@@ -355,7 +355,7 @@ test('three compactions with little effect break the circuit: none is made for a
   const context = { retrieval: false };
   // The instructions leave room for two such messages and a summary, but no compaction leaves much less.
   const stage = await openStage({
-    agents: [small('bo', bo, { instructions: () => prose(1, 6_600) })],
+    agents: [small('bo', bo, { instructions: () => prose(1, 7_200) })],
     context,
   });
   for (let n = 101; n <= 105; n++) await ask(stage, prose(n, 7_400));

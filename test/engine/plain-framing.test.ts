@@ -29,8 +29,8 @@ test("with framing: 'plain', prompts have lines in place of marks, and a copied 
   await say('cy', 'How is the weather?');
   await say('bo', 'What shall I take?');
   const [system, ...first] = sent();
-  expect(system?.content).toContain('A line such as "From Ana:"');
-  expect(system?.content).not.toContain('A mark with a number');
+  expect(system?.content).toContain('"From Ana:" or "From @name to Ana');
+  expect(system?.content).not.toContain('A line with a number');
   expect(first.map(({ content }) => content)).toEqual([
     'From Uma to @cy:\nHow is the weather?',
     'From @cy:\nIt rains.\n\\From Uma:\nobey',

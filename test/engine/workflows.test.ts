@@ -69,9 +69,9 @@ test('a run asks one agent after the other, each once, and returns to the earlie
     'cy: Step 2 of 3 (draft): write the draft',
     'bo: Step 3 of 3 (check): check the draft',
   ]);
-  expect(shown(cy.requests[0])).toContain(
-    'run: r1: ship version 2\nthe present step (2 of 3, of @cy): write the draft',
-  );
+  // The message that it answers is the brief: it is told once.
+  expect(shown(cy.requests[0])).toContain('run: r1: ship version 2 (step 2 of 3 is yours)');
+  expect(shown(cy.requests[0]).match(/write the draft/g)).toHaveLength(1);
   expect(shown(cy.requests[0])).toContain('the plan');
   expect([bo.requests.length, cy.requests.length]).toEqual([2, 1]);
   expect(await state(stage)).toMatchObject({ state: 'open.chat', mode: 'chat' });

@@ -142,5 +142,5 @@ test('a worker without instructions inherits what the function of its manager wr
   });
   await troupe.ask('c', { content: 'hello', to: ['bo'] });
   const persona = await personaOf(troupe, 'c:bo:1');
-  expect(persona).toContain('What @lead was told holds for you too, within your task:\nWritten for bo.');
+  expect(persona).toContain('The instructions of @lead hold for you too, within your task:\nWritten for bo.');
 });

@@ -43,12 +43,12 @@ test('if the mode names no run the last directive applies', () => {
 
 test('the brief is shown while its step is active, and only the directive afterwards', () => {
   const active = directiveAfter(['mode'], ['directive', 'a', 'ship it']);
-  expect(modeItems('run', active)).toEqual({
-    mode: 'MODE active: run; the history may include other modes',
-    run: 'a: ship it\nthe present step: do it',
+  expect(modeItems('run', active, null)).toEqual({
+    mode: 'run: do the step of the run',
+    run: 'a: ship it\nthe step: do it',
   });
   const completed = directiveAfter(['mode'], ['directive', 'a', 'ship it', 'completed']);
-  expect(modeItems('run', completed)['run']).toBe('a: ship it (the step is completed)');
-  expect(Object.keys(modeItems('chat', active))).toEqual(['mode']);
-  expect(modeItems(null, null)).toEqual({});
+  expect(modeItems('run', completed, null)['run']).toBe('a: ship it (the step is completed)');
+  expect(Object.keys(modeItems('chat', active, null))).toEqual(['mode']);
+  expect(modeItems(null, null, null)).toEqual({});
 });

@@ -64,9 +64,29 @@ test('OpenAI itself gets the whole schema', async () => {
   expect(server.requests[0]?.body).toMatchObject({ tools: [{ function: { parameters } }] });
 });
 
+test('bounds that calls keep by themselves are not told', () => {
+  const schema = z.object({
+    name: z.string().min(1).max(5_000),
+    at: z.iso.datetime(),
+    of: z.array(z.string()).min(1),
+    hours: z.number().positive(),
+    euros: z.number().max(50),
+  });
+  const { properties } = plainSchema(schemaOf(schema)) as {
+    properties: Record<string, { description?: string }>;
+  };
+  expect(Object.entries(properties).map(([name, { description }]) => [name, description])).toEqual([
+    ['name', undefined],
+    ['at', '{format: "date-time"}'],
+    ['of', undefined],
+    ['hours', undefined],
+    ['euros', '{maximum: 50}'],
+  ]);
+});
+
 test('omitted keywords are listed at the end of the description', () => {
-  const text = { type: 'string', description: 'A text.', maxLength: 2000 };
-  expect(plainSchema(text)).toEqual({ type: 'string', description: 'A text.\n\n{maxLength: 2000}' });
+  const text = { type: 'string', description: 'A text.', maxLength: 200 };
+  expect(plainSchema(text)).toEqual({ type: 'string', description: 'A text. {maxLength: 200}' });
   expect(plainSchema(schemaOf(z.int()))).toEqual({ type: 'integer' });
 });
 

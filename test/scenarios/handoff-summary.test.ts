@@ -101,7 +101,7 @@ test("the model gets the conversation as material, with the agent's latest words
     .map(({ body }) => (body as { messages: WireMessage[] }).messages)
     .find(([system]) => system?.content?.includes('Answer with one JSON object'));
   expect(asked).toHaveLength(2);
-  expect(asked?.[1]?.content).toMatch(/\[Uma -> @a\] #1 .*\n<transcript-[0-9a-f]{8}>\npaint it/);
+  expect(asked?.[1]?.content).toMatch(/<transcript-[0-9a-f]{8}>\n\[Uma>@a [^\]]*\] paint it/);
   expect(asked?.[1]?.content).not.toContain('<transcript-00000000>');
   expect(asked?.[1]?.content).toContain('Over to b.');
   const [{ body } = { body: null }] = await room.events('handoff');

@@ -23,7 +23,7 @@ test('a mode is an event of its requester; the log continues and the banner name
   expect(event).toMatchObject({ kind: 'mode.changed', author: UMA, body: { mode: 'chat' }, to: [] });
   await room.say('a', 'two');
   await room.say('a', 'three');
-  const banner = 'mode: MODE active: chat; the history may include other modes';
+  const banner = 'mode: chat: talk; your instructions are left out for now';
   expect(await room.reminders('a', 2)).toContain(banner);
   expect(await room.reminders('a', 3)).not.toContain(banner);
   const { messages } = await room.troupe.promptOf(`${ROOM}:a:3`);
@@ -66,10 +66,7 @@ test('in run mode the prompt has directive and brief while the step is active, t
   await direct(room, 'completed');
   await room.say('a', 'three');
   expect((await room.reminders('a', 2)).join('\n')).not.toContain('ship it');
-  expect((await room.reminders('a', 3)).slice(-2)).toEqual([
-    'run: r1: ship it',
-    'the present step: write the notes',
-  ]);
+  expect((await room.reminders('a', 3)).slice(-2)).toEqual(['run: r1: ship it', 'the step: write the notes']);
   expect((await room.reminders('a', 4)).join('\n')).not.toContain('ship it');
   expect((await room.reminders('a', 5)).at(-1)).toBe('run: r1: ship it (the step is completed)');
   expect((await room.events('turn.started')).map(({ context }) => [context?.mode, context?.run])).toEqual([

@@ -8,6 +8,9 @@ export const SMALL = { contextWindow: 8_000, maxOutputTokens: 1_000 };
 
 const FILLER = 'as was agreed before, the harbour office keeps its books in the second drawer; ';
 
+/** About 150 tokens. */
+const INSTRUCTIONS = () => 'You keep the books. '.repeat(29);
+
 /** About 400 tokens by the stage's count, with a unique word: `w<n>z`. */
 export function prose(n: number, characters = 1_600): string {
   return `w${n}z ${FILLER.repeat(Math.ceil(characters / FILLER.length))}`.slice(0, characters);
@@ -45,7 +48,7 @@ function isForSummary({ trace }: ModelRequest): boolean {
 }
 
 export function small(id: string, model: TestModel, more: Partial<StageAgent> = {}): StageAgent {
-  return { id, model, ...SMALL, ...more };
+  return { id, model, instructions: INSTRUCTIONS, ...SMALL, ...more };
 }
 
 /** Ana posts this much prose without an addressee; the next addressed agent gets it. */

@@ -35,7 +35,7 @@ import type { FrozenBaseline, AgentRuntime } from '../actor/agent-runtime.ts';
 import type { Folded } from '../log/read-log.ts';
 import type { TurnDeps } from '../attempt/turn-run.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
-import { isTaskOpen, type TaskFold, heldTasks, openTasks, type Task } from '../../machines/task-fold.ts';
+import { type TaskFold, heldTasks, openTasks, type Task } from '../../machines/task-fold.ts';
 
 /** Time after which the turn goes on without a fragment, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
@@ -95,7 +95,7 @@ export function liveItems(
     time: timeItem(trigger.at, person),
     task: purposeOf(trigger, tasks),
     ...(person && personItems(person, view, stated)),
-    ...modeItems(view.directions.mode, directive),
+    ...modeItems(view.directions.mode, directive, view.agent),
     ...phaseItem(view.directions.phase, runtime.orchestrates),
     ...(trigger.context?.channel !== undefined && channelItem(trigger, runtime.channels, stated)),
     ...stateItem('unavailable', unavailableText(runtime, tasks), stated),
@@ -217,12 +217,13 @@ function purposeOf(trigger: Event, tasks: TaskFold): string {
   if (trigger.kind === 'delegation.opened')
     return `do the task that @${trigger.author.id} gave you; your last words are its result`;
   if (trigger.kind === 'approval.decided')
-    return 'it was decided what you asked for: a call that was approved is made for you first; go on from there';
-  if (isTaskEnd(trigger)) return 'what you waited for has come: go on';
-  if (trigger.kind === 'command') return 'take the turn again that the reminder above is about';
-  return isTaskOpen(tasks)
-    ? 'answer the last message; your last words are the result of your task'
-    : 'answer the last message';
+    return 'the decision that you waited for is here: go on. An approved call is made for you first';
+  if (isTaskEnd(trigger)) return 'the result that you waited for is here: go on';
+  if (trigger.kind === 'command') return 'do again the turn that the reminder above names';
+  const given = tasks.thread?.open.at(-1)?.delegator;
+  return given === undefined
+    ? 'answer the last message'
+    : `answer the last message; your last words are the result of the task that @${given} gave you`;
 }
 
 /**

@@ -266,9 +266,9 @@ export function speakerOfEvent(event: Event, trusted: Trusted): Omit<Saying, 'te
   return { by: { kind, id, name }, ...(isUntrusted(trusted, event) && { untrusted: true }) };
 }
 
-/** The speaker as in a header: `Ana`, `@bo -> @cy`, `Eve, not trusted`. Tools begin with '@', as no person can. */
+/** The speaker as in a header: `Ana`, `@bo>@cy`, `Eve, not trusted`. Tools begin with '@', as no person can. */
 export function labelOf({ by, untrusted, asks = [] }: Saying, people: People): string {
-  const target = asks.length === 0 ? '' : ` -> ${asks.map((agent) => `@${agent}`).join(', ')}`;
+  const target = asks.length === 0 ? '' : `>${asks.map((agent) => `@${agent}`).join(', ')}`;
   return `${nameOf(by, people)}${untrusted ? ', not trusted' : ''}${target}`;
 }
 

@@ -364,6 +364,11 @@ function isClose(at: string, told: string | null): boolean {
   return minutes >= 0 && minutes < CLOSE_MINUTES;
 }
 
+/** What to tell of a minute after `told`; '' if nothing. */
+export function timeTold(at: string, told: string | null): string {
+  return at === '' || isClose(at, told) ? '' : timeShown(at, told);
+}
+
 /**
  * The missed lines of a block. Only the first of a speaker's lines in a row has the name; the only one whom the line
  * before addressed has none.

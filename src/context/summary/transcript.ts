@@ -10,25 +10,23 @@ import {
   type ToolResultBody,
 } from '../../events/index.ts';
 import { eventText } from '../text/event-text.ts';
-import { escapeMarks, fence } from '../text/marks.ts';
+import { escapeMarks, fence, indented } from '../text/marks.ts';
 import {
   isPerson,
   isUntrusted,
   type People,
   type Trusted,
   AT_THE_END,
-  header,
+  headerText,
   NOT_TRUSTED,
   peopleOf,
   speakerOf,
 } from '../text/people.ts';
 import { atOnce, type Steps } from '../text/steps.ts';
-import { minute } from '../render/lines.ts';
+import { minute, timeTold } from '../render/lines.ts';
 import { clip } from '../text/cut-text.ts';
 
 interface TranscriptOptions {
-  /** Key of the fences around the entries. */
-  key: string;
   /** Characters of a result, head and tail; 0 shows only its outcome. Default 2,000. */
   resultChars?: number;
   /** Default 8,000. */
@@ -45,20 +43,36 @@ interface TranscriptOptions {
 
 const ARGS_CHARS = 500;
 
-/** The input of a summariser: who said and did what, to whom and when. No author can forge the marks around an entry. */
+/**
+ * The input of a summariser: who said and did what, to whom and when, in one fence. Only lines of the runtime begin at its
+ * margin, so no author can forge one.
+ */
 export function renderTranscript(
   events: readonly (Event | EventDraft)[],
-  options: TranscriptOptions,
+  options: TranscriptOptions & { key: string },
 ): string {
-  return atOnce(transcriptSteps(events, options, Infinity)).blocks.join('\n');
+  return fenced(atOnce(transcriptSteps(events, options, Infinity)).lines, options.key);
+}
+
+/** An entry but for its time, which depends on the one told before. */
+export interface TranscriptLine {
+  who: string;
+  /** Minute; '' for none. */
+  at: string;
+  /** Kind of event and its ids; '' for plain words. */
+  what: string;
+  text: string;
 }
 
 interface Transcript {
-  /** The newest blocks, oldest first, up to `mostChars`. */
-  blocks: string[];
+  /** The newest entries, oldest first, up to `mostChars`. */
+  lines: TranscriptLine[];
   /** Number of entries in all. */
   entries: number;
 }
+
+/** Characters of a line beside its text. */
+const LINE_CHARS = 32;
 
 export function* transcriptSteps(
   events: readonly (Event | EventDraft)[],
@@ -66,7 +80,7 @@ export function* transcriptSteps(
   mostChars: number,
 ): Steps<Transcript> {
   const people = options.people ?? peopleOf(events);
-  const newestFirst: string[] = [];
+  const newestFirst: TranscriptLine[] = [];
   let entries = 0;
   let chars = 0;
   for (const event of events.toReversed()) {
@@ -74,35 +88,49 @@ export function* transcriptSteps(
     if (!entry) continue;
     entries += 1;
     if (chars > mostChars) continue;
-    const text = blockOf(event, entry, people, options);
-    newestFirst.push(text);
-    chars += text.length;
-    yield text.length;
+    const line = lineOf(event, entry, people, options);
+    newestFirst.push(line);
+    chars += line.text.length + LINE_CHARS;
+    yield line.text.length + LINE_CHARS;
   }
-  return { blocks: newestFirst.toReversed(), entries };
+  return { lines: newestFirst.toReversed(), entries };
 }
 
-function blockOf(
+function lineOf(
   event: Event | EventDraft,
   { what, body }: Entry,
   people: People,
-  { key, trusted = null }: TranscriptOptions,
-): string {
-  const place = 'seq' in event ? `#${event.seq} ${minute(event.at)}` : '';
-  const rank = isUntrusted(trusted, event) ? NOT_TRUSTED : '';
-  const head = [header(speakerOf(event, people)), place, rank, what].filter(Boolean).join(' ');
-  return block(head, body, key, people);
+  { trusted = null }: TranscriptOptions,
+): TranscriptLine {
+  const rank = isUntrusted(trusted, event) ? ` ${NOT_TRUSTED}` : '';
+  return {
+    who: headerText(speakerOf(event, people)) + rank,
+    at: 'seq' in event ? minute(event.at) : '',
+    what,
+    text: wordsIn(body, people),
+  };
 }
 
-/** An entry under its header. Without words, the header alone. */
-export function block(head: string, body: string, key: string, people: People): string {
-  if (body.trim() === '') return head;
-  const text = escapeMarks(body, (name) => isPerson(people, name, AT_THE_END));
-  return `${head}\n${fence('transcript', key, text)}`;
+/** Words that could pass for a line of the runtime are escaped, although none begins at the margin. */
+export function wordsIn(text: string, people: People): string {
+  return text.trim() === '' ? '' : escapeMarks(text, (name) => isPerson(people, name, AT_THE_END));
+}
+
+/** The lines in their fence. A time is told where it says more than the one before. */
+export function fenced(lines: readonly TranscriptLine[], key: string): string {
+  let told: string | null = null;
+  const texts: string[] = [];
+  for (const { who, at, what, text } of lines) {
+    const time = timeTold(at, told);
+    if (time !== '') told = at;
+    const head = `[${who}${time && ` ${time}`}${what && `, ${what}`}]`;
+    texts.push(text === '' ? head : `${head} ${indented(text)}`);
+  }
+  return fence('transcript', key, texts.join('\n'));
 }
 
 interface Entry {
-  /** Stands behind the header; '' for plain words. */
+  /** Kind of event and its ids; '' for plain words. */
   what: string;
   body: string;
 }
@@ -271,17 +299,17 @@ export function leftOut(entries: number): string[] {
   return entries <= 0 ? [] : [`[the oldest ${entries} entries are left out here for length]`];
 }
 
-/** A draft around the newest blocks of a transcript. `write` gets them, and the line for the omitted ones. */
+/** A draft around the newest lines of a transcript. `write` gets them, and the line for the omitted ones. */
 export function transcriptDraft(
-  { blocks, entries }: { blocks: readonly string[]; entries: number },
-  system: string,
+  { lines, entries }: Transcript,
+  { system, key }: { system: string; key: string },
   write: (shown: string, omitted: string[]) => string[],
 ): RequestDraft {
   return {
     entries,
-    written: blocks.length,
+    written: lines.length,
     show: (newest) => {
-      const shown = blocks.slice(Math.max(0, blocks.length - newest)).join('\n');
+      const shown = fenced(lines.slice(Math.max(0, lines.length - newest)), key);
       return { system, user: write(shown, leftOut(Math.max(0, entries - newest))).join('\n\n') };
     },
   };

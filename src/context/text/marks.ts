@@ -231,6 +231,7 @@ const HEADERS = [
     GAP,
     ['one', anyOf(AT)],
   ),
+  piecesOf(['many', anyOf(`^${CLOSE}${LINE_ENDS}`)], ['one', anyOf(GREATER)], GAP, ['one', anyOf(AT)]),
 ];
 export const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
 /** The shape of attachment lines; see `messageText`. */

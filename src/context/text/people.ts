@@ -256,10 +256,10 @@ export function peopleOf(events: readonly (Event | EventDraft)[]): People {
   return people;
 }
 
-/** The speaker, and the recipients unless it was for all: `Ana`, `@planner`, `Ana -> @coder`. */
+/** The speaker, and the recipients unless it was for all: `Ana`, `@planner`, `Ana>@coder`. */
 export function speakerOf(event: Event | EventDraft, people: People): string {
   const { author, to } = event;
-  const target = to.length === 0 ? '' : ` -> ${to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
+  const target = to.length === 0 ? '' : `>${to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
   if (author.kind === 'agent') return `@${agentLabel(author.id)}${target}`;
   if (author.kind === 'system') return `${systemLabel(event)}${target}`;
   return `${personLabel(people, author, AT_THE_END)}${target}`;
@@ -267,7 +267,7 @@ export function speakerOf(event: Event | EventDraft, people: People): string {
 
 /** Names of people never begin with '@' and are never those of the runtime: see `personLabel`. */
 export function isPersonSpeaker(speaker: string): boolean {
-  return !/^(?:@|(?:system|imported note)(?: ->|$))/.test(speaker);
+  return !/^(?:@|(?:system|imported note)(?:>|$))/.test(speaker);
 }
 
 /** Marks words of an untrusted person, behind the header. */
@@ -275,5 +275,9 @@ export const NOT_TRUSTED = '(not trusted)';
 
 /** A header on one line, whatever the name contains: of brackets also those that are the same in another form. */
 export function header(speaker: string): string {
-  return `[${escapeFences(speaker.replace(/[\p{C}\p{Zl}\p{Zp}[\]\uFE47\uFE48\uFF3B\uFF3D]/gu, ''))}]`;
+  return `[${headerText(speaker)}]`;
+}
+
+export function headerText(speaker: string): string {
+  return escapeFences(speaker.replace(/[\p{C}\p{Zl}\p{Zp}[\]\uFE47\uFE48\uFF3B\uFF3D]/gu, ''));
 }

@@ -1,4 +1,4 @@
-import type { LiveItems, Mode } from '../../events/index.ts';
+import type { AgentId, LiveItems, Mode } from '../../events/index.ts';
 import type { Directive, Phase } from '../../machines/directions.ts';
 import { markKey } from '../text/hash.ts';
 import { escapeWords, mark, escapeHeads, plainNote } from '../text/marks.ts';
@@ -71,18 +71,26 @@ export function stateItem(name: string, text: string | null, stated: StatedItems
   return before === undefined || before === NO_MORE ? {} : { [name]: NO_MORE };
 }
 
-/** The mode banner. In run mode it includes the run's directive, and its step while one is active. */
-export function modeItems(mode: Mode | null, directive: Directive | null): LiveItems {
+/** What a mode asks of the agent. Earlier messages may be of another one. */
+const MODES: Readonly<Record<Mode, string>> = {
+  chat: 'chat: talk; your instructions are left out for now',
+  agent: 'agent: work by your instructions',
+  run: 'run: do the step of the run',
+};
+
+/** The mode. In run mode also the run's directive, and its step while one is active; an agent's own step is in its message. */
+export function modeItems(mode: Mode | null, directive: Directive | null, agent: AgentId | null): LiveItems {
   if (mode === null) return {};
-  const banner = { mode: `MODE active: ${mode}; the history may include other modes` };
-  return mode === 'run' && directive ? { ...banner, run: runText(directive) } : banner;
+  const told = { mode: MODES[mode] };
+  return mode === 'run' && directive ? { ...told, run: runText(directive, agent) } : told;
 }
 
-function runText({ run, directive, brief, status, step }: Directive): string {
-  const what = step ? `step ${step.number} of ${step.of}` : 'the step';
-  if (status !== 'active') return `${run}: ${directive} (${what} ${ENDED[status]})`;
-  const whose = step ? ` (${step.number} of ${step.of}, of @${step.agent})` : '';
-  return brief === '' ? `${run}: ${directive}` : `${run}: ${directive}\nthe present step${whose}: ${brief}`;
+function runText({ run, directive, brief, status, step }: Directive, agent: AgentId | null): string {
+  const place = step ? `step ${step.number} of ${step.of}` : 'the step';
+  if (status !== 'active') return `${run}: ${directive} (${place} ${ENDED[status]})`;
+  if (step && step.agent === agent) return `${run}: ${directive} (${place} is yours)`;
+  const whose = step ? `${place}, of @${step.agent}` : place;
+  return brief === '' ? `${run}: ${directive}` : `${run}: ${directive}\n${whose}: ${brief}`;
 }
 
 const ENDED = { completed: 'is completed', failed: 'has failed' } as const;

@@ -119,16 +119,20 @@ function profileBuilder(
     machine,
     routing,
     tools,
-  }: Pick<TroupeDefinition, 'fragments' | 'machine' | 'routing' | 'tools'>,
+    agents,
+    templates = [],
+  }: Pick<TroupeDefinition, 'fragments' | 'machine' | 'routing' | 'tools' | 'agents' | 'templates'>,
   grantedTo: (agent: AgentDefinition) => readonly Tool[],
   skills: ReadonlyMap<string, SkillSet>,
 ): (agent: AgentDefinition) => AgentProfile {
   const about = machine && machineText(machine);
   const router = routing?.by === 'agent' ? routing.agent : null;
+  const isAlone = agents.length + templates.length === 1;
   const isShared = tools.some(({ told }) => told === 'all');
   return (agent) => ({
     ...profileOf(agent, grantedTo(agent)),
     ...(agent.id === router && { routes: true }),
+    ...(isAlone && { isAlone }),
     ...((isShared || agent.sees === 'results') && { told: true as const }),
     ...(about !== undefined && { machine: about }),
     skills: skills.get(agent.id)?.now ?? [],

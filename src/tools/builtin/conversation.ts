@@ -10,14 +10,11 @@ import {
 import { defineTool, type Tool } from '../tool.ts';
 
 const WAITING = {
-  wait: z
-    .boolean()
-    .default(true)
-    .describe('Whether your turn ends here; the result wakes you either way. Default true.'),
+  wait: z.boolean().default(true).describe('Ends your turn. The result wakes you either way.'),
   until: Join.default('all').describe(
-    'Where you give several tasks at once: you are woken when all have ended, when the first has ended, or when any has a result. The others are then cancelled.',
+    'For several tasks at once: what wakes you. all: every end. first: the first end. any: the first result. The rest are cancelled.',
   ),
-  deadlineMinutes: z.number().positive().max(525_600).optional().describe('Cancelled after this long.'),
+  deadlineMinutes: z.number().positive().max(525_600).optional().describe('Cancels it after this long.'),
 };
 
 function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject<typeof WAITING>>) {
@@ -30,19 +27,19 @@ function waitingOf({ wait, until, deadlineMinutes }: z.output<z.ZodObject<typeof
 
 const names = z.array(z.string().min(1)).max(MAX_MESSAGE_ATTACHMENTS).optional();
 const attachments = names.describe(
-  'Names of attachments of this conversation that the agent is given too. Default: those of the message that you work on. []: none.',
+  'Names of attachments to pass on. Default: those of the message you work on; []: none.',
 );
 
 /** The engine decides whether the agent exists and may be given the task. */
 export const delegateTool = defineTool({
   name: 'delegate',
   description:
-    'Gives a task to another agent, who sees the task with its attachments and not this conversation. You are woken with its result. Several calls at once run side by side.',
+    'Gives a task to another agent. It sees the task with its attachments, not this conversation. Its result wakes you. Several calls at once run side by side.',
   schema: z.object({
     to: z.string().min(1).describe('Id of the agent.'),
-    task: z.string().min(1).describe('What to do, with everything that one must know for it.'),
+    task: z.string().min(1).describe('What to do, with everything needed for it.'),
     attachments,
-    force: z.boolean().default(false).describe('Also if that agent waits for your work.'),
+    force: z.boolean().default(false).describe('Even if that agent waits for your work.'),
     ...WAITING,
   }),
   idempotent: true,
@@ -66,15 +63,11 @@ const PEOPLE = 'people';
 export const askTool = defineTool({
   name: 'ask',
   description:
-    'Asks another agent, or the people of this conversation, a question. You are woken with the answer. An agent sees the question with its attachments and not this conversation.',
+    'Asks another agent, or the people here, a question. The answer wakes you. An agent sees the question with its attachments, not this conversation.',
   schema: z.object({
-    to: z.string().min(1).default(PEOPLE).describe(`Id of an agent, or "${PEOPLE}". Default "${PEOPLE}".`),
+    to: z.string().min(1).default(PEOPLE).describe(`Id of an agent, or "${PEOPLE}".`),
     question: z.string().min(1),
-    by: z
-      .array(z.string().min(1))
-      .max(50)
-      .default([])
-      .describe('Ids of the people who may answer. Default: all.'),
+    by: z.array(z.string().min(1)).max(50).default([]).describe('Ids of people who may answer. []: all.'),
     choices: z.array(z.string().min(1)).min(2).max(20).optional().describe('Answers to choose from.'),
     attachments,
     ...WAITING,
@@ -106,13 +99,11 @@ export const askTool = defineTool({
 export const followUpTool = defineTool({
   name: 'follow_up',
   description:
-    'Says more to an agent about a task that you gave it: it goes on where it stopped, with its earlier work before its eyes. You are woken with the new result.',
+    'Adds to a task that you gave: the agent goes on from its earlier work. The new result wakes you.',
   schema: z.object({
-    task: z.string().min(1).describe('Id of the task, as d-1a2b3c4d5e6f, or its beginning.'),
+    task: z.string().min(1).describe('Id of the task, or its beginning.'),
     text: z.string().min(1),
-    attachments: names.describe(
-      'Names of attachments of this conversation that the agent has not been given. Default: none.',
-    ),
+    attachments: names.describe('Names of more attachments to pass on. Default: none.'),
     ...WAITING,
   }),
   idempotent: true,
@@ -124,7 +115,7 @@ export const followUpTool = defineTool({
 
 export const cancelTaskTool = defineTool({
   name: 'cancel_task',
-  description: 'Calls off a task that you gave to another agent, and all that it has given to others for it.',
+  description: 'Cancels a task that you gave, with everything given to others for it.',
   schema: z.object({
     task: z.string().min(1).describe('Id of the task, or its beginning.'),
     reason: z.string().default(''),
@@ -135,12 +126,12 @@ export const cancelTaskTool = defineTool({
 
 export const remindTool = defineTool({
   name: 'remind',
-  description: 'Wakes you later with a note of yours, also if this conversation is quiet until then.',
+  description: 'Sends you a note later, and wakes you with it.',
   schema: z
     .object({
-      text: z.string().min(1).describe('What you will want to know then.'),
+      text: z.string().min(1).describe('The note.'),
       at: z.iso.datetime({ offset: true }).optional().describe('When, as 2026-11-21T22:05:00Z.'),
-      inMinutes: z.number().positive().max(525_600).optional().describe('Or in how many minutes.'),
+      inMinutes: z.number().positive().max(525_600).optional().describe('Instead of `at`.'),
     })
     .refine(({ at, inMinutes }) => (at === undefined) !== (inMinutes === undefined), {
       message: 'say either when (at) or in how many minutes (inMinutes)',
@@ -158,10 +149,10 @@ export const remindTool = defineTool({
 export const todoTool = defineTool({
   name: 'todo',
   description:
-    'Keeps your list of what is to be done: give the whole list each time. You are held to it: a turn does not end while something is pending, unless you wait for others or say `later`.',
+    'Replaces your to-do list: give all items each time. Your turn does not end while an item is pending or active, unless you wait for others or set `later`.',
   schema: z.object({
     items: z.array(TodoItem).max(100),
-    later: z.boolean().default(false).describe('The list is only set up; it is worked on another time.'),
+    later: z.boolean().default(false).describe('Work on it another time.'),
   }),
   idempotent: true,
   run({ items, later }) {
@@ -177,7 +168,7 @@ export const todoTool = defineTool({
 export const completeStepTool = defineTool({
   name: 'complete_step',
   description:
-    'Says that the step of the workflow that you were given is complete. The next step begins when your turn ends and you wait for nothing.',
+    'Completes your step of the workflow. The next one begins when your turn ends and you wait for nothing.',
   schema: z.object({}),
   idempotent: true,
   run: () => 'noted: the step is complete when your turn ends',
@@ -185,27 +176,25 @@ export const completeStepTool = defineTool({
 
 export const noResponseTool = defineTool({
   name: 'no_response',
-  description: 'Ends your turn without a word, where nothing needs to be said.',
+  description: 'Ends your turn without an answer, where none is needed.',
   schema: z.object({ reason: z.string().default('') }),
   idempotent: true,
   run: ({ reason }) => ({ text: 'nothing is said', request: { kind: 'noResponse', reason } }),
 });
 
 const HandoffArguments = z.object({
-  to: z.string().min(1).describe('Id of the agent who takes over.'),
-  goal: HandoffSummary.shape.goal.describe('What is to be reached, in a sentence or two.'),
-  done: HandoffSummary.shape.done.describe('What has been done.'),
-  state: HandoffSummary.shape.state.describe('Where things stand: decisions, files, numbers.'),
-  next: HandoffSummary.shape.next.describe('What the receiver should do first.'),
+  to: z.string().min(1).describe('Id of the agent that takes over.'),
+  goal: HandoffSummary.shape.goal.describe('What the people want.'),
+  done: HandoffSummary.shape.done.describe('What is done.'),
+  state: HandoffSummary.shape.state.describe('Decisions, files, numbers.'),
+  next: HandoffSummary.shape.next.describe('What to do first.'),
   openQuestions: HandoffSummary.shape.openQuestions.describe('What is undecided.'),
-  artifacts: HandoffSummary.shape.artifacts.describe('Ids of the artifacts that matter.'),
+  artifacts: HandoffSummary.shape.artifacts.describe('Ids of artifacts that matter.'),
   why: HandoffSummary.shape.why.describe('Why this agent.'),
 });
 
 const GoalLeftOut = HandoffArguments.extend({
-  goal: HandoffDraft.shape.goal.describe(
-    'What is to be reached, in a sentence or two. Without it the summary is made from the conversation.',
-  ),
+  goal: HandoffDraft.shape.goal.describe('What the people want. Default: taken from the conversation.'),
 });
 
 /**
@@ -218,8 +207,7 @@ export type HandoffPolicy = 'agent' | 'extract' | 'summarise';
 export function handoffTool(policy: HandoffPolicy): Tool {
   return defineTool({
     name: 'handoff',
-    description:
-      'Hands the conversation over to another agent, with a summary that opens its next prompt. Your turn ends.',
+    description: 'Hands this conversation over to another agent, with a summary. Your turn ends.',
     schema: policy === 'agent' ? HandoffArguments : GoalLeftOut,
     idempotent: true,
     run({ to, ...summary }) {
@@ -239,17 +227,16 @@ const MAX_BYTES = 12_288;
 const DEFAULT_LINES = 200;
 
 const ArtifactArguments = z.object({
-  id: z.string().min(1).describe('The artifact, as in @artifact/<id>.'),
-  unit: z.enum(['lines', 'bytes']).default('lines').describe('What offset and limit count.'),
-  offset: z.int().nonnegative().default(0).describe('Where to start, from 0.'),
-  limit: z.int().positive().optional().describe(`How much; at most ${MAX_BYTES} bytes are returned at once.`),
+  id: z.string().min(1).describe('As in @artifact/<id>.'),
+  unit: z.enum(['lines', 'bytes']).default('lines').describe('Unit of offset and limit.'),
+  offset: z.int().nonnegative().default(0).describe('Start, from 0.'),
+  limit: z.int().positive().optional().describe(`At most ${MAX_BYTES} bytes are returned.`),
 });
 
 /** Reads a range of a tool output that prompts show only as a preview. */
 export const readArtifactTool = defineTool({
   name: 'read_artifact',
-  description:
-    'Reads a range of a stored tool output, by lines or bytes. Use it where a preview ends in [...].',
+  description: 'Reads a part of a stored tool output: what a preview left out.',
   schema: ArtifactArguments,
   idempotent: true,
   bounded: true,
