@@ -12,6 +12,9 @@ interface Target {
   port: number;
 }
 
+/** All addresses of a name. */
+export type Resolve = (host: string) => Promise<readonly { address: string; family: number }[]>;
+
 /** Checks one address of a target: null if it is allowed, else the reason why not. */
 export type AddressRule = (address: string) => string | null;
 

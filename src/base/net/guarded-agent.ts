@@ -2,12 +2,9 @@ import { lookup } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Agent, buildConnector } from 'undici';
 import { TroupeError } from '../errors.ts';
-import { type AddressRule, hostOf, portOf, type ReachRule } from './allow-list.ts';
+import { type AddressRule, hostOf, portOf, type ReachRule, type Resolve } from './allow-list.ts';
 
 // Apart from `safe-fetch.ts`, whose declarations are public: compilers then need not read those of undici.
-
-/** All addresses of a name. */
-export type Resolve = (host: string) => Promise<readonly { address: string; family: number }[]>;
 
 export const resolveBySystem: Resolve = (host) => lookup(host, { all: true });
 

@@ -1,13 +1,7 @@
 import type { Agent, Dispatcher } from 'undici';
 import { TroupeError } from '../errors.ts';
-import { hostOf, reachRule } from './allow-list.ts';
-import {
-  addressRefused,
-  assertReachable,
-  openGuardedAgent,
-  type Resolve,
-  resolveBySystem,
-} from './guarded-agent.ts';
+import { hostOf, reachRule, type Resolve } from './allow-list.ts';
+import { addressRefused, assertReachable, openGuardedAgent, resolveBySystem } from './guarded-agent.ts';
 import { type Hop, nextHop } from './redirects.ts';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip } from 'node:zlib';
