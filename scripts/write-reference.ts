@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { parseArgs } from 'node:util';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { routeTable } from '../src/http/routes/index.ts';
@@ -9,7 +10,7 @@ import { ROOT } from './packed.ts';
 import { readDeclarations, readErrors, type Section } from './read-declarations.ts';
 
 /**
- * `npm run docs`: writes the pages of `docs/reference` that follow from the code. `test/reference.test.ts` compares them. What is
+ * `npm run docs`: writes the pages of `docs/reference` that follow from the code; `-- --site FOLDER` also a site of all pages for users. `test/reference.test.ts` compares them. What is
  * said there stands in the texts that editors show, in the descriptions of commands and in the declarations of routes.
  */
 const NOTE = '<!-- Written by `npm run docs`: change the texts in the code. -->\n';
@@ -112,5 +113,11 @@ async function tableOfRoutes(): Promise<string> {
   return `| route | scope | query | what |\n|---|---|---|---|\n${rows.join('')}`;
 }
 
-if (import.meta.main)
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { site: { type: 'string' } } });
   for (const [file, text] of await referencePages()) writeFileSync(path.join(ROOT, file), text);
+  if (values.site) {
+    const { buildSite } = await import('./build-site.ts');
+    console.log(`${buildSite(values.site)} pages: open ${path.join(values.site, 'index.html')}`);
+  }
+}
