@@ -196,9 +196,16 @@ function unionWords(issue: Extract<RawIssue, { code: 'invalid_union' }>): string
   // The alternative that takes this type of value says what is wrong inside.
   const [best, ...others] = issue.errors.filter(([first]) => first && isInside(first));
   const [problem] = best ?? [];
-  if (!problem || others.length > 0) return undefined;
+  if (!problem) return otherType(issue);
+  if (others.length > 0) return undefined;
   const [{ path, message } = problem] = inputProblems(problem);
   return `${path.join('.')}: ${message}`;
+}
+
+/** For a value whose type no alternative takes. */
+function otherType({ input, errors }: Extract<RawIssue, { code: 'invalid_union' }>): string | undefined {
+  const taken = errors.map(([first]) => (first?.code === 'invalid_type' ? typeWords(first.expected) : null));
+  return taken.includes(null) ? undefined : `is ${named(input)}: give ${[...new Set(taken)].join(', or ')}`;
 }
 
 function isInside({ path, code }: z.core.$ZodIssue): boolean {

@@ -65,6 +65,16 @@ test.each<Mistake>([
   ],
   ['one tool', scripted({ tools: 'handoff' }), 'agents[0].tools: is a text: give a list: [ … ]'],
   [
+    'a script in a list',
+    scripted({ script: [{ reply: 'hi' }] }),
+    'agents[0].script: is a list: give a text, or an object: { … }',
+  ],
+  [
+    'a function as a script',
+    scripted({ script: () => 'hi' }),
+    'agents[0].script: is a function: give a text, or an object: { … }',
+  ],
+  [
     'instructions in a list',
     scripted({ instructions: ['a'] }),
     'agents[0].instructions: give a text or a function',
