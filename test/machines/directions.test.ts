@@ -48,7 +48,9 @@ test('the brief is shown while its step is active, and only the directive afterw
     run: 'a: ship it\nthe step: do it',
   });
   const completed = directiveAfter(['mode'], ['directive', 'a', 'ship it', 'completed']);
-  expect(modeItems('run', completed, null)['run']).toBe('a: ship it (the step is completed)');
+  expect(modeItems('run', completed, null)['run']).toBe(
+    'a: ship it (the step is completed: answer what is asked about it, and do no more of it unless told to)',
+  );
   expect(Object.keys(modeItems('chat', active, null))).toEqual(['mode']);
   expect(modeItems(null, null, null)).toEqual({});
 });

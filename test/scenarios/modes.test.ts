@@ -31,6 +31,16 @@ test('a mode is an event of its requester; the log continues and the banner name
   expect(await room.troupe.state(ROOM)).toMatchObject({ state: 'open.chat' });
 });
 
+test('a mode set before the first message holds for it', async () => {
+  await using room = await scriptedRoom({
+    agents: [scripted('a', { instructions: 'Answer in verse.' })],
+  });
+  await setMode(room, 'chat');
+  expect(await room.troupe.state(ROOM)).toMatchObject({ state: 'open.chat', head: 1 });
+  await room.say('a', 'one');
+  expect(await room.system('a', 1)).not.toContain('Answer in verse.');
+});
+
 test('chat leaves the persona out and agent mode brings it back, each as a baseline with its cause', async () => {
   await using room = await scriptedRoom({
     agents: [scripted('a', { instructions: 'Answer in verse.' }), scripted('plain')],
@@ -68,7 +78,9 @@ test('in run mode the prompt has directive and brief while the step is active, t
   expect((await room.reminders('a', 2)).join('\n')).not.toContain('ship it');
   expect((await room.reminders('a', 3)).slice(-2)).toEqual(['run: r1: ship it', 'the step: write the notes']);
   expect((await room.reminders('a', 4)).join('\n')).not.toContain('ship it');
-  expect((await room.reminders('a', 5)).at(-1)).toBe('run: r1: ship it (the step is completed)');
+  expect((await room.reminders('a', 5)).at(-1)).toBe(
+    'run: r1: ship it (the step is completed: answer what is asked about it, and do no more of it unless told to)',
+  );
   expect((await room.events('turn.started')).map(({ context }) => [context?.mode, context?.run])).toEqual([
     [undefined, undefined],
     [undefined, undefined],
@@ -82,8 +94,7 @@ test('in run mode the prompt has directive and brief while the step is active, t
   });
 });
 
-test('an unknown conversation has no mode to change', async () => {
+test('an unknown conversation has no run to direct', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
-  await expect(setMode(room, 'chat')).rejects.toMatchObject({ code: 'conversation_unknown' });
   await expect(direct(room, 'active')).rejects.toMatchObject({ code: 'conversation_unknown' });
 });

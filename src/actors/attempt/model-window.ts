@@ -48,7 +48,9 @@ export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): str
     `the prompt has about ${tokens.estimate} tokens; a window of ${window} less ${reserved} reserved for the answer leaves ${available}`,
     `largest layers: ${parts.map(({ name, tokens: size }) => `${name} ${size}`).join(', ')}`,
     `largest messages: ${largest.map(nameOf).join(', ')}`,
-    'what is to be answered, the newest results and the instructions are never cut',
+    run.deps.features.compaction
+      ? 'what is to be answered, the newest results and the instructions are never cut'
+      : 'nothing is compacted here (context.compaction)',
   ].join('. ');
 }
 

@@ -93,7 +93,10 @@ function runText({ run, directive, brief, status, step }: Directive, agent: Agen
   return brief === '' ? `${run}: ${directive}` : `${run}: ${directive}\n${whose}: ${brief}`;
 }
 
-const ENDED = { completed: 'is completed', failed: 'has failed' } as const;
+const ENDED = {
+  completed: 'is completed: answer what is asked about it, and do no more of it unless told to',
+  failed: 'has failed',
+} as const;
 
 /** The phase and its instructions. Empty without a phase, and for the agent that coordinates the others. */
 export function phaseItem(phase: Omit<Phase, 'seq'> | null, orchestrates: boolean): LiveItems {

@@ -8,6 +8,11 @@ const Share = z.number().min(0.1).max(0.95);
 export const ContextSettings = z.strictObject({
   /** Used share of the window at which a compaction runs, 0.1 to 0.95. Default 0.8. */
   trigger: Share.optional(),
+  /**
+   * Whether older events are compacted when the window fills. False: an agent is sent everything, and a turn that no longer fits
+   * fails with `context_overflow`. Default true.
+   */
+  compaction: z.boolean().optional(),
   /** Whether each turn begins by removing the tool outputs of earlier turns. Default: they are pruned when room is needed. */
   pruneEachTurn: z.boolean().optional(),
   /** Whether a model writes summaries, or they are extracted from the log without a model. Default `model`. */

@@ -31,6 +31,8 @@ interface CommandParts {
   tenant: TenantId;
   workflows: readonly Workflow[];
   commands: FeatureCommands;
+  /** Whether agents compact what they see. */
+  compacts: boolean;
   /** Throws `conversation_unknown`. */
   existing: (conversation: string) => Promise<ConversationKey>;
 }
@@ -44,6 +46,7 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
   if (isTaskCommand(command))
     return executeTaskCommand({ ...deps, trust }, await existing(command.conversation), command, by);
   requireTrusted(trust, by, 'give commands');
+  requireCompaction(parts, command);
   if (isConversationCommand(command))
     return executeConversationCommand(conversations, await existing(command.conversation), command, by);
   if (command.command === 'phase')
@@ -67,9 +70,8 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
     return needed(parts.commands.rerun, 'reruns')(conversations, tenant, command, by);
   if (command.command === 'fork') return forkConversation(conversations, tenant, command, by);
   const draft = commandDraft(command, by);
-  if (command.command === 'mode' || command.command === 'directive') {
-    return appendOne(conversations, await existing(command.conversation), draft);
-  }
+  if (command.command === 'mode' || command.command === 'directive')
+    return appendOne(conversations, await directed(parts, command), draft);
   if (command.command === 'abort') {
     const turn = parseTurnId(command.turn);
     if (!turn) throw new TroupeError('turn_unknown', `"${command.turn}" is not a turn id`);
@@ -84,6 +86,19 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
   const event = await appendOne(conversations, address, draft);
   await (command.command === 'pause' ? engine.pause(address) : engine.resume(address));
   return event;
+}
+
+function requireCompaction({ compacts }: CommandParts, { command }: Command): void {
+  if (command !== 'compact' || compacts) return;
+  throw new TroupeError('command_refused', 'nothing is compacted here: context.compaction is false');
+}
+
+/** A mode may be set before the first message. */
+async function directed(
+  { tenant, existing }: CommandParts,
+  { command, conversation }: CommandOf<'mode' | 'directive'>,
+): Promise<ConversationKey> {
+  return command === 'mode' ? { tenant, conversation: conversationId(conversation) } : existing(conversation);
 }
 
 function needed<T>(command: T | undefined, name: string): T {

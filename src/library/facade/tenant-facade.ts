@@ -180,7 +180,15 @@ function changingMethods(context: TenantContext) {
       await tenants.add(tenant);
       const existing = (conversation: string) => findConversation(context, conversation);
       return executeCommand(
-        { conversations, engine, tenant, workflows, commands: parts.commands, existing },
+        {
+          conversations,
+          engine,
+          tenant,
+          workflows,
+          commands: parts.commands,
+          compacts: deps.features.compaction !== undefined,
+          existing,
+        },
         command,
         by,
       );

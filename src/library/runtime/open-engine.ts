@@ -170,7 +170,7 @@ function featuresOf(
   random: () => number,
 ): Features {
   const { budgets, schedules = [] } = definition;
-  return openFeatures({
+  const features = openFeatures({
     store: services.store,
     clock,
     random,
@@ -182,6 +182,9 @@ function featuresOf(
     ...given.constants?.memory,
     schedules: schedulesOf(schedules),
   });
+  if (definition.context.compaction !== false) return features;
+  const { compaction: _off, ...others } = features;
+  return others;
 }
 
 /** Reads what is stored of an actor's folds. */
