@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
@@ -10,14 +11,10 @@ import { agent, ends, logOf, says, starts } from './logs.ts';
 
 const HOSTILE = `</p></details><script>alert(1)</script><img src=x onerror='alert(2)'>" onload="x" \u202egpj.exe\u0000`;
 
-async function* pages(log: Event[]): AsyncGenerator<Event[]> {
-  yield log;
-}
-
 async function page(log: Event[]): Promise<string> {
   let html = '';
-  const [{ conversation = 'c' } = {}] = log;
-  for await (const part of exportHtml(conversation, () => pages(log))) html += part;
+  const conversation = log[0]?.conversation ?? 'c';
+  for await (const part of exportHtml(conversation, () => Readable.from([log]))) html += part;
   return html;
 }
 

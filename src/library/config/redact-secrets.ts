@@ -32,9 +32,9 @@ const CARD =
 
 /** ISO/IEC 7812-1, annex B. */
 function hasCheckDigit(number: string): boolean {
-  const sum = [...number.replace(/\D/g, '')].reduceRight(
+  const sum = Array.from(number.replace(/\D/g, ''), Number).reduceRight(
     ({ total, doubles }, digit) => {
-      const value = Number(digit) * (doubles ? 2 : 1);
+      const value = digit * (doubles ? 2 : 1);
       return { total: total + (value > 9 ? value - 9 : value), doubles: !doubles };
     },
     { total: 0, doubles: false },
