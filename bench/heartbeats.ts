@@ -49,7 +49,7 @@ interface Place {
   name: string;
   options: TroupeOptions;
   /** Operations so far, by where. */
-  count(): Promise<Record<string, number>>;
+  readonly count: () => Promise<Record<string, number>>;
   close(): Promise<void>;
 }
 
