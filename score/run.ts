@@ -12,6 +12,7 @@ import { estimatorSection } from './sections/estimator.ts';
 import { scoreFacts } from './sections/facts.ts';
 import { scoreFraming } from './sections/framing.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
+import { scoreHandOvers, scoreSummaryRequests } from './sections/hand-overs.ts';
 import { scoreCorrections, scoreGoals, scoreLanguages, scorePrecision } from './sections/judgement.ts';
 import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
@@ -41,6 +42,8 @@ const SECTIONS: Record<string, { title: string; score: (options: Options) => Pro
   goals: { title: 'Goals: a request that its author replaces', score: scoreGoals },
   corrections: { title: 'Corrections: the newer word of a person', score: scoreCorrections },
   precision: { title: 'Precision: demands among talk of friends', score: scorePrecision },
+  'hand-overs': { title: 'Hand-overs: what the receiver reads', score: scoreHandOvers },
+  'summary-requests': { title: 'Framing of summary requests', score: scoreSummaryRequests },
   languages: { title: 'Languages in which demands are found', score: scoreLanguages },
   retrieval: { title: 'Retrieval: evidence found on LoCoMo', score: retrievalSection },
   estimator: { title: 'Estimator: beside recorded usage', score: estimatorSection },

@@ -8,14 +8,14 @@ import { SECRET } from '../support/log-player.ts';
 
 /** Digests of what is sent for a log with every kind of event. A change here breaks the cache of every prompt. */
 const SENT: [framing: 'marked' | 'plain', agent: string, digest: string][] = [
-  ['marked', 'ada', '06cbb4e2dded'],
+  ['marked', 'ada', '01fb2188e350'],
   ['marked', 'bob', '6b9be9405f92'],
   ['marked', 'cyd', '042648fa1891'],
-  ['marked', 'observer', 'c871709f3459'],
-  ['plain', 'ada', '55a2478b79af'],
+  ['marked', 'observer', '6439bd636c0b'],
+  ['plain', 'ada', '642cbbb71bf8'],
   ['plain', 'bob', 'd99c9a866ffb'],
   ['plain', 'cyd', 'ef529944b653'],
-  ['plain', 'observer', '67a664766e0f'],
+  ['plain', 'observer', '186bc0a78d40'],
 ];
 
 test.each(SENT)('%s prompts of @%s stay as they are, to the byte', (framing, reader, digest) => {

@@ -56,7 +56,7 @@ test('the rules of an agent without colleagues change with the first one, in a n
   const driver = await openDriver();
   const first = await oneTurn(driver);
   const second = await oneTurn(driver, {}, ['cy']);
-  expect(frozen(second.events)).toEqual(['first turn', 'rules, environment changed']);
+  expect(frozen(second.events)).toEqual(['first turn', 'rules, persona, environment changed']);
   expect(first.text).not.toContain('Reach other agents');
   expect(second.text).toContain('Reach other agents');
 });

@@ -198,7 +198,7 @@ describe('a task takes attachments along', () => {
     );
     await say(troupe, 'step 1');
     await say(troupe, 'step 2', [PHOTO]);
-    expect((await results(troupe))[1]).toContain('told @clerk with photo.png, who is still at it');
+    expect((await results(troupe))[1]).toContain('told @clerk with photo.png; the result of');
     const [opened] = await only(troupe, 'delegation.opened');
     const [told, seen] = (await only(troupe, 'message', opened!.body.thread)).slice(-2);
     expect(told?.body).toMatchObject({ content: 'Here', attachments: [{ name: 'photo.png' }] });

@@ -14,7 +14,7 @@ export async function goldenPrompt(troupe: Troupe, turn: string): Promise<string
   return `${stable([`=== tools\n${offered}`, ...parts].join('\n'))}\n`;
 }
 
-function stable(text: string): string {
+export function stable(text: string): string {
   return text
     .replace(/#\d{6}\b/g, '#123456')
     .replace(/-[0-9a-f]{8}>/g, '-12345678>')

@@ -105,7 +105,7 @@ export async function followUp(
     };
     return {
       outcome: 'done',
-      text: `told @${body.assignee}${withNames(given.attachments)}, who is still at it; the result of ${body.delegation} comes as before`,
+      text: `told @${body.assignee}${withNames(given.attachments)}; the result of ${body.delegation} comes as before`,
       effects: effectsOf({ posts: [{ conversation: body.thread, draft }], ends: request.wait }),
     };
   }
@@ -132,7 +132,7 @@ export async function followUp(
   });
 }
 
-const TASK_CANCELLED = 'the task that this is for was cancelled: delegate nothing more';
+const TASK_CANCELLED = 'your own task was cancelled: delegate nothing more';
 
 function open(run: TurnRun, at: CallPlace, wait: boolean, body: DelegationOpenedBody): AppliedRequest {
   const { live, turn, runtime } = run;

@@ -1,3 +1,4 @@
+import { TEXTS } from '../../events/model-texts.ts';
 import { JsonData, type AskedReply, type Event, hasAuthority, isTaskEnd } from '../../events/index.ts';
 import type { ResponseName } from '../../providers/provider.ts';
 import type { ReplySchema } from '../actor/agent-runtime.ts';
@@ -27,7 +28,7 @@ export async function checkReply(reply: ReplySchema | null, outcome: Answered): 
 
 function faultOf(why: string): AnswerFault {
   return {
-    note: `Your reply does not fit the schema that it must have: ${why}. Reply again with JSON alone that fits it, without any other words.`,
+    note: TEXTS.turn.replyUnfit(why),
     code: 'provider_invalid_reply',
     message: `the reply does not fit the agent's reply schema: ${why}`,
   };

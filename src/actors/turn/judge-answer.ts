@@ -1,3 +1,4 @@
+import { TEXTS } from '../../events/model-texts.ts';
 import { type Event, type EventDraft, eventOf, type GuardStoppedBody } from '../../events/index.ts';
 import {
   type AnswerFault,
@@ -72,13 +73,13 @@ export function faultOfEnd(
   const called = broken ? ` of \`${broken}\`` : '';
   if (broken !== undefined && stop === 'length')
     return {
-      note: `Your answer was cut off at its limit of ${maxOutputTokens} tokens, within your call${called}. That call was not made. Make it again with fewer words before it and shorter arguments; divide long work among several calls.`,
+      note: TEXTS.turn.callCut(maxOutputTokens, called),
       code: 'provider_reply_too_long',
       message: `the answer was cut off at ${limit} within a call${called}, which was not made`,
     };
   if (broken !== undefined)
     return {
-      note: `Your call${called} could not be read and was not made. ${hasTools ? 'Make it again as one tool call, with arguments that are one JSON object' : 'You have no tools here: answer in words'}.`,
+      note: TEXTS.turn.callUnread(called, hasTools),
       code: 'provider_invalid_reply',
       message: `the answer holds a call${called} that cannot be read, which was not made`,
     };
@@ -100,7 +101,7 @@ export function faultOfText(text: string, tools: readonly { name: string }[]): A
   if (called === null) return null;
   const what = `holds a call of \`${called}\` written as text`;
   return {
-    note: `Your answer ${what}. Nothing was run. Make it as a tool call; or give your answer once more if you only talk about it.`,
+    note: TEXTS.turn.callInText(called),
     code: 'provider_invalid_reply',
     message: `the answer ${what}, which was not made. If this goes on, the server does not read the calls of this model: start it with a parser for them (vLLM and SGLang: --tool-call-parser, llama.cpp: --jinja), or take a model that calls tools`,
     isTaken: true,

@@ -30,6 +30,7 @@ import {
   isTaskEnd,
   type PersonProfile,
 } from '../../events/index.ts';
+import { TEXTS } from '../../events/model-texts.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import type { FrozenBaseline, AgentRuntime } from '../actor/agent-runtime.ts';
 import type { Folded } from '../log/read-log.ts';
@@ -212,18 +213,13 @@ function problemOf(outcome: symbol | { failed: unknown } | undefined): unknown {
 
 /** Text of the live item `task`: the purpose of this turn. */
 function purposeOf(trigger: Event, tasks: TaskFold): string {
-  if (trigger.kind === 'handoff')
-    return `@${trigger.author.id} handed this conversation over to you, see above: go on from there and answer`;
-  if (trigger.kind === 'delegation.opened')
-    return `do the task that @${trigger.author.id} gave you; your last words are its result`;
-  if (trigger.kind === 'approval.decided')
-    return 'the decision that you waited for is here: go on. An approved call is made for you first';
-  if (isTaskEnd(trigger)) return 'the result that you waited for is here: go on';
-  if (trigger.kind === 'command') return 'do again the turn that the reminder above names';
+  if (trigger.kind === 'handoff') return TEXTS.live.task.handedOver(trigger.author.id);
+  if (trigger.kind === 'delegation.opened') return TEXTS.live.task.given(trigger.author.id);
+  if (trigger.kind === 'approval.decided') return TEXTS.live.task.decided;
+  if (isTaskEnd(trigger)) return TEXTS.live.task.ended;
+  if (trigger.kind === 'command') return TEXTS.live.task.again;
   const given = tasks.thread?.open.at(-1)?.delegator;
-  return given === undefined
-    ? 'answer the last message'
-    : `answer the last message; your last words are the result of the task that @${given} gave you`;
+  return given === undefined ? TEXTS.live.task.answer : TEXTS.live.task.answerWithin(given);
 }
 
 /**
@@ -235,7 +231,7 @@ function openItem(inputs: readonly Event[], { view, tasks }: Folded, stated: Sta
   const open = openTasks(tasks).filter(({ owner }) => owner !== view.agent);
   const lines = open.slice(0, MOST_NAMED).map((task) => `- ${openText(task)}`);
   if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
-  const text = lines.length > 0 ? `not finished yet\n${lines.join('\n')}` : null;
+  const text = lines.length > 0 ? `${TEXTS.live.open}\n${lines.join('\n')}` : null;
   return stateItem('open', text, stated);
 }
 
@@ -243,11 +239,11 @@ function openText(task: Task): string {
   const { owner } = task;
   switch (task.kind) {
     case 'delegation':
-      return `@${task.body.assignee} works on a task for @${owner}: ${clipped(task.body.task)} (${task.id})`;
+      return TEXTS.live.openTask(task.body.assignee, owner, `${clipped(task.body.task)} (${task.id})`);
     case 'question':
-      return `@${owner} has asked the people: ${clipped(task.body.text)} (${task.id})`;
+      return TEXTS.live.openQuestion(owner, `${clipped(task.body.text)} (${task.id})`);
     case 'approval':
-      return `@${owner} has asked people to approve ${task.body.tool} ${clipped(task.body.args)} (${task.id}): the call has not been made`;
+      return TEXTS.live.openApproval(owner, `${task.body.tool} ${clipped(task.body.args)} (${task.id})`);
   }
 }
 

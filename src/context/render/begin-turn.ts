@@ -111,7 +111,7 @@ function* newcomerParts(
 }
 
 /** From this size on, what was missed stands before a handoff: behind it, the handoff would be far from the end. */
-const LONG_TOKENS = 1_000;
+const LONG_TOKENS = 500;
 
 function isLong(missed: readonly Event[]): boolean {
   let tokens = 0;

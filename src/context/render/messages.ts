@@ -9,6 +9,7 @@ import {
   type ToolResultBody,
   type TurnId,
 } from '../../events/index.ts';
+import { TEXTS } from '../../events/model-texts.ts';
 import {
   type Reader,
   EARLIER,
@@ -119,16 +120,13 @@ export function liveTokens(part: Part, text: string): number {
   return framing + Math.ceil(Buffer.byteLength(memories) / PROSE_BYTES);
 }
 
-/** Text of a last message without content: providers require that a request does not end with the model's own words. */
-const NOTHING_SAID = '[nothing new was said: go on]';
-
 export function renderPart(part: Part, secret: string): string {
   return atOnce(renderSteps(part, secret));
 }
 
 function* renderSteps(part: Part, secret: string): Steps<string> {
   if (part.plain) return plainContent(part, part.plain, secret);
-  return withLiveText((yield* renderBlock(part, secret)) ?? NOTHING_SAID, part, secret);
+  return withLiveText((yield* renderBlock(part, secret)) ?? TEXTS.turn.nothingSaid, part, secret);
 }
 
 function plainContent(part: Part, line: Line, secret: string): string {
@@ -387,10 +385,7 @@ function pushOwn(view: View, text: string, { id: event, seqs, tokens }: Placed):
  * A step and its results stand together in a prompt, whatever lies between them in the log. Every call has exactly one
  * result, or providers refuse the request.
  */
-const INTERRUPTED =
-  '[no result was recorded: the call was interrupted, or is still running elsewhere. It may have had its effect: do not repeat it, check first. A result that comes later is shown as a new message.]';
 const INTERRUPTED_TOKENS = 42;
-const NO_OUTPUT = '[no output]';
 
 interface Placed {
   id: EventId;
@@ -446,7 +441,7 @@ function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMess
     role: 'tool',
     call: call.id,
     name: body.name,
-    content: body.content.trim() === '' ? NO_OUTPUT : outputShown(body.content, view),
+    content: body.content.trim() === '' ? TEXTS.turn.noOutput : outputShown(body.content, view),
     failed: body.outcome !== 'done',
     seqs,
   };
@@ -477,7 +472,7 @@ export function closeGroup(view: View): void {
   for (const { written, id, name } of group.waiting) {
     view.lost.add(written);
     pushSlot(view, {
-      message: { role: 'tool', call: id, name, content: INTERRUPTED, failed: true, seqs: [] },
+      message: { role: 'tool', call: id, name, content: TEXTS.turn.interrupted, failed: true, seqs: [] },
       tokens: INTERRUPTED_TOKENS + FRAME_TOKENS,
       layer: 'history',
       part: null,

@@ -1,3 +1,4 @@
+import { TEXTS } from '../../events/model-texts.ts';
 import { capped } from './cut-text.ts';
 import {
   type CommandBody,
@@ -88,7 +89,7 @@ function retryText({ command, code, inputs = [] }: CommandBody): string | null {
   if (command !== 'retry') return null;
   const how = code === undefined ? 'was stopped' : `failed (${code})`;
   const given = inputs.length === 0 ? '' : ` (event${inputs.length > 1 ? 's' : ''} ${inputs.join(', ')})`;
-  return `Your last turn ${how} and is asked for again: answer now what it was given${given}. What it said and did before is above and holds.`;
+  return TEXTS.turn.again(how, given);
 }
 
 /** Whether an agent may see the event. Events between two parties are hidden from the others, unless they are told. */

@@ -1,5 +1,6 @@
 import type { AgentId, LiveItems, Mode } from '../../events/index.ts';
 import type { Directive, Phase } from '../../machines/directions.ts';
+import { TEXTS } from '../../events/model-texts.ts';
 import { markKey } from '../text/hash.ts';
 import { escapeWords, mark, escapeHeads, plainNote } from '../text/marks.ts';
 
@@ -62,7 +63,7 @@ export function liveDelta(facts: LiveItems, stated: StatedItems): LiveItems {
   return said;
 }
 
-const NO_MORE = 'nothing any more';
+const NO_MORE = TEXTS.live.noMore;
 
 /** The item that states `text`. The end of an item is stated once; an item never stated has no end. */
 export function stateItem(name: string, text: string | null, stated: StatedItems): LiveItems {
@@ -71,17 +72,10 @@ export function stateItem(name: string, text: string | null, stated: StatedItems
   return before === undefined || before === NO_MORE ? {} : { [name]: NO_MORE };
 }
 
-/** What a mode asks of the agent. Earlier messages may be of another one. */
-const MODES: Readonly<Record<Mode, string>> = {
-  chat: 'chat: talk; your instructions are left out for now',
-  agent: 'agent: work by your instructions',
-  run: 'run: do the step of the run',
-};
-
 /** The mode. In run mode also the run's directive, and its step while one is active; an agent's own step is in its message. */
 export function modeItems(mode: Mode | null, directive: Directive | null, agent: AgentId | null): LiveItems {
   if (mode === null) return {};
-  const told = { mode: MODES[mode] };
+  const told = { mode: TEXTS.live.mode[mode] };
   return mode === 'run' && directive ? { ...told, run: runText(directive, agent) } : told;
 }
 

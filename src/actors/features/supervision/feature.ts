@@ -1,3 +1,4 @@
+import { TEXTS } from '../../../events/model-texts.ts';
 import type { Feature, TurnRun } from '../../attempt/turn-run.ts';
 import type { AgentId, EventDraft, GuardStoppedBody, TodoItem, TodosBody } from '../../../events/index.ts';
 import { isFaultNote } from '../../turn/judge-answer.ts';
@@ -102,7 +103,7 @@ function isWaiting(run: TurnRun): boolean {
 /** Applies to an empty answer of an agent that can be silent on purpose, unless the agent asked to stay silent. Replies that are data are never empty. */
 function silentGate({ runtime, answer, silent }: TurnRun): string | null {
   if (!runtime.tools.has('no_response') || silent || !answer) return null;
-  return answer.text.trim() === '' ? SILENT : null;
+  return answer.text.trim() === '' ? TEXTS.turn.silent : null;
 }
 
 /** Most items that are named; the others are counted. */
@@ -112,15 +113,8 @@ const MOST_TEXT = 120;
 function todoText(open: readonly TodoItem[]): string {
   const lines = open.slice(0, MOST_NAMED).map(({ text, status }) => `- [${status}] ${clipped(text)}`);
   if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
-  return [
-    `Your turn cannot end yet: your list still has ${open.length} to be done.`,
-    ...lines,
-    'Go on with it. What is done, or not wanted any more, is marked as such with `todo`; a list for another time is given once more with `later`.',
-  ].join('\n');
+  return [TEXTS.turn.todosOpen(open.length), ...lines, TEXTS.turn.todosNext].join('\n');
 }
-
-const SILENT =
-  'Your turn cannot end yet: your answer had no words. Answer, or call `no_response` if nothing needs to be said.';
 
 function clipped(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
