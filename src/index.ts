@@ -118,6 +118,7 @@ export type {
   CommandInput,
   Conversation,
   ConversationCost,
+  CostPart,
   CostReport,
   CostSum,
   UnknownCost,

@@ -216,6 +216,7 @@ const TaskView = z.strictObject({
   text: z.string(),
   choices: z.array(z.string()),
   argsHash: z.string().nullable(),
+  deadline: Count.nullable(),
   assignee: AgentId.nullable(),
   thread: ConversationId.nullable(),
   outcome: z.string().nullable(),

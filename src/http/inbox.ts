@@ -7,6 +7,7 @@ import { TroupeError } from '../base/errors.ts';
 import { partsOfThread } from '../base/thread-id.ts';
 import {
   AgentId,
+  type Author,
   ConversationId,
   type ConversationKind,
   DEFAULT_TENANT,
@@ -23,7 +24,14 @@ import {
   type StandingState,
   standingOf,
 } from '../library/projection/standing.ts';
-import type { ListedStanding, NewStanding, StandingOrder, Troupe, Passage } from '../library/troupe.ts';
+import type {
+  CostPart,
+  ListedStanding,
+  NewStanding,
+  StandingOrder,
+  Troupe,
+  Passage,
+} from '../library/troupe.ts';
 import { callerOf } from './caller.ts';
 import { beginningsOf, wordsOf, addTerms, conversationTerm } from '../library/projection/search-words.ts';
 import { createProjectionCache } from './projection-caches.ts';
@@ -38,6 +46,13 @@ export interface InboxLine extends StoredStanding {
   head: number;
   /** Time of the last event, ms. */
   at: number;
+  /** Of what is asked: whether the caller may answer or decide it, and the ids of the people who may; none: everyone. */
+  may?: MayDecide | undefined;
+}
+
+interface MayDecide {
+  decide: boolean;
+  by: string[];
 }
 
 export interface Inbox {
@@ -65,6 +80,8 @@ export interface InboxQuery {
   order: StandingOrder;
   limit: number;
   after?: string | undefined;
+  /** Who asks: for them `may` of a line says what they may decide. Default: it is absent. */
+  as?: Author | undefined;
 }
 
 /** Longest wait for conversations that have events since the last answer; reading continues in the background. */
@@ -86,6 +103,13 @@ export interface InboxKeeper {
   catchUp(): Promise<void>;
   /** Reads one conversation and stores its standing. Throws `conversation_unknown`. */
   read(conversation: string): Promise<StoredStanding>;
+  /** What a conversation with its threads cost; null if that is to be read and `onlyKept`. */
+  costOf(
+    row: Pick<ListedStanding, 'id' | 'head'>,
+    how: { onlyKept: boolean },
+  ): Promise<readonly CostPart[] | null>;
+  /** Whether a person may end the oldest question or approval of a line. Null: it is over. */
+  mayDecide(line: InboxLine, person: Author): Promise<MayDecide | null>;
 }
 
 export type KeeperOf = (context: Context) => InboxKeeper;
@@ -95,6 +119,12 @@ interface KeeperOptions {
   signal?: AbortSignal | undefined;
   onError: (error: unknown) => void;
 }
+
+/** Answers of `mayDecide` that are kept. */
+const MOST_DECISIONS = 2_000;
+
+/** Conversations whose cost is kept. */
+const MOST_COSTS = 20_000;
 
 /** Number of tenants whose keepers are cached. */
 const MAX_TENANTS = 32;
@@ -151,6 +181,7 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
   }
 
   return {
+    ...createLineReader(troupe),
     read,
     catchUp() {
       askedAt = clock.now();
@@ -162,6 +193,46 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
       return running;
     },
   };
+}
+
+/** What is read of the conversations of lines, kept until they have new events. */
+function createLineReader(troupe: Troupe): Pick<InboxKeeper, 'mayDecide' | 'costOf'> {
+  /** Kept for the end of the log that it was read at: home asks again every few seconds. */
+  const decisions = new LRUCache<string, MayDecide>({ max: MOST_DECISIONS });
+
+  async function mayDecide({ id, head, asks }: InboxLine, person: Author): Promise<MayDecide | null> {
+    const key = JSON.stringify([id, head, person.kind, person.id]);
+    const before = decisions.get(key);
+    if (before) return before;
+    const { tasks } = await troupe.tasks(id, { open: true, as: person });
+    const task = tasks.find((each) => each.id === asks?.task);
+    if (!task) return null;
+    const may = { decide: task.decidable ?? false, by: [...(task.by ?? [])] };
+    decisions.set(key, may);
+    return may;
+  }
+
+  /** By conversation, with the end of the log that they were read at. */
+  const costs = new LRUCache<string, { head: number; parts: readonly CostPart[] }>({ max: MOST_COSTS });
+
+  async function costOf(
+    { id, head }: Pick<ListedStanding, 'id' | 'head'>,
+    { onlyKept }: { onlyKept: boolean },
+  ): Promise<readonly CostPart[] | null> {
+    const before = costs.get(id);
+    if (before?.head === head) return before.parts;
+    if (onlyKept) return null;
+    try {
+      const { parts } = await troupe.cost(id);
+      costs.set(id, { head, parts });
+      return parts;
+    } catch (error) {
+      if (isUnknown(error)) return [];
+      throw error;
+    }
+  }
+
+  return { mayDecide, costOf };
 }
 
 /** Agents that the inbox can be filtered by. */
@@ -194,7 +265,7 @@ export async function readInbox(
   troupe: Troupe,
   keeper: InboxKeeper,
   clock: Clock,
-  { states, q, order, kind, ...query }: InboxQuery,
+  { states, q, order, kind, as, ...query }: InboxQuery,
 ): Promise<Inbox> {
   await waitAWhile(keeper, clock);
   const isPriced = troupe.agents.length > 0 && troupe.agents.every(({ price }) => price !== null);
@@ -205,7 +276,7 @@ export async function readInbox(
     ...(states && { ranks: states.map(rankOf) }),
     ...((q !== undefined || kind) && wordsFilter(q, kind)),
   });
-  const lines = await Promise.all(rows.map((row) => lineOf(row, keeper)));
+  const lines = await Promise.all(rows.map((row) => lineOf(row, keeper, as)));
   return {
     counts: Object.fromEntries(
       STANDING_STATES.map((state) => [state, counts[rankOf(state)] ?? 0]),
@@ -245,10 +316,13 @@ export async function waitAWhile(keeper: InboxKeeper, clock: Clock): Promise<voi
 async function lineOf(
   { id, head, at, data }: ListedStanding,
   keeper: InboxKeeper,
+  as: Author | undefined,
 ): Promise<InboxLine | null> {
   try {
     const standing = readStanding(data) ?? (await keeper.read(id));
-    return { ...standing, id: id as ConversationId, head, at };
+    const line = { ...standing, id: id as ConversationId, head, at };
+    const may = as && standing.asks && (await keeper.mayDecide(line, as));
+    return may ? { ...line, may } : line;
   } catch (error) {
     // The conversation was deleted meanwhile.
     if (isUnknown(error)) return null;
@@ -298,7 +372,9 @@ const STANDING = {
   dollars: z.number().nonnegative().nullable(),
   turns: Count,
   failedTurns: Count,
-  failure: z.strictObject({ agent: AgentId, code: z.string(), message: z.string() }).nullable(),
+  failure: z
+    .strictObject({ agent: AgentId, turn: z.string().nullable(), code: z.string(), message: z.string() })
+    .nullable(),
   asks: z
     .strictObject({
       count: Count,
@@ -307,6 +383,7 @@ const STANDING = {
       agent: AgentId,
       kind: z.enum(['question', 'approval']),
       text: z.string(),
+      deadline: Time.nullable(),
       decide: z.strictObject({ request: z.string(), argsHash: z.string() }).nullable(),
     })
     .nullable(),
@@ -319,7 +396,15 @@ export const InboxAnswer = z.strictObject({
   counts: z.record(StateName, Count),
   unread: Count,
   costs: z.enum(['dollars', 'tokens']),
-  lines: z.array(z.strictObject({ ...STANDING, id: ConversationId, head: Count, at: Time })),
+  lines: z.array(
+    z.strictObject({
+      ...STANDING,
+      id: ConversationId,
+      head: Count,
+      at: Time,
+      may: z.strictObject({ decide: z.boolean(), by: z.array(z.string()) }).optional(),
+    }),
+  ),
   next: z.string().nullable(),
 });
 

@@ -19,7 +19,7 @@ import type { ModelPrice } from '../providers/prices.ts';
 import type { ActorStatus } from './inspect/actor-status.ts';
 import type { BudgetLine } from '../actors/attempt/feature-types.ts';
 import type { CostOptions, CostReport, TurnTrace } from './inspect/cache-cost.ts';
-import type { ConversationCost, CostSum, UnknownCost } from './inspect/conversation-cost.ts';
+import type { ConversationCost, CostPart, CostSum, UnknownCost } from './inspect/conversation-cost.ts';
 import type { Erased } from '../actors/erasure/erase-conversations.ts';
 import type { Deleted } from '../actors/conversations/delete-conversation.ts';
 import type { TurnComparison, DiffSteps, PromptDiff } from './inspect/compare-turns.ts';
@@ -441,6 +441,7 @@ export type {
   BudgetLine,
   ConversationState,
   ConversationCost,
+  CostPart,
   CostOptions,
   CostReport,
   CostSum,

@@ -17,6 +17,7 @@ const PUBLIC_ROUTES = new Set(ROUTES.filter(({ scopes }) => scopes === 'public')
 /** Written out, so that a scope changed by mistake is not compared with itself. */
 const SCOPES: Readonly<Record<string, readonly Scope[]>> = {
   'GET /api/conversations': ['read'],
+  'GET /api/costs': ['read'],
   'GET /api/inbox': ['read'],
   'GET /api/search': ['read'],
   'GET /api/conversations/{conversation}': ['read'],

@@ -99,9 +99,9 @@ pageTest(
     await stage().play('kept', ['critic'], 'Is there anything missing?');
     for (const key of [{ scopes: ['read', 'write', 'operate'] as Scope[] }, { conversations: ['kept'] }]) {
       const page = await openWith('c/kept', key);
-      const known = page.waitForResponse(/api\/whoami/);
+      // The server has said who it is.
+      await page.locator('.caller').waitFor();
       await page.keyboard.press('Control+k');
-      await known;
       await page.getByRole('combobox', { name: /Agent, turn/ }).fill('as');
       await page.getByRole('option', { name: 'Export as HTML' }).waitFor();
       expect(await page.getByRole('option', { name: 'Erase what Ana has said…' }).count()).toBe(0);

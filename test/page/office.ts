@@ -72,7 +72,6 @@ export const OFFICE: Play = {
           ...person,
         }) as AgentInput,
     ),
-    limits: { previewBytes: 64_000 },
     tools: [
       defineTool({
         name: 'search',
@@ -87,6 +86,7 @@ export const OFFICE: Play = {
         name: 'read_report',
         description: 'Reads a report in full.',
         schema: z.object({ name: z.string() }),
+        previewBytes: 64_000,
         run: () => {
           clock.pass(210);
           return LONG_REPORT;

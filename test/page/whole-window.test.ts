@@ -94,7 +94,7 @@ pageTest('no key, link or button scrolls the header away', async () => {
   await eventually(() => page.locator('.inbox-row').count()).toBeGreaterThan(MANY);
   await page.locator('.inbox-row').last().focus();
   expect(await measured(page)).toEqual(WHOLE);
-  await page.getByRole('region', { name: 'Stuck now' }).getByRole('link', { name: 'Answer' }).click();
+  await page.getByRole('region', { name: 'Needs you' }).getByRole('link').first().click();
   await happened(page).getByText('Which tone should the headline have?').first().waitFor();
   expect(await measured(page)).toEqual(WHOLE);
   for (const list of ['turns', 'events&kind=*', 'talk']) {

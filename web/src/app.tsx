@@ -7,9 +7,10 @@ import { dialog } from './state/dialogs.ts';
 import { connection } from './state/connection.ts';
 import { openConversation, readings } from './state/live.ts';
 import { refusal } from './state/refusal.ts';
-import { conversation } from './state/route.ts';
+import { conversation, route } from './state/route.ts';
 
 const Conversation = later(async () => (await import('./parts/conversation.tsx')).Conversation);
+const Costs = later(async () => (await import('./parts/costs.tsx')).Costs);
 const EraseDialog = later(async () => (await import('./parts/erase-dialog.tsx')).EraseDialog);
 const Gone = later(async () => (await import('./parts/gone.tsx')).Gone);
 const Help = later(async () => (await import('./parts/help.tsx')).Help);
@@ -42,6 +43,8 @@ export function App() {
       <Banners />
       {state === 'token' ? (
         <TokenForm />
+      ) : id === null && route.value.view === 'costs' ? (
+        <Costs />
       ) : id === null ? (
         <Home />
       ) : connection.value.state === 'gone' ? (

@@ -1,6 +1,8 @@
 import * as z from 'zod';
 import { RowsAnswer, SearchAnswer, SnapshotAnswer, TimesAnswer, TreeAnswer } from '../answers.ts';
-import { InboxAnswer, KindName, StateName, readInbox } from '../inbox.ts';
+import { CostsAnswer, readCosts } from '../costs.ts';
+import { InboxAnswer, KindName, StateName, readInbox, waitAWhile } from '../inbox.ts';
+import { deciderFor } from '../permissions.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
 import { MAX_SCANNED, scanRows, scanTimes, searchConversations } from '../scan.ts';
 import { AgentId, ConversationId } from '../../events/index.ts';
@@ -44,8 +46,32 @@ export const inspectorRoutes = [
       after: z.string().min(1).max(300).optional(),
     }),
     answer: InboxAnswer,
-    handle: ({ context, troupe, query: { state, from, to, ...query } }, { keeperOf, clock }: RouteServer) =>
-      readInbox(troupe, keeperOf(context), clock, { ...query, states: state, from, to }),
+    handle: (
+      { context, caller: { principal }, troupe, query: { state, from, to, ...query } },
+      { keeperOf, clock }: RouteServer,
+    ) =>
+      readInbox(troupe, keeperOf(context), clock, {
+        ...query,
+        states: state,
+        from,
+        to,
+        as: deciderFor(principal, undefined),
+      }),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/api/costs',
+    scopes: ['read'],
+    id: 'listCosts',
+    summary:
+      'What all conversations cost since the beginning of a day, by agent, model, person and day, with what summaries and failed calls cost. `unread`: conversations that are not read yet; ask again',
+    query: z.object({ from: Seq.default(0) }),
+    answer: CostsAnswer,
+    async handle({ context, troupe, query: { from } }, { keeperOf, clock }: RouteServer) {
+      const keeper = keeperOf(context);
+      await waitAWhile(keeper, clock);
+      return readCosts(troupe, keeper, clock, from);
+    },
   }),
   defineRoute({
     method: 'GET',
@@ -196,12 +222,12 @@ async function withTasks({ troupe }: TreeSources, projection: Projection): Promi
   if (tasks.filter(({ endedAt }) => endedAt !== null).length < MAX_TASKS) return { projection, left: 0 };
   const known = new Set(tasks.map(({ id }) => id));
   const others = (await troupe.tasks(conversation)).tasks.flatMap((task): TaskView[] => {
-    const { id, kind, owner, assignee = null, thread = null, text = '', openedAt, end } = task;
+    const { id, kind, owner, assignee = null, thread = null, text = '', deadline, openedAt, end } = task;
     if (kind !== 'delegation' || known.has(id)) return [];
     const { seq, at } = openedAt;
     const outcome = end?.outcome ?? null;
     const given = { id, kind, owner, assignee, thread, seq, at, text: oneLine(text), outcome };
-    return [{ ...given, choices: [], argsHash: null, endedAt: null }];
+    return [{ ...given, deadline, choices: [], argsHash: null, endedAt: null }];
   });
   const more = others.slice(-MAX_NODES);
   return { projection: { ...projection, tasks: [...more, ...tasks] }, left: others.length - more.length };

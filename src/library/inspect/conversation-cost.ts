@@ -69,8 +69,19 @@ export interface ConversationCost {
   models: (CostSum & { model: string })[];
   /** By day in UTC, as `2026-11-28`, on which the turn began. */
   days: (CostSum & { day: string })[];
+  /** Of each agent, model, day and outcome that occur together: the finest parts, for sums over conversations. */
+  parts: CostPart[];
   /** What `usd` lacks, with the reason. */
   unknown: UnknownCost[];
+}
+
+/** The calls of one agent with one model on one day that came to one thing. */
+export interface CostPart extends CostSum {
+  agent: AgentId;
+  model: string;
+  /** In UTC, as `2026-11-28`. */
+  day: string;
+  outcome: CallOutcome;
 }
 
 /** Rows that are read for a call: its receipt and its usage. */
@@ -149,10 +160,12 @@ interface AboutCall {
 function newReport() {
   const total = newSum();
   const [outcomes, agents, tools, models, days] = [newSums(), newSums(), newSums(), newSums(), newSums()];
+  const parts = new Map<string, CostPart>();
   const unknown = new Map<string, UnknownCost>();
   return {
     add(about: AboutCall, call: PricedCall): void {
       addCall(total, call);
+      addCall(partIn(parts, about), call);
       addCall(outcomes.of(about.outcome), call);
       addCall(agents.of(about.agent), call);
       addCall(models.of(about.model), call);
@@ -174,9 +187,17 @@ function newReport() {
       tools: tools.sorted().map(([tool, sum]) => ({ tool, ...sum })),
       models: models.sorted().map(([model, sum]) => ({ model: model ?? '', ...sum })),
       days: days.sorted().map(([day, sum]) => ({ day: day ?? '', ...sum })),
+      parts: [...parts.values()],
       unknown: [...unknown.values()],
     }),
   };
+}
+
+function partIn(parts: Map<string, CostPart>, { agent, model, day, outcome }: AboutCall): CostPart {
+  const key = JSON.stringify([agent, model, day, outcome]);
+  const part = parts.get(key) ?? { agent, model, day, outcome, ...newSum() };
+  parts.set(key, part);
+  return part;
 }
 
 /** The turns of one log. Adds the threads of its tasks to `threads`. */

@@ -205,6 +205,8 @@ export interface TaskView {
   choices: string[];
   /** For an approval: the hash that a decision must name. */
   argsHash: string | null;
+  /** When it ends by itself, ms. Null: never. */
+  deadline: number | null;
   /** For a delegation. */
   assignee: AgentId | null;
   thread: ConversationId | null;

@@ -166,17 +166,32 @@ type Opened = Pick<TaskView, 'id' | 'kind' | 'text'> & Partial<TaskView>;
 
 function viewOf(opening: NonNullable<ReturnType<typeof openingOf>>): Opened {
   const { id, kind, body } = opening;
+  const { deadline = null } = body;
   switch (kind) {
     case 'delegation':
-      return { id, kind, text: oneLine(body.task), assignee: body.assignee, thread: body.thread };
+      return { id, kind, text: oneLine(body.task), deadline, assignee: body.assignee, thread: body.thread };
     case 'question':
-      return { id, kind, text: body.text.slice(0, MAX_ASKED), choices: body.choices ?? [] };
+      return { id, kind, text: body.text.slice(0, MAX_ASKED), deadline, choices: body.choices ?? [] };
     case 'approval':
-      return { id, kind, text: `${body.tool} ${body.args}`.slice(0, MAX_ASKED), argsHash: body.argsHash };
+      return {
+        id,
+        kind,
+        text: `${body.tool} ${body.args}`.slice(0, MAX_ASKED),
+        deadline,
+        argsHash: body.argsHash,
+      };
   }
 }
 
-const NOTHING = { choices: [], argsHash: null, assignee: null, thread: null, outcome: null, endedAt: null };
+const NOTHING = {
+  deadline: null,
+  choices: [],
+  argsHash: null,
+  assignee: null,
+  thread: null,
+  outcome: null,
+  endedAt: null,
+};
 
 function open(draft: Draft, event: Event, what: Opened): void {
   if (draft.next.tasks.some(({ id }) => id === what.id)) return;

@@ -37,8 +37,9 @@ export interface Standing {
   dollars: number | null;
   turns: number;
   failedTurns: number;
-  failure: { agent: AgentId; code: string; message: string } | null;
-  /** Open questions and approvals: their number, and the oldest one. */
+  /** `turn`: its last one, which a person may retry. */
+  failure: { agent: AgentId; turn: string | null; code: string; message: string } | null;
+  /** Open questions and approvals: their number, and the oldest one. `deadline`: the first of all. */
   asks: Asks | null;
 }
 
@@ -50,6 +51,8 @@ interface Asks {
   agent: AgentId;
   kind: 'question' | 'approval';
   text: string;
+  /** When it ends by itself, ms. Null: never. */
+  deadline: number | null;
   /** What a decision of the approval must name. Null for a question, and if `text` is not all of the call. */
   decide: { request: string; argsHash: string } | null;
 }
@@ -163,14 +166,16 @@ function failureOf(agents: readonly AgentView[]): Standing['failure'] {
   const failed = agents.find(({ condition }) => condition === 'failed');
   if (!failed) return null;
   const { code, message } = failed.problem ?? { code: 'failed', message: '' };
-  return { agent: failed.id, code, message: oneLine(message) };
+  return { agent: failed.id, turn: failed.lastTurn, code, message: oneLine(message) };
 }
 
 function asksOf(asked: readonly AskedTask[]): Standing['asks'] {
   const [first] = asked;
   if (!first) return null;
   const { id, at, owner, kind, text, argsHash } = first;
+  const deadlines = asked.flatMap((task) => task.deadline ?? []);
+  const deadline = deadlines.length > 0 ? Math.min(...deadlines) : null;
   const line = oneLine(text);
   const decide = argsHash !== null && line === text ? { request: id, argsHash } : null;
-  return { count: asked.length, task: id, at, agent: owner, kind, text: line, decide };
+  return { count: asked.length, task: id, at, agent: owner, kind, text: line, deadline, decide };
 }

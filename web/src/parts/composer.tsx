@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { api } from '../state/api.ts';
+import { maySay } from '../state/caller.ts';
 import { isLost, whyNoWrite } from '../state/connection.ts';
 import { isPast } from '../state/past.ts';
 import { conversation } from '../state/route.ts';
@@ -25,7 +26,9 @@ export function Composer() {
     ? 'Messages cannot be sent in the past'
     : mode === 'read-only'
       ? 'This server is read-only'
-      : null;
+      : maySay('write')
+        ? null
+        : 'Your key may not write';
   const send = async () => {
     if (id === null || content.trim() === '' || why !== null || isLost.peek()) return;
     setAnswer('sending');

@@ -6,6 +6,7 @@ import { Happened } from './happened.tsx';
 import { Scrubber } from './scrubber.tsx';
 import { rememberedSize, Separator } from './separator.tsx';
 import { Tasks } from './tasks.tsx';
+import { Stalled } from './stalled.tsx';
 import { ThreadHead } from './thread-head.tsx';
 import { Who } from './who.tsx';
 
@@ -49,6 +50,7 @@ export function Conversation({ id }: { id: string }) {
         <main class="middle" aria-label="Conversation">
           <h1 class="unseen">{id}</h1>
           <ThreadHead />
+          <Stalled />
           <section class="timeline" aria-label="Timeline">
             <Timeline />
           </section>

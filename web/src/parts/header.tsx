@@ -13,6 +13,7 @@ import { conversation, route } from '../state/route.ts';
 import { head } from '../state/selection.ts';
 import { toggleTheme } from '../state/theme.ts';
 import { usageShown } from '../state/usage.ts';
+import { WhoAmI } from './caller.tsx';
 import { HeaderAgents } from './header-agents.tsx';
 import { HeaderSpend } from './header-spend.tsx';
 import '../style/header.css';
@@ -22,7 +23,7 @@ export function Header() {
   const id = conversation.value;
   return (
     <header class="header">
-      <Go to={{ conversation: null }} class="header-home" title="All conversations">
+      <Go to={{ conversation: null, view: '' }} class="header-home" title="All conversations">
         Troupe
       </Go>
       <button
@@ -40,6 +41,13 @@ export function Header() {
         <Queue />
         {id !== null && <Context />}
         {id !== null && <HeaderSpend />}
+        <Go
+          class="chip"
+          to={{ conversation: null, view: 'costs' }}
+          isCurrent={id === null && route.value.view === 'costs'}
+        >
+          Costs
+        </Go>
       </nav>
       <span class="header-tools">
         <button
@@ -50,6 +58,7 @@ export function Header() {
         >
           <kbd>{isMac ? '⌘K' : 'Ctrl K'}</kbd>
         </button>
+        <WhoAmI />
         <button
           type="button"
           class="tool"

@@ -5,12 +5,14 @@ import { plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Skeleton } from '../shared/skeleton.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
-import type { Inbox } from '../state/api.ts';
+import type { Inbox, InboxLine } from '../state/api.ts';
 import { isLost } from '../state/connection.ts';
-import { canGrow, inbox, isQueueShown, type PERIODS, showMore, stuck } from '../state/inbox.ts';
+import { canGrow, inbox, isQueueShown, type PERIODS, showMore, broken } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';
 import { filtersOf, isSame, NO_FILTERS, removeView, savedViews, saveView } from '../state/saved-views.ts';
 import { base } from '../state/settings.ts';
+import { alone, byCause } from '../state/causes.ts';
+import { CauseGroup } from './cause-group.tsx';
 import { InboxRow } from './inbox-row.tsx';
 import { QueuesPanel } from './queues-panel.tsx';
 import { StuckList } from './stuck-list.tsx';
@@ -40,7 +42,7 @@ export function Home() {
         )}
         <SearchAll />
       </header>
-      {stuck.value !== null && stuck.value.total > 0 && (
+      {broken.value.length > 0 && (
         <section aria-label="Stuck now" class="home-stuck">
           <h2>Stuck now</h2>
           <StuckList />
@@ -105,7 +107,7 @@ function Filters() {
         aria-label="Id or words of the first message"
         placeholder="Id or first words"
         value={q}
-        onInput={(event) => go({ q: typed(event.currentTarget.value) }, { replace: true })}
+        onInput={(event) => go({ q: event.currentTarget.value }, { replace: true })}
       />
       <input
         type="text"
@@ -214,25 +216,27 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
         {unread > 0 ? 'Nothing found yet.' : isFiltered ? 'No conversation matches.' : ''}
       </p>
     );
-  // In other orders states alternate, so that headings would say little.
-  const isGrouped = route.value.order === '' && route.value.state === '';
-  const groups = isGrouped
-    ? STANDING_STATES.map((state) => ({ state, own: lines.filter((line) => line.state === state) }))
-    : [{ state: null, own: lines }];
   return (
     <div class="home-groups">
-      {groups
-        .filter(({ own }) => own.length > 0)
-        .map(({ state, own }) => (
-          <section key={state} aria-label={state ? STATE_WORDS[state] : 'Found'}>
-            {state && <GroupHead state={state} count={counts[state]} />}
-            <ul>
-              {own.map((line) => (
-                <InboxRow key={line.id} line={line} />
-              ))}
-            </ul>
-          </section>
-        ))}
+      {groupsOf(lines).map(({ name, state, own, isWhole }) => (
+        <section key={name} aria-label={name}>
+          {state && <GroupHead state={state} name={name} count={isWhole ? own.length : counts[state]} />}
+          <ul>
+            {(route.value.order === '' ? byCause(own) : own.map(alone)).map((cause) =>
+              cause.lines.length < FEW ? (
+                cause.lines.map((line) => <InboxRow key={line.id} line={line} />)
+              ) : (
+                <CauseGroup key={cause.key} cause={cause} />
+              ),
+            )}
+            {state && !isWhole && isUrgentState(state) && own.length < counts[state] && (
+              <li class="home-others">
+                <Go to={{ state }}>and {whole(counts[state] - own.length)} more</Go>
+              </li>
+            )}
+          </ul>
+        </section>
+      ))}
       {canGrow.value && (
         <button class="button home-more" type="button" disabled={isLost.value} onClick={showMore}>
           Show more
@@ -245,11 +249,47 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
   );
 }
 
-function GroupHead({ state, count }: { state: StandingState; count: number }) {
+/** Lines of one cause from which they are grouped. */
+const FEW = 3;
+
+const isUrgentState = (state: StandingState) => state === 'failed' || state === 'asks';
+
+interface Group {
+  name: string;
+  /** Null: lines of any state. */
+  state: StandingState | null;
+  own: InboxLine[];
+  /** All lines of the group are here. */
+  isWhole: boolean;
+}
+
+/** In other orders states alternate, so that headings would say little. */
+function groupsOf(lines: readonly InboxLine[]): Group[] {
+  const { order, state: chosen } = route.value;
+  if (order !== '' || chosen !== '') return [{ name: 'Found', state: null, own: [...lines], isWhole: true }];
+  const isOthers = ({ may }: InboxLine) => may?.decide === false;
+  const groups = STANDING_STATES.flatMap((state): Group[] => {
+    const own = byDeadline(lines.filter((line) => line.state === state));
+    if (!own.some(isOthers)) return [{ name: STATE_WORDS[state], state, own, isWhole: false }];
+    return [
+      { name: STATE_WORDS[state], state, own: own.filter((line) => !isOthers(line)), isWhole: true },
+      { name: 'Needs others', state, own: own.filter(isOthers), isWhole: true },
+    ];
+  });
+  return groups.filter(({ own }) => own.length > 0);
+}
+
+/** Of what waits for people, what expires first is most urgent. Other lines stay in their order. */
+function byDeadline(lines: readonly InboxLine[]): InboxLine[] {
+  const due = ({ asks }: InboxLine) => asks?.deadline ?? Number.MAX_SAFE_INTEGER;
+  return lines.toSorted((a, b) => due(a) - due(b));
+}
+
+function GroupHead({ state, name, count }: { state: StandingState; name: string; count: number }) {
   return (
     <h2 class={`home-group home-group-${state}`}>
       <StateIcon of={state} />
-      <span aria-hidden="true">{STATE_WORDS[state]}</span> <span class="quiet">{whole(count)}</span>
+      <span aria-hidden="true">{name}</span> <span class="quiet">{whole(count)}</span>
     </h2>
   );
 }

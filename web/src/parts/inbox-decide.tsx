@@ -3,7 +3,7 @@ import type { ConversationId } from '../../../src/events/index.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { useStillness } from '../shared/stillness.ts';
 import type { InboxLine } from '../state/api.ts';
-import { useMayDecide } from '../state/may-decide.ts';
+import { whoMay } from '../state/may-decide.ts';
 import { refreshInbox } from '../state/inbox.ts';
 
 /**
@@ -11,14 +11,13 @@ import { refreshInbox } from '../state/inbox.ts';
  * Its key is the request: the next one in the same place has a place of its own, which has not stood still yet.
  */
 export function InboxDecide({ line }: { line: InboxLine }) {
-  const { id, asks } = line;
-  const may = useMayDecide(id, asks?.task ?? '', asks?.task ?? '');
-  if (!asks?.decide || may === null) return null;
-  if (may === true) return <Buttons line={line} />;
+  const { asks, may } = line;
+  if (!asks?.decide || !may) return null;
+  if (may.decide) return <Buttons line={line} />;
   return (
     <div class="inbox-decide">
       <code>{asks.text}</code>
-      <span class="quiet">{may}</span>
+      <span class="quiet">{whoMay(may.by)}</span>
     </div>
   );
 }

@@ -1,4 +1,5 @@
 import { age, dollars, plural, short } from '../shared/format.ts';
+import { Due } from '../shared/due.tsx';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { InboxLine } from '../state/api.ts';
@@ -21,7 +22,7 @@ export function InboxRow({ line }: { line: InboxLine }) {
         to={{ conversation: id, ...(route.value.order === 'costliest' && BY_COST) }}
         title={`${id}, ${plural(head, 'event')}`}
       >
-        <span class="inbox-state" title={STATE_WORDS[state]}>
+        <span class="inbox-state" title={line.may?.decide === false ? 'Needs others' : STATE_WORDS[state]}>
           <StateIcon of={state} />
         </span>
         <span class="inbox-what">
@@ -82,7 +83,7 @@ function Why({ line: { id, state, failure, asks, last, about } }: { line: InboxL
     return (
       <span class="inbox-why clip">
         {asks.agent} {asks.kind === 'approval' ? 'wants to run' : 'asks:'} {asks.text}
-        {asks.count > 1 && ` (and ${asks.count - 1} more)`}
+        {asks.count > 1 && ` (and ${asks.count - 1} more)`} <Due at={asks.deadline} />
       </span>
     );
   if (!last || last.text === about?.text) return <span class="inbox-why clip" />;

@@ -3,12 +3,13 @@ import { clock, plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { api, type SearchAnswer } from '../state/api.ts';
 import { isLost } from '../state/connection.ts';
+import { go, route } from '../state/route.ts';
 
 const PAUSE_MS = 250;
 
 /** Searches the text of all conversations. */
 export function SearchAll() {
-  const [q, setQ] = useState('');
+  const q = route.value.find;
   const [answer, setAnswer] = useState<SearchAnswer | string | null>(null);
   const words = q.trim();
   useEffect(() => {
@@ -35,7 +36,7 @@ export function SearchAll() {
         placeholder="Search all conversations  /"
         value={q}
         disabled={isLost.value}
-        onInput={(event) => setQ(event.currentTarget.value)}
+        onInput={(event) => go({ find: event.currentTarget.value }, { replace: true })}
       />
       <div role="status">
         {typeof answer === 'string' && <p class="problem">{answer}</p>}

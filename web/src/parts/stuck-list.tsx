@@ -1,8 +1,9 @@
+import { useState } from 'preact/hooks';
 import type { StuckLine } from '../../../src/library/troupe.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
-import { stuck } from '../state/inbox.ts';
+import { broken, stuck } from '../state/inbox.ts';
 import '../style/queues.css';
 
 /** The others are marked in the list of conversations. */
@@ -11,11 +12,13 @@ const MOST = 10;
 /** What does not go on, in the server's words. Each line leads to its turn, with what can be done beside it. */
 export function StuckList() {
   const report = stuck.value;
+  const [isWhole, setWhole] = useState(false);
   if (!report) return null;
   const { awayServers = [] } = report;
-  if (report.total + awayServers.length === 0) return null;
-  const shown = report.stuck.slice(0, MOST);
-  const more = report.total - shown.length;
+  const all = broken.value;
+  if (all.length + awayServers.length === 0) return null;
+  const shown = isWhole ? all : all.slice(0, MOST);
+  const more = all.length - shown.length;
   return (
     <ul class="who-stuck" aria-label="Stuck work">
       {awayServers.map(({ server, agents }) => (
@@ -29,29 +32,22 @@ export function StuckList() {
           <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
             @{line.agent} in {line.conversation}
           </Go>{' '}
-          <span class="problem">{line.words}</span>{' '}
-          {line.reason.kind === 'unanswered' && (
-            <span class="quiet" dir="auto">
-              {line.reason.text}
-            </span>
-          )}{' '}
-          <Action line={line} />
+          <span class="problem">{line.words}</span> <StuckAction line={line} />
         </li>
       ))}
-      {more > 0 && <li class="quiet">and {whole(more)} more</li>}
+      {more > 0 && (
+        <li>
+          <button type="button" class="button" onClick={() => setWhole(true)}>
+            and {whole(more)} more
+          </button>
+        </li>
+      )}
     </ul>
   );
 }
 
-function Action({ line: { conversation, agent, turn, reason, actions } }: { line: StuckLine }) {
-  if (reason.kind === 'unanswered')
-    return (
-      <span>
-        <Go class="button" to={{ conversation, agent }}>
-          {actions.includes('decide') ? 'Decide' : 'Answer'}
-        </Go>
-      </span>
-    );
+/** What can be done about it. */
+export function StuckAction({ line: { agent, turn, reason, actions } }: { line: StuckLine }) {
   if (reason.kind === 'undefined')
     return (
       <span class="quiet">

@@ -1,34 +1,24 @@
-import { useState } from 'preact/hooks';
-import { setServerToken } from '../state/settings.ts';
+import { connection } from '../state/connection.ts';
+import { serverToken } from '../state/settings.ts';
+import { KeyForm } from './caller.tsx';
 import '../style/home.css';
 
-/** Asks for the server's token, which is kept for this tab. */
+/** Asks for the server's token, and says why the one that was given does not do. */
 export function TokenForm() {
-  const [token, setToken] = useState('');
+  const state = connection.value;
+  if (state.state !== 'token') return null;
   return (
     <main class="home">
-      <h1>This server requires a token</h1>
+      <h1>{state.isKnown ? 'This key may not read' : 'This server requires a token'}</h1>
+      {serverToken() !== null && (
+        <p class="problem" role="alert">
+          {state.isKnown
+            ? `The server knows it, but ${state.message}.`
+            : `The token was refused: ${state.message}.`}
+        </p>
+      )}
       <p class="quiet">An API key, or the TROUPE_TOKEN of the server. It is kept for this tab only.</p>
-      <form
-        class="home-token"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setServerToken(token.trim());
-          location.reload();
-        }}
-      >
-        <input
-          type="password"
-          autocomplete="off"
-          aria-label="Token"
-          placeholder="trp_… or TROUPE_TOKEN"
-          value={token}
-          onInput={(event) => setToken(event.currentTarget.value)}
-        />
-        <button type="submit" class="button" disabled={token.trim() === ''}>
-          Open
-        </button>
-      </form>
+      <KeyForm />
     </main>
   );
 }

@@ -1,5 +1,6 @@
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Command, Event } from '../../../src/events/index.ts';
+import { mayGive } from '../state/caller.ts';
 import { isLost, whyNoWrite } from '../state/connection.ts';
 import { mode } from '../state/settings.ts';
 import { CommandButton } from './command-button.tsx';
@@ -29,6 +30,7 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
     setOpen(false);
     button.current?.focus();
   };
+  if (!mayGive(command.command)) return null;
   return (
     <span class="ask-first" onKeyDown={onKey}>
       <button

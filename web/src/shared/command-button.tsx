@@ -1,9 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Command, Event } from '../../../src/events/index.ts';
 import { api } from '../state/api.ts';
+import { mayGive } from '../state/caller.ts';
 import { isLost, whyNoWrite } from '../state/connection.ts';
 import { live } from '../state/live.ts';
 import { refusal } from '../state/refusal.ts';
+import { keepSelection } from '../state/selection.ts';
 import { route } from '../state/route.ts';
 import { mode } from '../state/settings.ts';
 import type { Stillness } from './stillness.ts';
@@ -50,6 +52,7 @@ export function CommandButton(props: CommandButtonProps) {
       setAsked({ state: 'refused', message: 'This has just moved. Click again to go on.' });
       return;
     }
+    keepSelection();
     refused.current = null;
     refusal.value = null;
     setAsked({ state: 'sent' });
@@ -64,6 +67,7 @@ export function CommandButton(props: CommandButtonProps) {
       setAsked({ state: 'refused', message });
     }
   };
+  if (!mayGive(command.command)) return null;
   return (
     <span class="command">
       <button

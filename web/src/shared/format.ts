@@ -41,6 +41,15 @@ export function age(ms: number): string {
   return `${whole(Math.floor(ms / 86_400_000))} d`;
 }
 
+/** 40 s, 12 m, 3 h 20 m, 6 d 4 h: how long it lasts still. */
+export function remaining(ms: number): string {
+  const minutes = Math.floor(ms / 60_000);
+  const hours = Math.floor(minutes / 60);
+  if (minutes < 1) return `${Math.max(0, Math.round(ms / 1_000))} s`;
+  if (hours < 1) return `${minutes} m`;
+  return hours < 24 ? `${hours} h ${minutes % 60} m` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
 const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 

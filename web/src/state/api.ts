@@ -40,10 +40,15 @@ export interface InboxLine extends Standing {
   id: string;
   head: number;
   at: number;
+  /** Of what is asked: whether the user of the page may end it, and who may; none: everyone. */
+  may?: { decide: boolean; by: readonly string[] };
 }
 
 /** Whose key this is, and what it may do. */
 export interface Caller {
+  /** `key:<id>`, `jwt:<subject>`, `server-token`, `local`. */
+  id: string;
+  tenant: string;
   scopes: readonly Scope[];
   author: Author | null;
   /** Patterns of the conversations it was granted. Null: all. */
@@ -107,6 +112,29 @@ export interface SearchAnswer {
   next: string | null;
 }
 
+export interface CostGroup {
+  name: string;
+  usd: number | null;
+  calls: number;
+  unknown: number;
+  saved: number;
+  fresh: number;
+  cached: number;
+  output: number;
+  summaries: number;
+  failures: number;
+}
+
+/** What conversations cost. The costliest first. */
+export interface Costs {
+  total: CostGroup;
+  agents: CostGroup[];
+  models: CostGroup[];
+  people: CostGroup[];
+  days: CostGroup[];
+  unread: number;
+}
+
 export type Queues = QueueReport;
 
 /** Lines of stuck work that are marked in the list of conversations. */
@@ -164,6 +192,9 @@ export const api = {
     }
     return all;
   },
+  /** From the day of this time on, ms. */
+  costs: (from: number) => get<Costs>('api/costs', { from }),
+  allBudgets: () => get<{ budgets: BudgetLine[] }>('api/budgets'),
   command: (command: Command) => post<{ event: Event; seq: number }>('api/commands', command),
   send: async (conversation: string, message: { content: string; to?: string[]; whileBusy?: string }) => {
     const author = (await whoami()).author ?? OPERATOR;

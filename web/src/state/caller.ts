@@ -1,4 +1,6 @@
 import { signal } from '@preact/signals';
+import type { Command } from '../../../src/events/index.ts';
+import type { Scope } from '../../../src/library/access/index.ts';
 import { api, type Caller } from './api.ts';
 import { mode } from './settings.ts';
 
@@ -13,6 +15,18 @@ export function caller(): Caller | null {
       () => {},
     );
   return known.value;
+}
+
+/** Commands that need `write`; all others need `operate`. */
+const ANSWERS = new Set<Command['command']>(['answer', 'decide', 'cancelTask']);
+
+/** Whether the key of the user may give such a command. It may until the server has said that it may not. */
+export function mayGive(command: Command['command']): boolean {
+  return maySay(ANSWERS.has(command) ? 'write' : 'operate');
+}
+
+export function maySay(scope: Scope): boolean {
+  return caller()?.scopes.includes(scope) ?? true;
 }
 
 /** A person may have spoken anywhere, so a key for certain conversations erases nothing. */

@@ -15,7 +15,8 @@ export type Connection =
   | { state: 'lost'; since: number; heardAt: number | null; message: string }
   /** The conversation does not exist. */
   | { state: 'gone'; message: string }
-  | { state: 'token'; message: string };
+  /** A key is needed. `isKnown`: the given one is valid, but may not read. */
+  | { state: 'token'; message: string; isKnown: boolean };
 
 const current = signal<Connection>({ state: 'opening' });
 let heardAt: number | null = null;
@@ -38,7 +39,8 @@ export function reached(): void {
 export function failed(error: unknown): boolean {
   const message = error instanceof Error ? error.message : String(error);
   const status = error instanceof ApiError ? error.status : 0;
-  if (status === 401) current.value = { state: 'token', message };
+  const isKnown = error instanceof ApiError && error.code === 'scope_missing';
+  if (status === 401 || isKnown) current.value = { state: 'token', message, isKnown };
   else if (status === 404) current.value = { state: 'gone', message };
   else {
     const known = current.peek();

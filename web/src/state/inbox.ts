@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { AgentView } from '../../../src/library/projection/model.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
-import { STANDING_STATES, standingOf } from '../../../src/library/projection/standing.ts';
+import { STANDING_STATES, type StandingState, standingOf } from '../../../src/library/projection/standing.ts';
 import type { StuckLine, StuckReport } from '../../../src/library/troupe.ts';
 import { api, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
 import { connection, failed, isLost, reached } from './connection.ts';
@@ -15,8 +15,17 @@ export const stuck = signal<StuckReport | null>(null);
 /** The first line of stuck work of each conversation. */
 export const stuckIn = computed(() => {
   const lines = stuck.value?.stuck.toReversed() ?? [];
-  return new Map<string, StuckLine>(lines.map((line) => [line.conversation, line]));
+  const own = lines.map((line) => [line.conversation, line] as const);
+  // What waits for the task of a task is as stuck as that.
+  const roots = lines.map((line) => [rootOf(line.conversation), line] as const);
+  return new Map<string, StuckLine>([...roots, ...own]);
 });
+/** What does not go on by itself; what waits for people stands in the list. */
+export const broken = computed(
+  () => stuck.value?.stuck.filter(({ reason }) => reason.kind !== 'unanswered') ?? [],
+);
+/** The conversation that a thread of a task is named after, or itself. */
+export const rootOf = (id: string) => id.replace(/\.[a-z]-[0-9a-f]{12}$/, '');
 /** Whether home shows the queue; beside a conversation it always stands. */
 export const isQueueShown = signal(false);
 
@@ -54,6 +63,11 @@ const PAGE = 50;
 /** Pages that are read again at each refresh; to see more, the reader filters. */
 const MAX_PAGES = 10;
 
+/** States in which somebody has to act. */
+const URGENT: readonly StandingState[] = ['failed', 'asks'];
+const URGENT_PAGE = 100;
+const MAX_URGENT = 5;
+
 const pages = signal(1);
 export const canGrow = computed(() => inbox.value?.next != null && pages.value < MAX_PAGES);
 
@@ -77,7 +91,7 @@ export function filterOf({ state, agent, owner, since, order, of, q }: Route): I
     from: period === undefined ? undefined : Date.now() - period,
     order: order === '' ? undefined : order,
     kind: KINDS.find((each) => each === of),
-    q,
+    q: q.trim(),
   };
 }
 
@@ -92,7 +106,31 @@ async function readPages(): Promise<Inbox> {
     for (const line of more.lines) if (!lines.has(line.id)) lines.set(line.id, line);
     next = more.next;
   }
+  for (const line of await readUrgent(query, first)) lines.set(line.id, line);
   return { ...first, lines: [...lines.values()], next };
+}
+
+/** What needs somebody is read whole, so that it can be grouped by its cause. */
+async function readUrgent(
+  query: InboxQuery,
+  { counts, lines }: Pick<Inbox, 'counts' | 'lines'>,
+): Promise<InboxLine[]> {
+  const all = new Map<string, InboxLine>();
+  if (query.state !== undefined || query.order !== undefined || conversation.peek() !== null) return [];
+  const known = lines.filter(({ state }) => URGENT.includes(state)).length;
+  if (known >= counts.failed + counts.asks) return [];
+  let next: string | null | undefined;
+  for (let page = 0; page < MAX_URGENT && next !== null; page += 1) {
+    const answer: Inbox = await api.inbox({
+      ...query,
+      state: URGENT.join(),
+      limit: URGENT_PAGE,
+      after: next,
+    });
+    for (const line of answer.lines) all.set(line.id, line);
+    next = answer.next;
+  }
+  return [...all.values()];
 }
 
 let asked = 0;

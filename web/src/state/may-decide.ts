@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks';
 import type { TaskInfo } from '../../../src/library/troupe.ts';
 import { api } from './api.ts';
-import { caller } from './caller.ts';
+import { maySay } from './caller.ts';
 import { type Fetched, useFetched } from './fetched.ts';
 
 /** Whether the user of the page may answer or decide. Null: it is not known yet. Words: not, and who may. */
@@ -26,12 +26,13 @@ function mayOf(found: Exclude<Fetched<TaskInfo[]>, { state: 'loading' }>, task: 
   const one = found.value.find(({ id }) => id === task);
   if (!one) return 'It is over.';
   if (one.decidable === true) return true;
-  return whoMay(one.by ?? [], caller()?.scopes.includes('write') ?? true);
+  return whoMay(one.by ?? []);
 }
 
-function whoMay(by: readonly string[], mayWrite: boolean): string {
+/** For those who may not. */
+export function whoMay(by: readonly string[]): string {
   const people = by.length > 0 ? by.join(' or ') : 'A person';
-  if (!mayWrite) return `${people} may, with a key that has the scope write; yours has not.`;
+  if (!maySay('write')) return `${people} may, with a key that has the scope write; yours has not.`;
   if (by.length > 0) return `${people} may, not you.`;
   return 'Only people whom the company trusts may, while the conversation is not archived.';
 }

@@ -1,6 +1,6 @@
 import type { Command } from '../../../src/events/index.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
-import { canErase } from './caller.ts';
+import { canErase, mayGive } from './caller.ts';
 import { type Erasing, showErasure } from './dialogs.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
 import { api, type InboxLine } from './api.ts';
@@ -131,7 +131,7 @@ function commandItems(): Item[] {
               }),
             ),
           ),
-          ...(turn === null
+          ...(turn === null || !mayGive('fork')
             ? []
             : [
                 {

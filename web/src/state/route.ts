@@ -5,6 +5,8 @@ import { base } from './settings.ts';
 export interface Route {
   /** Null for the list of conversations. */
   conversation: string | null;
+  /** Without a conversation: the list of them, or another page. */
+  view: '' | 'costs';
   turn: string | null;
   tab: Tab;
   /** The turn that the Diff tab compares with; null for the previous one. */
@@ -34,6 +36,8 @@ export interface Route {
   /** `conversation` or `thread`. */
   of: string;
   /** The seq at which everything is shown; null when live. */
+  /** What all conversations are searched for. */
+  find: string;
   at: number | null;
 }
 
@@ -45,6 +49,7 @@ export type List = (typeof LISTS)[number];
 
 const NOWHERE: Route = {
   conversation: null,
+  view: '',
   turn: null,
   tab: 'state',
   vs: null,
@@ -63,6 +68,7 @@ const NOWHERE: Route = {
   of: '',
   since: '',
   order: '',
+  find: '',
   at: null,
 };
 
@@ -88,7 +94,12 @@ export function href(patch: Partial<Route>): string {
 }
 
 export function hrefOf(to: Route): string {
-  const parts = to.conversation === null ? [] : ['c', to.conversation, ...(to.turn ? ['t', to.turn] : [])];
+  const parts =
+    to.conversation === null
+      ? to.view === ''
+        ? []
+        : [to.view]
+      : ['c', to.conversation, ...(to.turn ? ['t', to.turn] : [])];
   const query = new URLSearchParams();
   const set = (name: string, value: string | number | boolean | null, unless: unknown) => {
     if (value !== unless && value !== null) query.set(name, String(value));
@@ -106,6 +117,7 @@ export function hrefOf(to: Route): string {
   set('problems', to.problems, false);
   set('hit', to.hit, '');
   for (const name of ['state', 'owner', 'since', 'order', 'of'] as const) set(name, to[name], '');
+  set('find', to.find, '');
   set('at', to.at, null);
   const search = query.toString();
   return `${base}${parts.map(encodeURIComponent).join('/')}${search && `?${search}`}`;
@@ -123,6 +135,7 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
   const tab = TABS.find((each) => each === query.get('tab')) ?? NOWHERE.tab;
   return {
     conversation: first === 'c' && name !== '' ? name : null,
+    view: first === 'costs' ? 'costs' : '',
     turn: first === 'c' && second === 't' && turn !== '' ? turn : null,
     tab,
     vs: query.get('vs'),
@@ -141,6 +154,7 @@ export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'se
     of: text('of'),
     since: text('since'),
     order: text('order'),
+    find: text('find'),
     at: number('at'),
   };
 }

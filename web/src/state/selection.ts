@@ -42,3 +42,11 @@ export function selectEvent(seq: number, turn: string | null): void {
     ...(turn !== null && { turn, step: null, vs: null }),
   });
 }
+
+/** Whoever acts goes on to see the same agent: without one in the address the most urgent one is shown, and acts change that. */
+export function keepSelection(): void {
+  const { conversation: id, agent, turn } = route.peek();
+  const shownAgent = selectedAgent.peek();
+  if (id !== null && agent === null && turn === null && shownAgent)
+    go({ agent: shownAgent.id }, { replace: true });
+}

@@ -40,6 +40,14 @@ export function serverToken(): string | null {
   return sessionStorage.getItem(TOKEN_KEY);
 }
 
-export function setServerToken(token: string): void {
+/** Opens the page anew with another token. */
+export function useToken(token: string): void {
   sessionStorage.setItem(TOKEN_KEY, token);
+  location.reload();
+}
+
+/** Forgets the token. */
+export function leave(): void {
+  sessionStorage.removeItem(TOKEN_KEY);
+  location.reload();
 }

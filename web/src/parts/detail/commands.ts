@@ -1,6 +1,8 @@
 import type { AgentId, Command, ConversationId, TurnId } from '../../../../src/events/index.ts';
 import type { ActorStatus } from '../../../../src/library/troupe.ts';
 
+import { mayGive } from '../../state/caller.ts';
+
 interface About {
   actor: ActorStatus | null;
   conversation: ConversationId;
@@ -43,5 +45,7 @@ export function commandsOf({ actor, conversation, agent, turn }: About): Offer[]
     { command: { command: 'retire', ...about }, label: 'Retire', event: 'RETIRE' },
   ];
   const can: readonly string[] = actor.can;
-  return offers.filter((offer) => offer !== null && can.includes(offer.command.command)) as Offer[];
+  return offers.filter(
+    (offer) => offer !== null && can.includes(offer.command.command) && mayGive(offer.command.command),
+  ) as Offer[];
 }

@@ -1,3 +1,4 @@
+import { mayGive } from '../../state/caller.ts';
 import { useState } from 'preact/hooks';
 import type { TurnView } from '../../../../src/library/projection/model.ts';
 import { later } from '../../shared/later.tsx';
@@ -11,6 +12,7 @@ export function RerunButton({ turn }: { turn: TurnView }) {
   const [isOpen, setOpen] = useState(false);
   if (turn.status === 'running') return null;
   const isOff = mode === 'read-only';
+  if (!mayGive('rerun')) return null;
   return (
     <>
       <button

@@ -1,6 +1,7 @@
 import type { AgentView, TaskView } from '../../../../src/library/projection/model.ts';
 import type { ActorStatus } from '../../../../src/library/troupe.ts';
 import { Copy } from '../../shared/copy.tsx';
+import { Due } from '../../shared/due.tsx';
 import { clock, plural, short, whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { EventLink } from './event-link.tsx';
@@ -93,11 +94,11 @@ function ActorFacts({ actor: { lastProcessedIndex, cursor, session, problem } }:
   );
 }
 
-function Task({ task: { kind, seq, text, assignee, thread } }: { task: TaskView }) {
+function Task({ task: { kind, seq, text, assignee, thread, deadline } }: { task: TaskView }) {
   return (
     <>
       <EventLink seq={seq} /> {kind}
-      {assignee !== null && <> by @{assignee}</>}
+      {assignee !== null && <> by @{assignee}</>} <Due at={deadline} />
       <span class="state-asked" title={text} dir="auto">
         {text}
       </span>

@@ -1,5 +1,6 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
 import type { TaskView } from '../../../../src/library/projection/model.ts';
+import { Due } from '../../shared/due.tsx';
 import { clock } from '../../shared/format.ts';
 import { memo } from '../../shared/memo.ts';
 import { Person } from '../../shared/person.tsx';
@@ -38,6 +39,7 @@ export const Asked = memo(function Asked({ item, conversation, task }: AskedProp
           )}
         </span>
         <span class="spring" />
+        {isOpen && task && <Due at={task.deadline} />}
         <span class="words-time">{clock(at).slice(0, 5)}</span>
       </p>
       <div dir="auto">

@@ -1,0 +1,110 @@
+import { useState } from 'preact/hooks';
+import type { Command, ConversationId, TurnId } from '../../../src/events/index.ts';
+import { age } from '../shared/format.ts';
+import { mayGive } from '../state/caller.ts';
+import { api, type InboxLine } from '../state/api.ts';
+import type { Cause } from '../state/causes.ts';
+import { whyNoWrite } from '../state/connection.ts';
+import { refreshInbox } from '../state/inbox.ts';
+import { InboxRow } from './inbox-row.tsx';
+
+/** Conversations of one cause, in a line, with what can be done for all of them; opened, each on its own line. */
+export function CauseGroup({ cause: { words, detail, lines } }: { cause: Cause }) {
+  const since = Math.min(...lines.map((line) => line.since));
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <li class="cause">
+      <div class="cause-head">
+        <button type="button" class="cause-open" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <b>{words}</b> {detail !== '' && <span class="cause-detail clip">{detail}</span>}
+          <span class="quiet"> for {age(Date.now() - since)}</span>
+        </button>
+        <Acts lines={lines} />
+      </div>
+      {isOpen && (
+        <ul>
+          {lines.map((line) => (
+            <InboxRow key={line.id} line={line} />
+          ))}
+        </ul>
+      )}
+    </li>
+  );
+}
+
+interface Act {
+  label: string;
+  /** Null for a line that it cannot be done for. */
+  commandFor: (line: InboxLine) => Command | null;
+}
+
+const RETRY: Act = {
+  label: 'Retry',
+  commandFor: ({ failure }) => (failure?.turn ? { command: 'retry', turn: failure.turn as TurnId } : null),
+};
+
+const decide = (approved: boolean): Act => ({
+  label: approved ? 'Approve' : 'Deny',
+  commandFor: ({ id, asks, may }) =>
+    asks?.decide && may?.decide === true
+      ? { command: 'decide', conversation: id as ConversationId, ...asks.decide, approved }
+      : null,
+});
+
+const APPROVE = decide(true);
+const DENY = decide(false);
+
+/** Acts for all lines, after a question that names their number. */
+function Acts({ lines }: { lines: readonly InboxLine[] }) {
+  const [asked, setAsked] = useState<Act | null>(null);
+  const [told, setTold] = useState('');
+  const acts = lines[0]?.state === 'failed' ? [RETRY] : [APPROVE, DENY];
+  const commandsOf = ({ commandFor }: Act) => lines.flatMap((line) => commandFor(line) ?? []);
+  const run = async (act: Act) => {
+    setAsked(null);
+    const commands = commandsOf(act);
+    const refused: string[] = [];
+    for (const [index, command] of commands.entries()) {
+      setTold(`${index + 1} of ${commands.length} …`);
+      await api.command(command).catch((error: unknown) => refused.push(String((error as Error).message)));
+    }
+    setTold(refused.length === 0 ? 'Done.' : `${refused.length} were refused: ${refused[0]}`);
+    refreshInbox();
+  };
+  const offered = acts.filter((act) => {
+    const [first] = commandsOf(act);
+    return first !== undefined && mayGive(first.command);
+  });
+  return (
+    <span class="cause-acts">
+      {asked ? (
+        <>
+          <b>
+            {asked.label} {commandsOf(asked).length}?
+          </b>
+          <button type="button" class="button button-main" onClick={() => void run(asked)}>
+            {asked.label} {commandsOf(asked).length}
+          </button>
+          <button type="button" class="button" onClick={() => setAsked(null)}>
+            Cancel
+          </button>
+        </>
+      ) : (
+        offered.map((act) => (
+          <button
+            key={act.label}
+            type="button"
+            class="button"
+            disabled={whyNoWrite.value !== null}
+            onClick={() => setAsked(act)}
+          >
+            {act.label} all…
+          </button>
+        ))
+      )}
+      <span role="status" class="quiet">
+        {told}
+      </span>
+    </span>
+  );
+}

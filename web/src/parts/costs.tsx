@@ -1,0 +1,174 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { BudgetLine } from '../../../src/library/troupe.ts';
+import { dollars, percent, short, whole } from '../shared/format.ts';
+import { Go } from '../shared/go.tsx';
+import { Skeleton } from '../shared/skeleton.tsx';
+import { api, type CostGroup, type Costs as Answer } from '../state/api.ts';
+import { PERIODS } from '../state/inbox.ts';
+import { go, type Route, route } from '../state/route.ts';
+import '../style/home.css';
+import '../style/costs.css';
+
+const PERIOD_WORDS = { day: 'Today', week: '7 days', month: '30 days' } as const;
+const AGAIN_MS = 200;
+const REFRESH_MS = 15_000;
+
+type Read = { answer: Answer; budgets: readonly BudgetLine[] } | { problem: string } | null;
+
+/** Start of the period: days begin in UTC, as the server counts them. */
+function startOf(period: keyof typeof PERIOD_WORDS): number {
+  const today = Date.now() - (Date.now() % PERIODS.day);
+  return today + PERIODS.day - PERIODS[period];
+}
+
+/** What all conversations cost, by agent, model, person and day, and what for. */
+export function Costs() {
+  const { since } = route.value;
+  const period = since in PERIOD_WORDS ? (since as keyof typeof PERIOD_WORDS) : 'day';
+  const [read, setRead] = useState<Read>(null);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isOver = false;
+    setRead(null);
+    async function refresh(): Promise<void> {
+      const [answer, budgets] = await Promise.allSettled([api.costs(startOf(period)), api.allBudgets()]);
+      if (isOver) return;
+      if (answer.status === 'rejected') setRead({ problem: String((answer.reason as Error).message) });
+      else {
+        const lines = budgets.status === 'fulfilled' ? budgets.value.budgets : [];
+        setRead({ answer: answer.value, budgets: lines });
+      }
+      const isMore = answer.status === 'fulfilled' && answer.value.unread > 0;
+      timer = setTimeout(() => void refresh(), isMore ? AGAIN_MS : REFRESH_MS);
+    }
+    void refresh();
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }, [period]);
+  return (
+    <main class="home costs" aria-label="Costs">
+      <header class="home-top">
+        <h1>Costs</h1>
+        <select
+          aria-label="Period"
+          value={period}
+          onChange={(event) => go({ since: event.currentTarget.value }, { replace: true })}
+        >
+          {Object.entries(PERIOD_WORDS).map(([value, words]) => (
+            <option key={value} value={value}>
+              {words}
+            </option>
+          ))}
+        </select>
+      </header>
+      {read === null ? (
+        <Skeleton />
+      ) : 'problem' in read ? (
+        <p class="problem">{read.problem}</p>
+      ) : (
+        <Shown answer={read.answer} budgets={read.budgets} period={period} />
+      )}
+    </main>
+  );
+}
+
+function Shown({
+  answer,
+  budgets,
+  period,
+}: {
+  answer: Answer;
+  budgets: readonly BudgetLine[];
+  period: string;
+}) {
+  const { total, unread } = answer;
+  const costliest = { view: '' as const, order: 'costliest', since: period };
+  return (
+    <>
+      <p>
+        <b class="costs-total">{money(total)}</b> for {whole(total.calls)} model calls; the cache saved{' '}
+        {dollars(total.saved)}.{' '}
+        {total.unknown > 0 && `What ${whole(total.unknown)} calls cost is not known. `}
+        {unread > 0 && <span role="status">Counting: {whole(unread)} conversations left.</span>}
+      </p>
+      {budgets.length > 0 && <Budgets lines={budgets} />}
+      <Table name="Agent" groups={answer.agents} to={({ name }) => ({ ...costliest, agent: name })} />
+      <Table name="Model" groups={answer.models} />
+      <Table name="Person" groups={answer.people} to={({ name }) => ({ ...costliest, owner: name })} />
+      <Table name="Day" groups={answer.days} />
+    </>
+  );
+}
+
+interface TableProps {
+  name: string;
+  groups: readonly CostGroup[];
+  /** Where its conversations are. */
+  to?: (group: CostGroup) => Partial<Route>;
+}
+
+function Table({ name, groups, to }: TableProps) {
+  if (groups.length === 0) return null;
+  return (
+    <div class="costs-scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{name}</th>
+            <th scope="col">Cost</th>
+            <th scope="col">Calls</th>
+            <th scope="col">New tokens</th>
+            <th scope="col">From cache</th>
+            <th scope="col">Written</th>
+            <th scope="col">Summaries</th>
+            <th scope="col">Failed calls</th>
+          </tr>
+        </thead>
+        <tbody>
+          {groups.map((group) => (
+            <tr key={group.name}>
+              <th scope="row">
+                {to && group.name !== '' ? <Go to={to(group)}>{group.name}</Go> : group.name || 'nobody'}
+              </th>
+              <td>{money(group)}</td>
+              <td>{whole(group.calls)}</td>
+              <td>{short(group.fresh)}</td>
+              <td title={`${whole(group.cached)} tokens`}>
+                {percent(group.cached, group.cached + group.fresh)}
+              </td>
+              <td>{short(group.output)}</td>
+              <td>{group.summaries > 0 ? dollars(group.summaries) : '–'}</td>
+              <td>{group.failures > 0 ? dollars(group.failures) : '–'}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const money = ({ usd }: CostGroup) => (usd === null ? 'no price' : dollars(usd));
+
+/** Budgets that have a cap, as bars. */
+function Budgets({ lines }: { lines: readonly BudgetLine[] }) {
+  return (
+    <ul class="costs-budgets" aria-label="Budgets">
+      {lines.map(({ scope, id, per, cap, spent }) => {
+        const [used, most, words] =
+          cap.usd === null
+            ? [spent.tokens, cap.tokens ?? 0, `${short(spent.tokens)} of ${short(cap.tokens ?? 0)} tokens`]
+            : [spent.usd, cap.usd, `${dollars(spent.usd)} of ${dollars(cap.usd)}`];
+        return (
+          <li key={`${scope} ${id}`}>
+            <span>
+              {id === null ? scope : `${scope} ${id}`}, a {per}: {words}
+            </span>
+            <progress max={most} value={used} aria-label={`Budget of ${id ?? scope}`} />
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,43 @@
+import type { InboxLine } from './api.ts';
+
+/** Conversations that stand as they do for one reason. */
+export interface Cause {
+  key: string;
+  /** Number and reason in words, such as `21 × provider_auth of @billing`. */
+  words: string;
+  /** The vendor's message, or the tool that is to run. */
+  detail: string;
+  lines: InboxLine[];
+}
+
+/** Lines by their cause, each where its first line stood. */
+export function byCause(lines: readonly InboxLine[]): Cause[] {
+  const groups = Map.groupBy(lines, causeOf);
+  return [...groups].map(([key, own]) => ({ key, lines: own, ...wordsOf(own) }));
+}
+
+/** A line by itself. */
+export const alone = (line: InboxLine): Cause => ({ key: line.id, words: '', detail: '', lines: [line] });
+
+function causeOf({ id, state, failure, asks }: InboxLine): string {
+  if (state === 'failed' && failure)
+    return JSON.stringify([failure.agent, failure.code, general(failure.message)]);
+  if (state === 'asks' && asks?.kind === 'approval')
+    return JSON.stringify([asks.agent, asks.text.split(' ', 1)[0]]);
+  return id;
+}
+
+/** Ids, numbers and quoted names differ between failures of one cause. */
+function general(message: string): string {
+  return message.replace(/\d+|"[^"]*"/g, '…');
+}
+
+function wordsOf(lines: readonly InboxLine[]): Pick<Cause, 'words' | 'detail'> {
+  const [first] = lines;
+  if (first?.state === 'failed' && first.failure) {
+    const { agent, code, message } = first.failure;
+    return { words: `${lines.length} × ${code} of @${agent}`, detail: message };
+  }
+  const { agent = '', text = '' } = first?.asks ?? {};
+  return { words: `${lines.length} × @${agent} wants to run ${text.split(' ', 1)[0]}`, detail: '' };
+}
