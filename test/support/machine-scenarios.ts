@@ -209,7 +209,7 @@ export const SCENARIOS: Record<string, () => Promise<void>> = {
     const lock = JSON.stringify({ agent: 'cy', until: now + 3_600_000 });
     await stage.store.journal(logOf('c').tenant, 'compaction/c/1', lock, now);
     await fill(stage, 8);
-    await stage.say('c', prose(101, 20_000), ['bo']);
+    await stage.say('c', prose(101, 21_600), ['bo']);
     await pass(stage, 120_000);
     await stage.quiet();
     expect(await of(stage, 'compaction')).toEqual([]);
