@@ -68,6 +68,7 @@ export {
 } from './view/session.ts';
 export { type Slot, createView, forkView, type View } from './view/view.ts';
 export { chooseMemories, memoryItem, type Memories, NO_MEMORIES, shownSeqs } from './retrieve/memories.ts';
+export { isAsking } from './retrieve/search.ts';
 export {
   type CompactionBase,
   extractCompaction,

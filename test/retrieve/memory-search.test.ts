@@ -42,30 +42,68 @@ describe('without an embedder', () => {
     expect((await search('where are the contracts'))[0]).toBe(4);
   });
 
-  test('a long log that was never searched is indexed behind the first search, for the next ones', async () => {
-    const { search, clock, memory } = stage();
+  test('the first search in a long log waits for its index', async () => {
+    const { search, memory, clock } = stage();
     let pages = 0;
     async function* events(after: number) {
       pages += 1;
       yield LOG.filter(({ seq }) => seq > after);
     }
     const long = { events, upTo: 10_000 };
-    expect(await search('where are the contracts', long)).toEqual([]);
-    expect(await search('where are the contracts', long)).toEqual([]);
-    expect(pages).toBe(0);
-    await clock.advance(250);
-    expect((await search('where are the contracts', long))[0]).toBe(4);
-    expect(pages).toBe(2);
+    const first = await Promise.all([search('where are the contracts', long), search('the harbour?', long)]);
+    expect(first.map(([best]) => best)).toEqual([4, 1]);
+    expect(pages).toBe(3);
+    expect(clock.sleeping()).toBe(0);
     await memory[Symbol.asyncDispose]();
   });
 
-  test('a search index that is to be built is not, once the search is closed', async () => {
-    const { search, memory } = stage();
+  test('an index that takes longer than 100 ms is built behind the first search, for the next ones', async () => {
+    const { search, clock, memory } = stage();
+    const read = Promise.withResolvers<void>();
+    async function* events(after: number) {
+      await read.promise;
+      yield LOG.filter(({ seq }) => seq > after);
+    }
+    const long = { events, upTo: 10_000 };
+    const first = search('where are the contracts', long);
+    await clock.advance(100);
+    expect(await first).toEqual([]);
+    read.resolve();
+    await clock.advance(0);
+    expect((await search('where are the contracts', long))[0]).toBe(4);
+    await memory[Symbol.asyncDispose]();
+  });
+
+  test('a long log that cannot be read costs the memories and a warning, not the turn', async () => {
+    const { search, memory, warnings } = stage();
     async function* events(): AsyncGenerator<Event[]> {
-      yield await Promise.reject(new Error('it was read'));
+      yield await Promise.reject(new Error('the store is away'));
     }
     expect(await search('contracts', { events, upTo: 10_000 })).toEqual([]);
+    expect(warnings).toEqual(['memory index: the store is away']);
     await memory[Symbol.asyncDispose]();
+  });
+
+  test('who asks nothing finds only what is close to the words', async () => {
+    const { search } = stage();
+    const talk = Array.from({ length: 60 }, (_, n) =>
+      said(n + 1, `The wind on day ${n} was mild and the sea calm.`),
+    );
+    const events = [...talk, said(61, 'The staging database listens on port 5433 of kestrel.')];
+    const told = { events, isAsked: false };
+    expect(await search('Thanks, that looks good, go on', told)).toEqual([]);
+    expect(await search('The wind is fine, and I am off to the bakery with Tom', told)).toEqual([]);
+    const [best] = await search('Put the port of the staging database on kestrel into the config', told);
+    expect(best).toBe(61);
+  });
+
+  test('a fact in the middle of a long message is found', async () => {
+    const { search } = stage();
+    const lines = (from: number) =>
+      Array.from({ length: 400 }, (_, n) => `Line ${from + n} of the ledger has nothing to tell.`);
+    const long = [...lines(0), 'The vault in Porto opens with the heron key.', ...lines(400)].join('\n');
+    const events = [said(1, long), ...LOG.map((event) => ({ ...event, seq: event.seq + 1 }))];
+    expect((await search('Which key opens the vault?', { events }))[0]).toBe(1);
   });
 
   test('the answer to an identical earlier question comes first', async () => {

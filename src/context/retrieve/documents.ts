@@ -23,35 +23,58 @@ interface SearchDoc {
 export const SAYS = ['other', 'message', 'question'] as const;
 type Says = (typeof SAYS)[number];
 
-/** Only the beginning of a long text is indexed, and searched for dates. */
-const MAX_INDEXED_CHARS = 16_384;
+/** Only the beginning of a very long text is indexed, and of each passage only the beginning is searched for dates. */
+const MAX_INDEXED_CHARS = 262_144;
 const MAX_DATED_CHARS = 2_048;
 const MAX_DATES = 16;
+/** A longer text is searched by passages. */
+const PASSAGE_CHARS = 2_400;
 
-/** Null if the event says nothing. */
-export function searchDoc(event: Event): SearchDoc | null {
+/** One for each passage, in their order; none if the event says nothing. */
+export function searchDocs(event: Event): SearchDoc[] {
   const text = saidText(event);
-  if (text === null || text.trim() === '') return null;
+  if (text === null || text.trim() === '') return [];
   const { seq, at, author } = event;
-  const words = new Map<number, number>();
-  let length = 0;
-  for (const word of wordsOf(text.slice(0, MAX_INDEXED_CHARS))) {
-    const hash = wordHash(word);
-    words.set(hash, (words.get(hash) ?? 0) + 1);
-    length += 1;
-  }
-  const dates = datesIn(text.slice(0, MAX_DATED_CHARS), dayOf(at)).slice(0, MAX_DATES);
-  const readers = readersOf(event);
-  return {
+  const said = {
     seq,
     at: Math.max(0, Math.floor(at / 1_000)),
     speaker: author.name,
     says: saysOf(event, text),
-    readers,
-    words,
-    length,
-    dates,
   };
+  const readers = readersOf(event);
+  return passagesOf(text.slice(0, MAX_INDEXED_CHARS)).map((passage) => {
+    const words = new Map<number, number>();
+    let length = 0;
+    for (const word of wordsOf(passage)) {
+      const hash = wordHash(word);
+      words.set(hash, (words.get(hash) ?? 0) + 1);
+      length += 1;
+    }
+    const dates = datesIn(passage.slice(0, MAX_DATED_CHARS), dayOf(at)).slice(0, MAX_DATES);
+    return { ...said, readers, words, length, dates };
+  });
+}
+
+/** The text in pieces that end with a line or a word where one ends in their second half. */
+export function passagesOf(text: string, most = PASSAGE_CHARS): string[] {
+  const passages: string[] = [];
+  let from = 0;
+  while (text.length - from > most) {
+    const end = endNear(text, from + most / 2, from + most);
+    passages.push(text.slice(from, end));
+    from = end;
+  }
+  passages.push(text.slice(from));
+  return passages;
+}
+
+function endNear(text: string, least: number, most: number): number {
+  const piece = text.slice(least, most);
+  const line = Math.max(piece.lastIndexOf('\n'), piece.lastIndexOf('. '));
+  const at = line < 0 ? piece.lastIndexOf(' ') : line;
+  if (at >= 0) return least + at + 1;
+  const unit = text.charCodeAt(most - 1);
+  return unit >= 0xd800 && unit <= 0xdbff ? most - 1 : most;
 }
 
 function saysOf({ kind }: Event, text: string): Says {
@@ -64,7 +87,7 @@ export function endsInQuestion(text: string): boolean {
 }
 
 /** Of any script, including the full-width and the Arabic one. */
-const QUESTION_MARKS = new Set(['?', '\uFF1F', '\u061F', '\u037E']);
+export const QUESTION_MARKS: ReadonlySet<string> = new Set(['?', '\uFF1F', '\u061F', '\u037E']);
 
 /** Everything about the events of a log but their words, a column per property: 16 bytes each, and 8 per date. */
 interface DocBlock {

@@ -1,7 +1,7 @@
 import type { AgentId, Event, LiveItems } from '../../events/index.ts';
 import { agentLabel, NOBODY, personLabel } from '../text/people.ts';
 import { dateOf } from '../render/lines.ts';
-import { memoryText, endsInQuestion } from './documents.ts';
+import { memoryText, endsInQuestion, passagesOf } from './documents.ts';
 import { wordsOf } from '../text/words.ts';
 import { MEMORIES } from '../view/live.ts';
 import type { View } from '../view/view.ts';
@@ -45,6 +45,7 @@ const BREAK_TOKENS = 1;
 export function chooseMemories(choice: MemoryChoice): Memories {
   const { hits, events, viewer, isInWindow, countTokens, budget = BUDGET_TOKENS, limit = LIMIT } = choice;
   const asksTheSame = sameQuestion(choice.asked ?? '');
+  const passageOf = passageFor(choice.asked ?? '');
   const lines = new Map<number, string>();
   let left = budget;
   for (const { seq } of hits) {
@@ -55,7 +56,10 @@ export function chooseMemories(choice: MemoryChoice): Memories {
     if (text === null || asksTheSame(text)) continue;
     const room = Math.min(left, Math.max(SHORTEST_TOKENS, Math.floor(budget * LARGEST_SHARE))) - BREAK_TOKENS;
     const head = headOf(event);
-    const line = fit(`${head} ${text.replaceAll(/\s+/g, ' ').trim()}`, room, countTokens);
+    const said = passageOf(text, room - countTokens(head))
+      .replaceAll(/\s+/g, ' ')
+      .trim();
+    const line = fit(`${head} ${said}`, room, countTokens);
     if (line.length <= head.length + CUT.length) continue;
     lines.set(seq, line);
     left -= countTokens(line) + BREAK_TOKENS;
@@ -75,6 +79,26 @@ function sameQuestion(asked: string): (text: string) => boolean {
     if (text.length > MAX_COMPARED_CHARS || !endsInQuestion(text)) return false;
     const words = new Set(wordsOf(text));
     return [...words].filter((word) => known.has(word)).length >= Math.max(1, words.size * SAME_SHARE);
+  };
+}
+
+/** A passage has at most so many characters for each token of its room, and at least these. */
+const PASSAGE_CHARS_PER_TOKEN = 3.5;
+const LEAST_PASSAGE_CHARS = 120;
+
+/** Of a text that does not fit, the passage from the one on that has most of what is asked, by the rarity of its words. */
+function passageFor(asked: string): (text: string, room: number) => string {
+  const wanted = new Set(wordsOf(asked.slice(0, MAX_COMPARED_CHARS)));
+  return (text, room) => {
+    const most = Math.max(LEAST_PASSAGE_CHARS, Math.floor(room * PASSAGE_CHARS_PER_TOKEN));
+    if (text.length <= most) return text;
+    const passages = passagesOf(text, most);
+    const held = passages.map((passage) => new Set(wordsOf(passage).filter((word) => wanted.has(word))));
+    const uses = new Map<string, number>();
+    for (const words of held) for (const word of words) uses.set(word, (uses.get(word) ?? 0) + 1);
+    const worth = held.map((words) => [...words].reduce((sum, word) => sum + 1 / (uses.get(word) ?? 1), 0));
+    const best = worth.indexOf(Math.max(...worth));
+    return best <= 0 ? text : `… ${passages[best]}${best === passages.length - 1 ? '' : ' …'}`;
   };
 }
 

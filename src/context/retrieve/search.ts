@@ -1,6 +1,6 @@
 import type { Event } from '../../events/index.ts';
 import { dayOf, asksWhen, datesAsked, type Span } from './dates.ts';
-import { DocColumns, searchDoc, SAYS } from './documents.ts';
+import { DocColumns, QUESTION_MARKS, searchDocs, SAYS } from './documents.ts';
 import { wordHash, wordsOf } from '../text/words.ts';
 
 /**
@@ -41,10 +41,10 @@ export function createSearchIndex(
       for (const event of events) {
         if (event.seq <= upTo) continue;
         upTo = event.seq;
-        const doc = searchDoc(event);
-        if (!doc) continue;
-        words.add(docs.count, doc.words);
-        docs.push(doc);
+        for (const doc of searchDocs(event)) {
+          words.add(docs.count, doc.words);
+          docs.push(doc);
+        }
       }
     },
     has: (seq) => docs.numberOf(seq) !== null,
@@ -65,6 +65,11 @@ const ANSWER_WITHIN = 6;
 const ANSWER_WITHIN_SECONDS = 3_600;
 const QUESTION = SAYS.indexOf('question');
 const MESSAGE = SAYS.indexOf('message');
+
+/** Whether a text asks for something: then what is found for it is worth telling, however little it has in common. */
+export function isAsking(text: string): boolean {
+  return asksWhen(text) || [...QUESTION_MARKS].some((mark) => text.includes(mark));
+}
 
 /** The answer to a question: the next message of another author that is not a question. Null for all other events. */
 function answerTo(docs: DocColumns, seq: number, { viewer, upTo }: Scope): number | null {
@@ -244,7 +249,13 @@ export const RANK_SETTINGS: RankSettings = {
 export interface Hit {
   seq: number;
   score: number;
+  /** Whether it has most of what the query says, in words that tell something: it is worth telling to who asked nothing. */
+  isClose?: true;
 }
+
+/** Of the rarity of a query's words the share that a close event has, and the least in words that occur once. */
+const CLOSE_SHARE = 0.6;
+const CLOSE_WORDS = 1.4;
 
 /** Some of the events with a word, ascending, and how often it occurs in each. A number is `base` plus a doc. */
 interface Postings {
@@ -312,6 +323,9 @@ class Ranking {
   readonly #scores: Float64Array;
   /** The counts of the word at hand; all zero between words. */
   readonly #counts: Float64Array;
+  /** Rarity of the words of the query that each has, and of all of them. */
+  readonly #held: Float64Array;
+  #asked = 0;
 
   constructor(docs: DocColumns, { viewer, upTo }: Scope, settings: RankSettings) {
     this.#docs = docs;
@@ -338,11 +352,13 @@ class Ranking {
     this.#meanLength = (length / Math.max(1, total)) * around;
     this.#scores = new Float64Array(this.#count);
     this.#counts = new Float64Array(this.#count);
+    this.#held = new Float64Array(this.#count);
   }
 
   addWord(parts: Iterable<Postings>): void {
     const counts = this.#counts;
     const touched: number[] = [];
+    let holders = 0;
     const add = (number: number, count: number) => {
       const known = counts[number] ?? 0;
       if (known === 0) touched.push(number);
@@ -352,12 +368,17 @@ class Ranking {
       for (let index = 0; index < docs.length; index += 1) {
         const holder = base + (docs[index] ?? 0);
         if (holder >= this.#count) break;
-        if (this.#sees(holder)) this.#spread(holder, held[index] ?? 0, add);
+        if (!this.#sees(holder)) continue;
+        holders += 1;
+        this.#spread(holder, held[index] ?? 0, add);
       }
     }
     const { k1, b } = this.#settings;
     const rarity = this.#rarityOf(touched.length);
+    const ownRarity = this.#rarityOf(holders);
+    this.#asked += ownRarity;
     for (const number of touched) {
+      this.#held[number] = (this.#held[number] ?? 0) + ownRarity;
       const count = counts[number] ?? 0;
       counts[number] = 0;
       const length = this.#lengthOf(number) / this.#meanLength;
@@ -373,7 +394,11 @@ class Ranking {
       if (this.#sees(number) && spans.some((span) => this.#isOf(number, span))) found.push(number);
     }
     const rarity = this.#rarityOf(found.length);
-    for (const number of found) this.#scores[number] = (this.#scores[number] ?? 0) + rarity;
+    this.#asked += rarity;
+    for (const number of found) {
+      this.#scores[number] = (this.#scores[number] ?? 0) + rarity;
+      this.#held[number] = (this.#held[number] ?? 0) + rarity;
+    }
   }
 
   best({ words, asksWhen: isTimed }: Question, limit: number): Hit[] {
@@ -384,12 +409,30 @@ class Ranking {
     const best = new Best(limit);
     for (let number = 0; number < this.#count; number += 1) {
       const score = this.#scores[number] ?? 0;
-      if (score === 0) continue;
+      if (score === 0 || !this.#isBestPassage(number)) continue;
       const isNamed = isAsked[this.#docs.speakers[number] ?? 0] === true;
       const isDated = isTimed && this.#datesOf(number).start < this.#datesOf(number).end;
-      best.add(this.#docs.seqs[number] ?? 0, score * (isNamed ? named : 1) * (isDated ? dated : 1));
+      const seq = this.#docs.seqs[number] ?? 0;
+      const hit = { seq, score: score * (isNamed ? named : 1) * (isDated ? dated : 1) };
+      best.add(this.#isClose(number) ? { ...hit, isClose: true } : hit);
     }
     return best.hits;
+  }
+
+  #isClose(number: number): boolean {
+    const held = this.#held[number] ?? 0;
+    return held >= this.#asked * CLOSE_SHARE && held >= this.#rarityOf(1) * CLOSE_WORDS;
+  }
+
+  /** Of the passages of one event only the best is found. */
+  #isBestPassage(number: number): boolean {
+    const { seqs } = this.#docs;
+    const score = this.#scores[number] ?? 0;
+    for (let at = number - 1; at >= 0 && seqs[at] === seqs[number]; at -= 1)
+      if ((this.#scores[at] ?? 0) >= score) return false;
+    for (let at = number + 1; at < this.#count && seqs[at] === seqs[number]; at += 1)
+      if ((this.#scores[at] ?? 0) > score) return false;
+    return true;
   }
 
   #sees(number: number): boolean {
@@ -470,12 +513,13 @@ class Best {
     this.#limit = limit;
   }
 
-  add(seq: number, score: number): void {
+  add(hit: Hit): void {
     const { hits } = this;
+    const { score } = hit;
     if (hits.length >= this.#limit && score <= (hits.at(-1)?.score ?? Infinity)) return;
     let place = hits.length;
     while (place > 0 && (hits[place - 1]?.score ?? 0) < score) place -= 1;
-    hits.splice(place, 0, { seq, score });
+    hits.splice(place, 0, hit);
     if (hits.length > this.#limit) hits.pop();
   }
 }

@@ -2,6 +2,7 @@ import type { Feature } from '../../attempt/turn-run.ts';
 import { createMemorySearch, type MemorySearch } from './memory-search.ts';
 import {
   chooseMemories,
+  isAsking,
   type Memories,
   NO_MEMORIES,
   shownSeqs,
@@ -62,6 +63,7 @@ async function retrieveMemories(
     events: (after) => readPages(deps.store, address, { after, upTo: floor }),
     upTo: floor,
     query,
+    isAsked: trigger.kind === 'handoff' || isAsking(query),
     limit,
     signal: deps.stopping,
   });

@@ -19,9 +19,10 @@ import { type ErrorCode, toTroupeError, TroupeError } from '../../../base/errors
  * the first search and then extended, and with an embedder the vectors of the indexed events. All of it is a cache and can
  * be rebuilt.
  *  1. An agent finds only events that were passed in under its own address.
- *  2. A turn waits for the log and, up to the deadline, for the vector of its query; for nothing else. It does not wait
- *     for the index of a long log that no turn has searched yet: that one is built behind it, for the next turns.
+ *  2. A turn waits for the log and, up to a deadline each, for the vector of its query and for the index of a long log that
+ *     no turn has searched yet. An index that takes longer is built behind the turn, for the next ones.
  *  3. If the embedder fails or is late, the search uses words alone.
+ *  4. Who asks nothing is told what is close to the words alone: most turns need no memories.
  */
 export interface MemorySearch extends AsyncDisposable {
   /** Best first; an answer comes before its question. */
@@ -38,6 +39,8 @@ export interface MemoryRequest {
   /** The last event, for a reader of pages. */
   upTo?: number;
   query: string;
+  /** False where nothing is asked: then nothing is found but what is close to the words. Default true. */
+  isAsked?: boolean;
   limit: number;
   signal: AbortSignal;
 }
@@ -60,11 +63,11 @@ const FIRST_DEADLINE_MS = 10_000;
 const MAX_EVENTS = 100_000;
 /** Most events of a new index that a turn waits for: some 10 ms. */
 const MOST_AT_ONCE = 250;
-/** Tokens of events that are indexed at once: some 10 ms. Of a long text only the beginning is. */
+/** Tokens of events that are indexed at once: some 10 ms. Of a very long text only the beginning is. */
 const PART_TOKENS = 32_768;
-const MOST_TOKENS_OF_ONE = 8_192;
-/** Longer than the rest of a turn on a fast machine, ms. */
-const BEHIND_MS = 250;
+const MOST_TOKENS_OF_ONE = 65_536;
+/** Longest wait of a turn for the index of a long log, ms: enough for some 2,000 events. */
+const INDEX_MS = 100;
 /** Ranks of each ranking that are used when two are fused. */
 const FUSED_DEPTH = 50;
 
@@ -122,16 +125,21 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
     return vector ? known.search(vector, FUSED_DEPTH, (seq) => index.has(seq)) : [];
   }
 
+  async function hitsFor(request: MemoryRequest, byWords: Hit[], index: SearchIndex): Promise<Hit[]> {
+    if (request.isAsked === false) return byWords.filter(({ isClose }) => isClose);
+    const byMeaning = request.query.trim() === '' ? [] : await nearest(index, request);
+    return byMeaning.length === 0 ? byWords : fuseRanks(byWords, byMeaning);
+  }
+
   return {
     async search(request) {
       const index = indexOf(request.address);
-      if (behind.takes(index, request)) return [];
+      if (!(await behind.isReady(index, request))) return [];
       await extend(index, request);
       forget(index);
       const byWords = index.search(request.query, Math.max(request.limit, FUSED_DEPTH));
       vectors?.work();
-      const byMeaning = request.query.trim() === '' ? [] : await nearest(index, request);
-      const hits = byMeaning.length === 0 ? byWords : fuseRanks(byWords, byMeaning);
+      const hits = await hitsFor(request, byWords, index);
       return answersFirst(hits.slice(0, request.limit), (seq) => index.answerTo(seq)).slice(0, request.limit);
     },
     async [Symbol.asyncDispose]() {
@@ -163,24 +171,28 @@ function createBehind(
   { clock, onWarning }: Pick<MemorySearchDeps, 'clock' | 'onWarning'>,
   extend: (index: SearchIndex, request: MemoryRequest) => Promise<void>,
 ) {
-  const building = new Map<SearchIndex, Promise<void>>();
+  const building = new Map<SearchIndex, Promise<boolean>>();
   const closing = new AbortController();
 
-  async function build(index: SearchIndex, request: MemoryRequest): Promise<void> {
-    await clock.sleep(BEHIND_MS, closing.signal);
-    if (!closing.signal.aborted) await extend(index, request);
-  }
-
   return {
-    /** Whether the index is being built, or begins to be: then it is not searched. */
-    takes(index: SearchIndex, request: MemoryRequest): boolean {
-      if (building.has(index)) return true;
-      if (index.size > 0 || (request.upTo ?? 0) <= MOST_AT_ONCE) return false;
-      const built = build(index, request)
-        .catch((error: unknown) => onWarning(error, 'memory index'))
-        .finally(() => building.delete(index));
+    /** Whether the index may be searched. That of a long log is built first, and waited for no longer than the deadline. */
+    async isReady(index: SearchIndex, request: MemoryRequest): Promise<boolean> {
+      const isLong = index.upTo === 0 && (request.upTo ?? 0) > MOST_AT_ONCE;
+      if (!isLong && !building.has(index)) return true;
+      const built =
+        building.get(index) ??
+        extend(index, request)
+          .then(
+            () => true,
+            (error: unknown) => (onWarning(error, 'memory index'), false),
+          )
+          .finally(() => building.delete(index));
       building.set(index, built);
-      return true;
+      const waited = new AbortController();
+      const late = clock.sleep(INDEX_MS, AbortSignal.any([closing.signal, request.signal, waited.signal]));
+      const isBuilt = await Promise.race([built, late.then(() => false)]);
+      waited.abort();
+      return isBuilt && !closing.signal.aborted;
     },
     isClosed: () => closing.signal.aborted,
     async close() {
