@@ -10,6 +10,7 @@ import { scoreCarry } from './sections/carry.ts';
 import { scoreCold } from './sections/cold.ts';
 import { estimatorSection } from './sections/estimator.ts';
 import { scoreFacts } from './sections/facts.ts';
+import { scoreFive } from './sections/five.ts';
 import { scoreFraming } from './sections/framing.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
 import { scoreHandOvers, scoreSummaryRequests } from './sections/hand-overs.ts';
@@ -39,6 +40,7 @@ const SECTIONS: Record<string, { title: string; score: (options: Options) => Pro
   },
   facts: { title: 'Facts needed later, at points of each log', score: scoreFacts },
   carry: { title: 'A second compaction, and what the first one kept', score: scoreCarry },
+  five: { title: 'Five compactions in a row, and what is left of each part', score: scoreFive },
   goals: { title: 'Goals: a request that its author replaces', score: scoreGoals },
   corrections: { title: 'Corrections: the newer word of a person', score: scoreCorrections },
   precision: { title: 'Precision: demands among talk of friends', score: scorePrecision },

@@ -53,6 +53,8 @@ const DEMANDS_TOKENS = 200;
 const LEAST_WORDS_TOKENS = 80;
 /** Share that people's words may take of what a model's summary and the lists leave. */
 const PEOPLE_SHARE = 0.6;
+/** Least share of the others' words beside a short summary: what agents decided. */
+const OTHERS_SHARE = 0.2;
 /** Share that an earlier prose summary may take of an extraction. */
 const PROSE_SHARE = 0.4;
 
@@ -97,13 +99,14 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
   const candidates = yield* candidatesOf(base);
   const whole = hasUntrustedWords(base) ? withoutConstraints(base.text) : base.text;
   const listsNeed = tokensOf(facts, 'rest', base);
+  const others = Math.max(count(whole), Math.floor(base.budget * OTHERS_SHARE));
   const choose = yield* chooserSteps(candidates, createPricing(count), {
     largest: base.budget,
-    most: count(whole),
+    most: others,
     shown: whole,
     peopleShare: PEOPLE_SHARE,
     mostForPeople: policy.quoteTokens,
-    mostForOthers: count(whole),
+    mostForOthers: others,
   });
   return yield* firstFitting(base, facts, function* (room) {
     // Lists come before the model's words: they are literal, and what a summary leaves out is found nowhere else.

@@ -317,13 +317,13 @@ function scoreEvent({ text, calls, results, role, age, kept }: Scorable, most: n
   const parts: [name: string, points: number][] = [
     [role, ROLE_POINTS[role]],
     ['kept before', kept ? 2 : 0],
-    ['recency', 3 * (1 - age)],
+    ['recency', (role === 'person' ? 1.5 : 3) * (1 - age)],
     ['obligation', upTo(4, 1.5 * (matching(CONSTRAINT) + matching(REFUSAL)))],
     ['decision', upTo(3, 1.5 * matching(DECISION))],
     ['open', upTo(3, 1.5 * matching(PENDING))],
     ['paths', upTo(2, 0.5 * paths.length)],
     ['ids', upTo(2, 0.5 * ids.length)],
-    ['numbers', upTo(1, 0.25 * (spoken.match(NUMBER)?.length ?? 0))],
+    ['numbers', upTo(3, (role === 'person' ? 1.5 : 0.5) * (spoken.match(NUMBER)?.length ?? 0))],
     ['code', CODE.test(spoken) ? 0.5 : 0],
     ['errors', upTo(4, 2 * errorLines(`${judged(results)}\n${spoken}`).length)],
     ['large result', -upTo(1.5, 0.5 * Math.log2(Math.max(1, results.length / LARGE_RESULT)))],
@@ -358,6 +358,8 @@ export interface Unit {
   /** The heading above it, without which an item may mean nothing. */
   heading: string | null;
   isCall: boolean;
+  /** An item of a list, a row of a table, or a short piece of code. */
+  isItem?: true;
 }
 
 /** Stands between parts that were on lines of their own. */
@@ -376,7 +378,11 @@ const MOST_UNITS = 160;
 function unitsOf(text: string): Unit[] {
   const units: Unit[] = [];
   let heading: string | null = null;
-  for (const line of proseLines(text)) {
+  for (const { line, isCode } of linesOf(text)) {
+    if (isCode) {
+      if (line.length <= MAX_UNIT) units.push({ text: line, heading, isCall: false, isItem: true });
+      continue;
+    }
     if (line.length <= MAX_HEADING && HEADING.test(line)) {
       heading = withoutEnd(bare(line), '*_:：').replace(/^[*_]+/, '');
       continue;
@@ -385,22 +391,26 @@ function unitsOf(text: string): Unit[] {
     // The list under the heading has ended.
     if (!isItem && units.at(-1)?.heading === heading) heading = null;
     const parts = (isItem ? [bare(line)] : sentencesOf(line)).filter((part) => /[\p{L}\p{N}]/u.test(part));
-    for (const part of parts) units.push({ text: capped(part, MAX_UNIT), heading, isCall: false });
+    for (const part of parts)
+      units.push({ text: capped(part, MAX_UNIT), heading, isCall: false, ...(isItem && { isItem }) });
   }
   const half = MOST_UNITS / 2;
   return units.length <= MOST_UNITS ? units : [...units.slice(0, half), ...units.slice(-half)];
 }
 
-function proseLines(text: string): string[] {
-  let isCode = false;
-  return bothEnds(text, MOST_CHARS)
-    .split(/[\n\r\v\f\u0085\u2028\u2029]/)
-    .map((line) => line.trim())
-    .filter((line) => {
-      const isMark = line.startsWith('```');
-      if (isMark) isCode = !isCode;
-      return !isCode && !isMark && line !== '';
-    });
+/** The lines of a text, and its code in fences, each block on one line. */
+function linesOf(text: string): { line: string; isCode: boolean }[] {
+  const lines: { line: string; isCode: boolean }[] = [];
+  let code: string[] | null = null;
+  for (const written of bothEnds(text, MOST_CHARS).split(/[\n\r\v\f\u0085\u2028\u2029]/)) {
+    const line = written.trim();
+    if (line.startsWith('```')) {
+      if (code && code.length > 0) lines.push({ line: code.join(' '), isCode: true });
+      code = code ? null : [];
+    } else if (line !== '' && code) code.push(line);
+    else if (line !== '') lines.push({ line, isCode: false });
+  }
+  return lines;
 }
 
 /** The chosen parts of a message on one line, ascending by place, with a sign for what is left out between them. */

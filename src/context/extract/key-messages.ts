@@ -178,16 +178,28 @@ function* keepWords(people: readonly Candidate[], share: number, pricing: Pricin
   const ranked = people.filter(isWorthKeeping).toSorted(byImportance);
   const large: Candidate[] = [];
   const others: Candidate[] = [];
-  for (const candidate of ranked) {
+  const newest = yield* newestOf(ranked, Math.floor(share * NEWEST_SHARE), pricing);
+  for (const candidate of ranked.filter((each) => !newest.some((kept) => kept.candidate === each))) {
     const isLarge = pricing.roughly(candidate, LEAST_LEVEL) > LARGE_TOKENS;
     (isLarge ? large : others).push(candidate);
     yield pricing.work();
   }
   const forLarge = yield* neededFor(large, Math.floor(share * LARGE_SHARE), pricing);
   return [
+    ...newest,
     ...(yield* shortened(large, forLarge, pricing)),
-    ...(yield* shortened(others, share - forLarge, pricing)),
+    ...(yield* shortened(others, share - forLarge - sum(newest), pricing)),
   ];
+}
+
+/** A person's last messages stay whole if that takes no more than this share: what they ask is under way. */
+const NEWEST = 2;
+const NEWEST_SHARE = 0.4;
+
+function* newestOf(people: readonly Candidate[], most: number, pricing: Pricing): Steps<Kept[]> {
+  const said = people.filter(({ pinned, replacedBy }) => pinned === undefined && replacedBy === undefined);
+  const newest = said.toSorted((a, b) => b.seq - a.seq).slice(0, NEWEST);
+  return (yield* allAt(newest, WHOLE_LEVEL, most, pricing)) ?? [];
 }
 
 /** Messages that are long even when each of their lines is short, as pasted logs are, share a part of their own. */
@@ -295,7 +307,7 @@ const ROLE = { person: 1.5, key: 1.6, reply: 1.6, work: 0.6, system: 0.6 } as co
 const POINTS = {
   goal: 4,
   demand: 1.5,
-  decision: 2,
+  decision: 6,
   open: 2.5,
   error: 1.5,
   done: 1.5,
@@ -341,7 +353,9 @@ function* rankUnits(
       if (isChatter(unit.text)) continue;
       const facts = factsOf(unit);
       for (const fact of facts.keys()) named.add(fact);
-      const factor = ROLE[candidate.role] * (OLDEST + (1 - OLDEST) * (1 - candidate.age) ** 2);
+      // What was decided holds until something else is, however long ago that was.
+      const age = isDecision(unit) ? 0 : unit.isItem ? candidate.age / 2 : candidate.age;
+      const factor = ROLE[candidate.role] * (OLDEST + (1 - OLDEST) * (1 - age) ** 2);
       weighed.push({ candidate, at, unit, tokens: 0, base: pointsOf(unit), factor, facts });
     }
     for (const fact of named) uses.set(fact, (uses.get(fact) ?? 0) + 1);
@@ -440,6 +454,10 @@ const MAX_COMMAND = 80;
 /** Whole numbers of bits, so that the order is the same on every machine. */
 function log2(number: number): number {
   return Math.min(MOST_BITS, 31 - Math.clz32(number));
+}
+
+function isDecision({ text, isCall }: Unit): boolean {
+  return !isCall && DECISION.test(text);
 }
 
 function pointsOf({ text, heading, isCall }: Unit): number {

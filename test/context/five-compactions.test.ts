@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { countTokens } from '../../src/context/budget/tokens.ts';
+import { DEFAULT_POLICY, extractCompaction } from '../../src/context/index.ts';
+import type { AgentId, CompactionBody, Event } from '../../src/events/index.ts';
+import { agentSays, at, personSays } from '../support/extract-events.ts';
+import { peopleOf } from '../../src/context/text/people.ts';
+
+/** Compacts the log in five parts of one length, each on top of the last. */
+function afterFive(log: readonly Event[], budget: number): string {
+  let body: CompactionBody | null = null;
+  const size = Math.ceil(log.length / 5);
+  for (let from = 0; from < log.length; from += size) {
+    const events = log.slice(from, from + size);
+    body = extractCompaction({
+      number: (body?.number ?? 0) + 1,
+      upTo: events.at(-1)?.seq ?? 1,
+      reason: 'over_budget',
+      by: 'coder' as AgentId,
+      before: Infinity,
+      budget,
+      events,
+      previous: body,
+      policy: DEFAULT_POLICY,
+      secret: 's',
+      people: peopleOf(log),
+      count: countTokens,
+    });
+  }
+  return (body?.quotes ?? []).map(({ text }) => text).join('\n');
+}
+
+const talk = (rounds: number) =>
+  Array.from({ length: rounds }, (_, n) => [
+    personSays(
+      `It rained again, and the harbour stayed as empty as on most days of that week (${'a'.repeat(n % 3)}).`,
+    ),
+    agentSays('That part looks as it did before, and I go on with the one that comes after it.'),
+  ]).flat();
+
+test('what an agent decided first is there after five compactions, and so is a number that a person gave', () => {
+  const log = at([
+    personSays('Please build the ledger.'),
+    agentSays(
+      'I looked at both ways. I decided to use heron for the ledger, with 4711 entries at most. It is easy to test.',
+    ),
+    personSays('The mailer of heron listens on port 5433.'),
+    ...talk(60),
+  ]);
+  const left = afterFive(log, 500);
+  expect(left).toContain('I decided to use heron for the ledger');
+  expect(left).toContain('port 5433');
+});
+
+test("a person's last two messages stay whole in a small compaction", () => {
+  const last = [
+    'Move the report to the archive of the observatory, but keep the chapters on tides and on lamps where they are today.',
+    'And write to the keeper of the lamps that his book is due, with the day on which he took it and the name of the clerk.',
+  ];
+  const log = at([
+    personSays('Please build the ledger.'),
+    ...talk(30),
+    ...last.map((text) => personSays(text)),
+  ]);
+  const left = afterFive(log, 400);
+  for (const text of last) expect(left).toContain(text);
+});
