@@ -44,5 +44,5 @@ export const troupe = defineTroupe({
   ],
   defaults: { respondWhenUnaddressed: 'desk' },
   // The window of `npx vite examples/chat-window` may write.
-  access: { cors: { origins: ['http://localhost:5173'] } },
+  access: { cors: ['http://localhost:5173'] },
 });

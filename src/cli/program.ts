@@ -424,7 +424,7 @@ export function addAccessCommands(program: Command, client: (command: Command) =
     .action(async (id, options) => (await import('./commands/tenant.ts')).keysRevoke(id, options));
 }
 
-export function list(text: string): string[] {
+function list(text: string): string[] {
   return text
     .split(',')
     .map((part) => part.trim())
@@ -722,7 +722,7 @@ function addEvalCommands(program: Command, client: (command: Command) => Command
 }
 
 /** Collects the values of an option that may be repeated. */
-export function repeated(file: string, files: string[] = []): string[] {
+function repeated(file: string, files: string[] = []): string[] {
   return [...files, file];
 }
 

@@ -1,7 +1,6 @@
 import { timingSafeEqual, createHash } from 'node:crypto';
 import type { Context, HonoRequest, MiddlewareHandler, Next } from 'hono';
 import {
-  type CorsSettings,
   LOCAL,
   MOST_WAITING,
   type Principal,
@@ -26,7 +25,7 @@ export interface GuardOptions extends GateOptions {
   /** Where clients reach the app, with the path of its mount: `https://agents.example/inspector`. Doors sign what names it. */
   publicUrl?: string | undefined;
   /** Pages of other origins that may read and write as the page of this app does. Default: none. */
-  cors?: CorsSettings | undefined;
+  cors?: readonly string[] | undefined;
   /** Refuses all writes. */
   readOnly?: boolean | undefined;
   /** Browsers send this as `x-troupe-token` with writes that carry no credential. Without it such writes are refused. */
@@ -191,12 +190,12 @@ function refuseForeign(
   const isElsewhere = site === 'cross-site' || (site === 'same-site' && isLocal(principal));
   if (!isForeign && !isElsewhere) return;
   const from = origin ?? 'elsewhere';
-  const message = `pages of ${from} may not ${what} here; list the origin in cors.origins to allow it`;
+  const message = `pages of ${from} may not ${what} here; list the origin in cors to allow it`;
   throw new Refusal(403, 'origin_refused', message, { origin: from });
 }
 
 function isListed(origin: string | undefined, { cors }: GuardOptions): boolean {
-  return origin !== undefined && cors?.origins.includes(origin) === true;
+  return origin !== undefined && cors?.includes(origin) === true;
 }
 
 /** True if the caller sent no credential. */

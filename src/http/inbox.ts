@@ -40,7 +40,7 @@ import { createProjectionCache } from './projection-caches.ts';
 type StoredStanding = Standing & ConversationKind;
 
 /** A conversation in the inbox. */
-export interface InboxLine extends StoredStanding {
+interface InboxLine extends StoredStanding {
   id: ConversationId;
   /** Seq of the last event. */
   head: number;

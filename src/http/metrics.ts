@@ -132,7 +132,7 @@ export function createReadiness(
 }
 
 /** The value of `promise`; null if it rejects or takes longer than `ms`. */
-export async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
+async function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
     timer = setTimeout(() => resolve(null), ms);

@@ -168,7 +168,7 @@ const Call = z.object({
   /** Duration; a replay does not wait. */
   ms: z.number(),
 });
-export type RecordedCall = z.infer<typeof Call>;
+type RecordedCall = z.infer<typeof Call>;
 
 /** Starts a recording or continues one. Returns the function that appends a call. Throws `config_invalid`. */
 export function openRecording(

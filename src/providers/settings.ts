@@ -54,17 +54,8 @@ export const AnthropicFields = z.strictObject({
   thinking: z.union([z.literal('adaptive'), z.int().min(1024)]).optional(),
   /** How much effort an answer is worth. Default: the vendor's. */
   effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
-  /**
-   * What the vendor may drop, in addition to our own budgets: old tool results from the vendor's own size of prompt on (`toolUses`),
-   * and thinking but that of the newest turns (`thinking`). Default: nothing, because the log does not show what the vendor
-   * dropped, and the vendor's count no longer matches what was sent.
-   */
-  contextEditing: z
-    .array(z.enum(['toolUses', 'thinking']))
-    .min(1)
-    .optional(),
 });
-/** How hard a Claude model thinks, and what the vendor may drop from a prompt. */
+/** How hard a Claude model thinks. */
 export interface AnthropicFields extends InputOf<typeof AnthropicFields> {}
 
 /** A public key as a JSON Web Key. */

@@ -9,7 +9,7 @@ import type { Troupe } from '../../src/library/troupe.ts';
 import { startApi } from './harness.ts';
 
 const SHOP = 'https://shop.example';
-const cors = { origins: [SHOP] };
+const cors = [SHOP];
 
 /** Requests to an app below `/inspector`. */
 interface Mounted extends AsyncDisposable {

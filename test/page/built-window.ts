@@ -31,7 +31,7 @@ export async function openBuiltWindow(
   const proxy = { '/api': `http://127.0.0.1:${port}` };
   const served = await preview({ ...common, preview: { host: '127.0.0.1', port: 0, proxy } });
   const url = new URL(served.resolvedUrls?.local[0] ?? '').origin;
-  listener = nodeListener(createApp(troupe, { cors: { origins: [url] }, ...options }));
+  listener = nodeListener(createApp(troupe, { cors: [url], ...options }));
   return {
     url,
     async [Symbol.asyncDispose]() {

@@ -318,28 +318,6 @@ describe('settings', () => {
     expect(events.at(-1)).toMatchObject({ error: { code: 'provider_invalid_request' } });
     expect(server.requests).toHaveLength(before);
   });
-
-  test('context editing is requested with its beta header, thinking first, and its counts are not trusted', async () => {
-    const editing = withSettings({ contextEditing: ['toolUses', 'thinking'] });
-    await sentBody(server, editing, { model: 'claude-opus-5-5' });
-    expect(server.requests.at(-1)?.headers).toMatchObject({
-      'anthropic-beta': 'thinking-binding-controls-2026-08-01,context-management-2025-06-27',
-    });
-    const body = await sentBody(server, editing, {});
-    expect(body['context_management']).toEqual({
-      edits: [
-        { type: 'clear_thinking_20251015', keep: { type: 'thinking_turns', value: 2 } },
-        {
-          type: 'clear_tool_uses_20250919',
-          clear_at_least: { type: 'input_tokens', value: 10_000 },
-        },
-      ],
-    });
-    expect(server.requests.at(-1)?.headers).toMatchObject({
-      'anthropic-beta': 'context-management-2025-06-27',
-    });
-    expect(editing.capabilities.reportsUsage).toBe(false);
-  });
 });
 
 test.each(['pause_turn', 'model_context_window_exceeded'])(

@@ -95,12 +95,10 @@ test('the thinking settings of a definition reach the vendor', async () => {
     baseUrl: server.url,
     thinking: 'adaptive',
     effort: 'low',
-    contextEditing: ['toolUses'],
   };
   await collectEvents(await create(settings, { ANTHROPIC_API_KEY: 'k' }));
   expect(server.requests[0]?.body).toMatchObject({
     thinking: { type: 'adaptive' },
     output_config: { effort: 'low' },
-    context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
   });
 });

@@ -55,16 +55,15 @@ describe('headers, options and effort of an agent', () => {
   });
 
   test('reach Anthropic, with beta features beside those of its settings', async () => {
-    const contextEditing = ['thinking'];
     const { headers, body } = await sent(startFakeAnthropic, {
       provider: 'anthropic',
-      contextEditing,
+      model: 'claude-opus-5-5',
       providerOptions: { metadata: { user_id: 'u1' } },
       headers: { 'Anthropic-Beta': 'own-beta' },
       headersEnv: EXTRAS.headersEnv,
     } as never);
     expect(headers).toMatchObject({ 'x-gateway': SECRET, 'x-api-key': 'key-of-test' });
-    expect(headers['anthropic-beta']).toBe('context-management-2025-06-27,own-beta');
+    expect(headers['anthropic-beta']).toBe('thinking-binding-controls-2026-08-01,own-beta');
     expect(body).toMatchObject({ metadata: { user_id: 'u1' } });
   });
 

@@ -11,7 +11,7 @@ export const WITH_SESSIONS: ProviderCapabilities = {
   images: true,
 };
 
-export type Program = keyof typeof PROGRAMS;
+type Program = keyof typeof PROGRAMS;
 
 /** An optional package. Only some users need it, so it is not a dependency. */
 interface Peer {

@@ -28,7 +28,7 @@ export async function readKeptRun(
 }
 
 /** A test of a conversation, which has been played once. */
-export interface TestMade {
+interface TestMade {
   /** Plain data. */
   recording: unknown;
   /** The text of the test, for these paths relative to its folder. */

@@ -13,7 +13,7 @@ import {
 
 const PASSPHRASE_VARIABLE = 'TROUPE_NOSTR_PASSPHRASE';
 
-export interface KeyRingParts extends AgentKeysParts {
+interface KeyRingParts extends AgentKeysParts {
   /** Base-2 logarithm of the scrypt cost. 16, the default, takes 64 MiB and about half a second. */
   logN?: number;
 }

@@ -5,7 +5,7 @@ import { readSecretKey } from './agent-keys.ts';
 /** Source of an agent's key: the encrypted store, a variable, or a remote signer whose URL is in a variable. */
 export type KeySource = 'stored' | { env: string } | { bunkerEnv: string };
 
-export interface SignersParts {
+interface SignersParts {
   /** `pubkey` and `aliases`, its former ids: from the agents file. */
   agents: readonly { id: string; aliases?: readonly string[]; pubkey: string | null }[];
   /** By agent. Default: `stored`. */

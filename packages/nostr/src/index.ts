@@ -63,11 +63,11 @@ function variablesOf({ keys }: NostrSettings): string[] {
 }
 
 /** Loads the cryptography on the first call. */
-export async function openAgentKeys(parts: AgentKeysParts): Promise<AgentKeys> {
+async function openAgentKeys(parts: AgentKeysParts): Promise<AgentKeys> {
   return (await import('./agent-keys.ts')).createAgentKeys(parts);
 }
 
-export async function probeRelay(url: string, parts: { clock: Clock }): Promise<RelayReport> {
+async function probeRelay(url: string, parts: { clock: Clock }): Promise<RelayReport> {
   return (await import('./probe-relay.ts')).probeRelay(url, parts);
 }
 

@@ -5,7 +5,7 @@ import { type Clock, TroupeError } from './troupe.ts';
 import type { SignedEvent } from './nostr-event.ts';
 import type { EventTemplate, Signer } from './signer.ts';
 
-export interface RemoteSignerOptions {
+interface RemoteSignerOptions {
   /** `bunker://<pubkey>?relay=…&secret=…`, as the signer shows it. */
   url: string;
   /** For error messages, like `variable`. The URL itself is never shown: it holds a secret. */

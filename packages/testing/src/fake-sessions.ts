@@ -256,7 +256,7 @@ export class Talk {
   }
 }
 
-export type Run = (talk: Talk) => Promise<void>;
+type Run = (talk: Talk) => Promise<void>;
 export type AddTalk = (group: string, name: string, replies: FakeReply[], run: Run) => void;
 
 export function system(): PromptMessage {

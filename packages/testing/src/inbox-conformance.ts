@@ -52,7 +52,7 @@ async function ids(
   return rows.map(({ id }) => id);
 }
 
-export const STANDING_CASES: readonly StoreCase[] = [
+const STANDING_CASES: readonly StoreCase[] = [
   on('standings', 'and passages are forgotten on request, and stored again', async ({ store }) => {
     await place(store, { one: { words: 'blue' }, two: { words: 'red' } });
     const passage = { first: 1, last: 1, at: 10, terms: ['blue'] };

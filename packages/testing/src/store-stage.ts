@@ -17,7 +17,7 @@ import {
 import type { ConformanceCase } from './conformance.ts';
 
 /** A new, empty store and its driver. */
-export interface StoreStage {
+interface StoreStage {
   driver: StoreDriver;
   store: Store;
 }

@@ -106,7 +106,7 @@ export type ConversationErasureDeps = Pick<EngineDeps, 'store' | 'clock' | 'log'
 };
 
 /** The tree to erase. Null: it is left for now. Throws what refuses the whole erasure. */
-export type TreeToErase = (root: ConversationKey) => Promise<Branch[] | null>;
+type TreeToErase = (root: ConversationKey) => Promise<Branch[] | null>;
 
 /** The form of `hashText` and of attachments' hashes. */
 const HASH = /(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{64})(?![0-9a-f])/g;

@@ -8,14 +8,14 @@ import {
 } from '../../events/index.ts';
 import { type ErrorCode, TroupeError, policyOf } from '../../base/errors.ts';
 import { receiptOf, limitIn } from '../../context/index.ts';
-import type { ModelEvent, ModelFailure, ModelRequest, ResponseName } from '../../providers/provider.ts';
+import type { ModelEvent, ModelFailure, ModelRequest } from '../../providers/provider.ts';
 import { endOfThoughts, THOUGHTS_END } from '../../providers/thoughts.ts';
 import { type FinishedCalls, wholeCalls } from '../../providers/call-text.ts';
 import { type CallEnd, countCost, noteOther, spent } from '../attempt/call-cost.ts';
 import type { CallEnded, CallWatch } from '../attempt/watch-turn.ts';
 import type { Sending, PaidCall, SessionEvent, Paid } from '../attempt/feature-types.ts';
 import { faultOfEnd, faultOfText } from './judge-answer.ts';
-import { checkReply } from './check-reply.ts';
+import { type Answered, checkReply } from './check-reply.ts';
 import { hearAnswer, tell } from './hear-answer.ts';
 import { withImages, leaveImagesOut } from './images.ts';
 import {
@@ -89,12 +89,6 @@ function callOf(run: TurnRun, round: number): PaidCall {
 
 /** An answer that takes longer is looked at while it is written: its prompt must be there. */
 const LONG_ANSWER_MS = 3_000;
-
-interface Answered {
-  kind: 'answered';
-  answer: ModelAnswer;
-  response?: ResponseName;
-}
 
 type StreamOutcome = Answered | { kind: 'failed'; failure: ModelFailure } | { kind: 'aborted' };
 

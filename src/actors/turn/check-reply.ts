@@ -7,7 +7,7 @@ import { Script } from 'node:vm';
 import { readySchema } from '../../tools/schema.ts';
 import { originsOf } from '../log/read-turn.ts';
 
-interface Answered {
+export interface Answered {
   kind: 'answered';
   answer: ModelAnswer;
   response?: ResponseName;

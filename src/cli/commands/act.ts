@@ -35,7 +35,7 @@ interface ActOptions extends ClientOptions {
  * Acts in a conversation and shows the result. With a server it shows that the act was accepted, and with `--wait` the
  * replies. Without a server it always waits until the agents are quiet: no other process would continue.
  */
-export async function act(
+async function act(
   conversation: string,
   deed: (client: Client) => Promise<Event>,
   options: ActOptions,

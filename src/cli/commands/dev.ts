@@ -163,7 +163,7 @@ interface DevOpener extends Disposable {
 }
 
 /** Data that is in memory only. */
-export const MEMORY = ':memory:';
+const MEMORY = ':memory:';
 
 /** Throws `data_busy`, `data_unwritable`. */
 async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {

@@ -398,7 +398,7 @@ async function checkRedisServer(url: string, need: typeof DISTRIBUTED): Promise<
 }
 
 /** One finding of `troupe doctor`. */
-export interface Check {
+interface Check {
   name: string;
   status: 'ok' | 'warning' | 'failed';
   detail: string;

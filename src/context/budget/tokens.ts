@@ -121,7 +121,7 @@ export const IMAGE_TOKENS = 1_600;
  * string and two entries of maps for each of 200,000 tokens, which takes a hundred megabytes and half a second. Stored
  * counts come from both, so they are equal for every text, its way with byte order marks included.
  */
-export function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) => number {
+function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) => number {
   const rankOf = createRankTable(ranks);
   const encoder = new TextEncoder();
   let piece = new Uint8Array(1_024);

@@ -2,7 +2,7 @@
  * Words of obligation by language, as data. `strong` words demand by themselves. `weak` ones (always, only, at least)
  * demand if the sentence tells nothing of its speaker. Each is a plain alternation: no text makes it slow.
  */
-export interface DemandWords {
+interface DemandWords {
   strong: readonly string[];
   weak: readonly string[];
   /** First persons with a verb, past tenses and feelings: the sentence tells, and demands nothing. */

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono, type MiddlewareHandler, type Next } from 'hono';
-import { Traffic, CorsSettings, PublicUrl } from '../../library/access/index.ts';
+import { Traffic, Origins, PublicUrl } from '../../library/access/index.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { Door } from '../../library/integrations/door.ts';
@@ -56,7 +56,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   refuseIntegrations(doors);
   const table = routeTable([...troupe.doors, ...doors]);
   const trust: GuardOptions = { ...given, writeToken: given.writeToken ?? newWriteToken() };
-  if (cors) trust.cors = readCors(cors);
+  if (cors) trust.cors = parseGiven(z.object({ cors: Origins }), { cors }, 'cors').cors;
   if (given.publicUrl !== undefined) trust.publicUrl = readPublicUrl(given.publicUrl);
   const app = new Hono();
   if (trust.cors) app.use('/api/*', allowOrigins(trust.cors));
@@ -172,16 +172,10 @@ function reportError(error: unknown): void {
 /** For one hour browsers ask only once. */
 const MAX_AGE_S = 3_600;
 
-/** Throws `config_invalid`. */
-function readCors(given: CorsSettings): CorsSettings {
-  return parseGiven(z.object({ cors: CorsSettings }), { cors: given }, 'cors').cors;
-}
-
 /** Answers preflight requests, which carry no credential, and lets pages of the listed origins read answers. */
-function allowOrigins({ origins, credentials = false }: CorsSettings): MiddlewareHandler {
+function allowOrigins(origins: readonly string[]): MiddlewareHandler {
   const allow = honoCors({
     origin: (origin) => (origins.includes(origin) ? origin : null),
-    credentials,
     allowMethods: ['GET', 'HEAD', 'POST', 'DELETE'],
     allowHeaders: ['authorization', 'content-type', 'if-none-match', 'last-event-id', 'x-troupe-token'],
     exposeHeaders: ['allow', 'content-disposition', 'etag', 'retry-after', 'www-authenticate'],

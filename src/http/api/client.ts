@@ -58,7 +58,7 @@ type Schema<K extends RouteName, Part extends 'query' | 'body' | 'answer'> = Non
 /** What a route answers. */
 export type Answer<K extends RouteName> = z.output<Schema<K, 'answer'>>;
 /** Query parameters, as text or as the values that the server parses. */
-export type Query<K extends RouteName> = Queried<Schema<K, 'query'>>;
+type Query<K extends RouteName> = Queried<Schema<K, 'query'>>;
 type Queried<Q extends z.ZodType> = {
   [N in keyof z.input<Q>]: z.input<Q>[N] | z.output<Q>[N & keyof z.output<Q>] | Absent<z.input<Q>, N>;
 };

@@ -112,14 +112,8 @@ const Origin = z
     'write an origin as browsers send it, such as "https://app.example" or "http://localhost:5173": no path, no slash at the end, no "*"',
   );
 
-export const CorsSettings = z.strictObject({
-  /** Origins as browsers send them, such as `https://app.example`; 1 to 100. */
-  origins: z.array(Origin).min(1).max(100),
-  /** Lets browsers send cookies too, for a proxy in front that reads them. The API itself reads none. Default false. */
-  credentials: z.boolean().optional(),
-});
-/** Which pages of other origins may read and write through the API. They count as its own page. */
-export interface CorsSettings extends InputOf<typeof CorsSettings> {}
+/** Origins as browsers send them, such as `https://app.example`; 1 to 100. */
+export const Origins = z.array(Origin).min(1).max(100);
 
 export const AccessSettings = z.strictObject({
   /** Tokens that an application issues to its users. Default: only keys are accepted. */
@@ -127,7 +121,7 @@ export const AccessSettings = z.strictObject({
   /** Where clients reach the API, with the path of its mount; cards of A2A name it and are signed for it alone. Default: only names of this machine. */
   publicUrl: PublicUrl.optional(),
   /** Pages of other origins that may use the API. Default: none. */
-  cors: CorsSettings.optional(),
+  cors: Origins.optional(),
   /**
    * A multiple of what a caller may do: of 100 requests and 20 messages of one author a second, of work read, new credentials and open
    * streams. For programs that speak for many people with one key; 1 to 10,000. Default 1.

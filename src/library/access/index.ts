@@ -1,6 +1,6 @@
 /** Access control: scopes, principals, API keys, JWT, limits. */
 export { type AccessInput, AccessSettings, PublicUrl } from './access-settings.ts';
-export { CorsSettings } from './access-settings.ts';
+export { Origins } from './access-settings.ts';
 export { createAuthenticator, createJwtVerifier, type JwtVerifier } from './access-settings.ts';
 export {
   createKeyRepository,

@@ -20,20 +20,29 @@ export function agentsFileSchema(): JsonSchema {
   }) as JsonSchema;
   const properties = schema['properties'] as Record<string, { items?: JsonSchema }>;
   for (const list of ['agents', 'templates']) refuseUnknown(properties[list]?.items, schema);
-  dropCode(schema);
+  dropCode(schema, (schema['$defs'] ?? {}) as Record<string, JsonSchema>);
   return { title: 'Agents file of Troupe', ...schema };
 }
 
 /** Removes the providers that no file can name. */
-function dropCode(part: unknown): void {
+function dropCode(part: unknown, defs: Record<string, JsonSchema>): void {
   if (typeof part !== 'object' || part === null) return;
-  const { oneOf, anyOf } = part as Record<string, unknown>;
-  for (const choices of [oneOf, anyOf]) {
-    if (!Array.isArray(choices)) continue;
-    const kept = choices.filter(({ properties }) => !OF_CODE.includes(properties?.provider?.const));
-    choices.splice(0, choices.length, ...kept);
+  for (const [name, inner] of Object.entries(part)) {
+    if (name === 'oneOf')
+      (part as JsonSchema)[name] = (inner as Choice[]).filter((choice) => !isOfCode(choice, defs));
+    dropCode(inner, defs);
   }
-  for (const inner of Object.values(part)) dropCode(inner);
+}
+
+interface Choice {
+  $ref?: string;
+  properties?: { provider?: { const?: string } };
+}
+
+function isOfCode({ $ref = '', properties }: Choice, defs: Record<string, JsonSchema>): boolean {
+  const { provider } =
+    properties ?? (defs[$ref.replace('#/$defs/', '')] as Choice | undefined)?.properties ?? {};
+  return OF_CODE.includes(provider?.const ?? '');
 }
 
 /** The fields of an agent depend on its provider, so only both parts together tell an unknown one. */

@@ -17,7 +17,7 @@ export type InputFor<D, More = unknown> = [D] extends [never]
   : CheckedInput<D> & More & NoOther<D, keyof TroupeInput, 'is not a field'>;
 
 /** A definition, with the names that exist in it. */
-export interface CheckedInput<D> extends With<TroupeInput, Checks<D>> {}
+interface CheckedInput<D> extends With<TroupeInput, Checks<D>> {}
 
 /** The fields of a definition that name agents or tools. */
 interface Checks<D> {

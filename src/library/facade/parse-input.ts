@@ -76,7 +76,7 @@ export function readCommand(given: unknown, by: unknown): { command: Command; by
   return { command, ...parseGiven(Giver, { by }, 'by', 'event_invalid') };
 }
 
-function invalid(path: string, message: string): TroupeError {
+export function invalid(path: string, message: string): TroupeError {
   return new TroupeError('event_invalid', `${path}: ${message}`, { path });
 }
 

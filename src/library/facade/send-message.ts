@@ -25,7 +25,7 @@ import {
 } from '../../events/index.ts';
 import type { Appended, ConversationKey, Store } from '../../store/store.ts';
 import type { NewMessage, AttachmentByAddress, NewAttachment, ReadAttachment } from '../troupe.ts';
-import { conversationId, mintId, parseDraft } from './parse-input.ts';
+import { conversationId, invalid, mintId, parseDraft } from './parse-input.ts';
 import type { PendingGuard, TenantContext } from './tenant-context.ts';
 import { hash } from 'node:crypto';
 import { readImageHeader } from './image-header.ts';
@@ -347,10 +347,6 @@ function decode(bytes: Buffer, { ignoreBOM = false } = {}): string | null {
     // Another encoding, or no text.
     return null;
   }
-}
-
-function invalid(path: string, why: string): TroupeError {
-  return new TroupeError('event_invalid', `${path}: ${why}`, { path });
 }
 
 function tooLarge(path: string, what: string, limit: number): TroupeError {

@@ -209,7 +209,7 @@ function shown({ call, result }: LoggedCall): ComparedCall {
 }
 
 /** In place of a turn: the prompt that the agent of the other turn would be sent now. */
-export const NEXT = 'next';
+const NEXT = 'next';
 
 /** Steps to compare. Default: the last of each turn. */
 export interface DiffSteps {

@@ -45,7 +45,7 @@ export interface UnknownCost {
 }
 
 /** What came of model calls: an answer of a step, a summary for a compaction, or nothing that was used. */
-export type CallOutcome = 'answered' | OtherCalls['outcome'];
+type CallOutcome = 'answered' | OtherCalls['outcome'];
 
 /**
  * What the turns of a conversation and of the threads of its tasks cost, at today's prices: answers, summaries and calls that

@@ -149,7 +149,7 @@ export interface TurnView {
   times: TurnTimes | null;
 }
 
-export interface CallView {
+interface CallView {
   call: string;
   name: string;
   /** Null until it is known. */

@@ -492,7 +492,7 @@ export interface TypedConversation<Id extends string, R extends Record<Id, unkno
 }
 
 /** The troupe of a definition. Agents from a file or a list that is built at run time have ids of the type string; so have those of templates. */
-export type TroupeOf<D> = [AgentsOf<D>] extends [never]
+type TroupeOf<D> = [AgentsOf<D>] extends [never]
   ? Troupe
   : string extends AgentName<D>
     ? Troupe

@@ -222,7 +222,7 @@ function both(...results: readonly PromiseSettledResult<unknown>[]): unknown {
 }
 
 /** Counts the errors of the store, and the appends that were repeated because another writer took the seq. */
-export function countStoreErrors(
+function countStoreErrors(
   driver: StoreDriver & { stats?: { clashes: number } },
   metrics: Metrics,
 ): StoreDriver {
@@ -255,7 +255,7 @@ export function countStoreErrors(
 const MOST_DAMAGED = 10_000;
 
 /** Counts each damaged event once, and warns once for each conversation. */
-export function reportDamage(metrics: Metrics, onWarning: (error: unknown, where: string) => void): OnDamage {
+function reportDamage(metrics: Metrics, onWarning: (error: unknown, where: string) => void): OnDamage {
   const known = new Set<string>();
   function isNew(key: string): boolean {
     if (known.has(key)) return false;
@@ -279,7 +279,7 @@ export function reportDamage(metrics: Metrics, onWarning: (error: unknown, where
 }
 
 /** Charges reads to the account of the request that makes them; see `work.ts`. */
-export function chargeReads(driver: StoreDriver): StoreDriver {
+function chargeReads(driver: StoreDriver): StoreDriver {
   return {
     ...driver,
     async readEvents(query) {
@@ -327,7 +327,7 @@ function charged(rows: readonly { data: string }[]): Promise<void> | undefined {
 const TIMED: readonly string[] = ['append', 'readEvent', 'acquire', 'compareAndSet', 'readEntry', 'swap'];
 
 /** Reports the durations of the `TIMED` operations, in ms. */
-export function timeStore(
+function timeStore(
   driver: StoreDriver,
   clock: Pick<Clock, 'monotonic'>,
   took: (ms: number) => void,

@@ -208,7 +208,7 @@ type Env = ProviderContext['env'];
 type SettingsOf<P extends ProviderSettings['provider']> = Extract<ProviderSettings, { provider: P }>;
 
 async function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: Common): Promise<Provider> {
-  const { baseUrl, thinking, maxOutputTokens, effort, contextEditing } = settings;
+  const { baseUrl, thinking, maxOutputTokens, effort } = settings;
   const apiKey = requiredKey(settings, env);
   if (typeof thinking === 'number' && thinking >= maxOutputTokens) {
     throw new TroupeError(
@@ -223,7 +223,6 @@ async function anthropicOf(settings: SettingsOf<'anthropic'>, env: Env, common: 
     ...(baseUrl !== undefined && { baseUrl }),
     ...(thinking && { thinking }),
     ...(effort && { effort }),
-    ...(contextEditing && { contextEditing }),
   });
 }
 

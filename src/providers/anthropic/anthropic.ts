@@ -36,7 +36,7 @@ const CLAUDE_TOOLS: ToolRules = { shape: wholeToolSchema, keys: COMMON_KEYS };
 
 /** Anthropic's messages API. */
 export function createAnthropic(options: AnthropicOptions): Provider {
-  const { baseUrl = 'https://api.anthropic.com', apiKey, contextEditing, extras = NO_EXTRAS } = options;
+  const { baseUrl = 'https://api.anthropic.com', apiKey, extras = NO_EXTRAS } = options;
   const limits = replyLimits(options.replyLimits);
   const isForeign = serverOf(baseUrl).address !== 'api.anthropic.com';
   // Servers in Anthropic's place, such as llama.cpp, turn the schemas of tools into grammars.
@@ -86,13 +86,11 @@ export function createAnthropic(options: AnthropicOptions): Provider {
 
   return {
     name: NAME,
-    // If the vendor edits the prompt, our count is not of the prompt that its usage reports.
     capabilities: {
       ...STATELESS,
       images: true,
       caching: 'breakpoints',
       templateMarks: MARKS,
-      reportsUsage: !contextEditing,
     },
     server: serverOf(baseUrl),
     toolProblem: (tool) => toolProblem(tool, tools),
@@ -131,7 +129,6 @@ async function replyFormat(
 interface AnthropicParams {
   thinking?: Anthropic.Beta.BetaThinkingConfigParam;
   output_config?: Anthropic.OutputConfig;
-  context_management?: Anthropic.Beta.BetaContextManagementConfig;
 }
 
 /**
@@ -143,7 +140,6 @@ const BINDS_THINKING =
   /claude-(?:(?:fable|mythos)-5[-.][1-9]|(?:opus|sonnet|haiku)-5[-.][5-9]|[a-z]+-[6-9])(?!\d)/;
 const BINDING = { block_binding: { prefix_mismatch_behavior: 'drop_block' } } as const;
 const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
-const EDITING_BETA = 'context-management-2025-06-27';
 
 /** An agent's own beta features are asked for beside those of its parameters. */
 function headersOf(params: AnthropicParams, { headers }: RequestExtras): Record<string, string> {
@@ -154,16 +150,12 @@ function headersOf(params: AnthropicParams, { headers }: RequestExtras): Record<
 }
 
 /** The header of the beta features that these parameters use. */
-function betasOf({ thinking, context_management }: AnthropicParams): { 'anthropic-beta'?: string } {
-  const betas = [
-    ...(thinking && 'block_binding' in thinking ? [BINDING_BETA] : []),
-    ...(context_management ? [EDITING_BETA] : []),
-  ];
-  return betas.length > 0 ? { 'anthropic-beta': betas.join(',') } : {};
+function betasOf({ thinking }: AnthropicParams): { 'anthropic-beta'?: string } {
+  return thinking && 'block_binding' in thinking ? { 'anthropic-beta': BINDING_BETA } : {};
 }
 
 function anthropicParams({ model, maxOutputTokens }: ModelRequest, fields: AnthropicFields): AnthropicParams {
-  const { thinking, effort, contextEditing } = fields;
+  const { thinking, effort } = fields;
   const params: AnthropicParams = {};
   const binds = BINDS_THINKING.test(model);
   const binding = binds ? BINDING : {};
@@ -172,24 +164,8 @@ function anthropicParams({ model, maxOutputTokens }: ModelRequest, fields: Anthr
     params.thinking = { type: 'enabled', budget_tokens: thinking, ...binding };
   else if (thinking === 'adaptive' || binds) params.thinking = { type: 'adaptive', ...binding };
   if (effort) params.output_config = { effort };
-  if (contextEditing) params.context_management = { edits: editsOf(contextEditing) };
   return params;
 }
-
-type Edits = NonNullable<Anthropic.Beta.BetaContextManagementConfig['edits']>;
-
-/** Thinking first: the vendor refuses the other order. */
-function editsOf(dropped: NonNullable<AnthropicFields['contextEditing']>): Edits {
-  const edits: Edits = [];
-  if (dropped.includes('thinking')) edits.push({ type: 'clear_thinking_20251015', keep: KEPT_THINKING });
-  if (dropped.includes('toolUses'))
-    edits.push({ type: 'clear_tool_uses_20250919', clear_at_least: LEAST_CLEARED });
-  return edits;
-}
-
-const KEPT_THINKING = { type: 'thinking_turns', value: 2 } as const;
-/** Dropping invalidates the cache. */
-const LEAST_CLEARED = { type: 'input_tokens', value: 10_000 } as const;
 
 /** Anthropic's SDK. Throws `package_missing`. */
 async function loadAnthropicSdk() {

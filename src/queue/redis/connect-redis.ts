@@ -80,7 +80,7 @@ export function connectRedis(
 }
 
 /** Options that all kinds of clients have. */
-export type ClientOptions = Pick<
+type ClientOptions = Pick<
   RedisOptions,
   | 'autoResendUnfulfilledCommands'
   | 'commandTimeout'
@@ -171,7 +171,7 @@ export function endConnection(redis: RedisClient): void {
 }
 
 /** When a name has several addresses, the error of a failed connection is an AggregateError without a message. */
-export function reason(error: unknown): string {
+function reason(error: unknown): string {
   if (error instanceof AggregateError && error.message === '')
     return error.errors.map((each) => reason(each)).join(', ');
   // Of a Cluster: "failed to refresh slots cache". Why is in the error of the last node.

@@ -61,7 +61,7 @@ export function createMongoClient(url: string, options: MongoClientOptions = {})
 }
 
 /** The hosts, and the database: the option, else the one in the url, else 'troupe'. */
-export function placeOf(client: MongoClient, url: string, database: string | undefined): MongoPlace {
+function placeOf(client: MongoClient, url: string, database: string | undefined): MongoPlace {
   const { hosts, srvHost } = client.options;
   const inUrl = /^mongodb(?:\+srv)?:\/\/[^/?]+\/([^?]+)/.exec(url)?.[1];
   return {
@@ -116,7 +116,7 @@ export async function openMongoDriver({
 }
 
 /** The answer to the first command. Others wait for it: beside it, each would fail with a topology that is closed. */
-export async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Promise<Document> {
+async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Promise<Document> {
   const answered = new AbortController();
   const hello = client.connect().then(() => client.db('admin').command({ hello: 1 }));
   const silent = clock.sleep(CONNECT_MS, answered.signal).then(() => {
@@ -246,7 +246,7 @@ export function createMongoDocuments(
   };
 }
 
-export interface MongoFacts {
+interface MongoFacts {
   /** Hosts and database, without credentials. */
   at: string;
   version: string;

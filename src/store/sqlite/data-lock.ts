@@ -5,7 +5,7 @@ import { closeToOthers, makePrivateDir } from '../../base/private-files.ts';
 import { type Database, openDatabase, prepareFile, rollback, sqliteError } from './database.ts';
 
 /** Paths in a data directory. */
-export interface DataPaths {
+interface DataPaths {
   /** The data directory. */
   dir: string;
   /** The file of the store. */
@@ -93,7 +93,7 @@ function busy(dir: string, cause: TroupeError): TroupeError {
 }
 
 /** Lets other programs find the process that owns a data directory. A hint: only the lock proves that it runs. */
-export interface ServerInfo {
+interface ServerInfo {
   pid: number;
   url: string;
 }
@@ -116,7 +116,7 @@ export function readServerInfo(dir: string): ServerInfo | null {
   }
 }
 
-export function removeServerInfo(dir: string): void {
+function removeServerInfo(dir: string): void {
   rmSync(pathIn(dir), { force: true });
 }
 

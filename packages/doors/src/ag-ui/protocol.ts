@@ -23,7 +23,7 @@ export interface AgUiWords extends Owned {
   metadata?: object;
 }
 
-export interface AgUiResult extends Owned {
+interface AgUiResult extends Owned {
   id: string;
   role: 'tool';
   toolCallId: string;

@@ -124,7 +124,7 @@ interface AnswerId {
 }
 
 /** Id of the answer to the message with this seq. It names the conversation, so that the next request can go on from it. */
-export function responseId({ conversation, seq, isStored }: AnswerId): string {
+function responseId({ conversation, seq, isStored }: AnswerId): string {
   return `resp_${conversation}_${seq}${isStored ? '' : '_unstored'}`;
 }
 
@@ -136,10 +136,7 @@ function answerNamed(id: string): AnswerId | null {
 }
 
 /** The conversation that the request goes on with. Null: a new one. Throws `event_invalid`. */
-export function conversationOf({
-  conversation,
-  previous_response_id: previous,
-}: ResponseRequest): string | null {
+function conversationOf({ conversation, previous_response_id: previous }: ResponseRequest): string | null {
   if (conversation != null) return conversation;
   if (previous == null) return null;
   const named = answerNamed(previous);
@@ -148,13 +145,13 @@ export function conversationOf({
 }
 
 /** What the user says since the last answer, and what was said before. Throws `event_invalid`. */
-export function heardInResponse({ input, instructions }: ResponseRequest): Heard {
+function heardInResponse({ input, instructions }: ResponseRequest): Heard {
   const items: Item[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
   return heardIn(items.reduce(addItem, []), instructions ?? '', 'input');
 }
 
 /** Throws `event_invalid` for what an agent cannot do for a client. */
-export function formatOfResponse({
+function formatOfResponse({
   tools,
   tool_choice: choice,
   parallel_tool_calls: isParallel,
@@ -371,7 +368,7 @@ function responseEvents(head: ResponseHead) {
 }
 
 /** Writes an answer, whole or as a stream. */
-export function responseWriter(head: ResponseHead) {
+function responseWriter(head: ResponseHead) {
   return {
     ...responseEvents(head),
     whole: (parts: readonly AnswerPart[], answer: Answer) => responseWith(head, parts, answer),

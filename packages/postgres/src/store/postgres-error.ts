@@ -81,7 +81,7 @@ export function postgresError(thrown: unknown, { host, database, schema }: Postg
 }
 
 /** Whether the server itself refused the statement. */
-export function isRefusal(thrown: unknown): thrown is pg.DatabaseError {
+function isRefusal(thrown: unknown): thrown is pg.DatabaseError {
   return thrown instanceof pg.DatabaseError;
 }
 
