@@ -82,7 +82,7 @@ pageTest(
       .getByRole('button', { name: 'Retry all…' })
       .click();
     await failed.getByRole('button', { name: 'Retry 7' }).click();
-    await page.getByText('Done.').waitFor();
+    await failed.getByText('Done.', { exact: true }).waitFor();
     for (const n of [0, 6, 12]) {
       const { events } = await world().troupe.events(`bill-${n}`);
       expect(
