@@ -60,6 +60,8 @@ const PEOPLE: (Partial<AgentInput> & { id: string })[] = [
 /** Five agents of a harbour office, for the conversations of `fixtures.ts`. */
 export const OFFICE: Play = {
   company: (baseUrl, clock) => ({
+    // Remarks to nobody are for people, in a conversation that was handed over too.
+    defaults: { afterHandoff: 'default' },
     agents: PEOPLE.map(
       (person) =>
         ({
