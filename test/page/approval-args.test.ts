@@ -43,7 +43,11 @@ const COUNTER: Play = {
         z.object({ to: z.string(), euros: z.number().max(200), urgent: z.boolean(), reason: z.string() }),
       ),
       payment('pay_parts', z.object({ parts: z.array(z.number()) })),
-      payment('pay_account', z.object({ account: z.unknown(), euros: z.number() })),
+      // As a tool of an MCP server: it is passed every digit.
+      {
+        ...payment('pay_account', z.object({ account: z.unknown(), euros: z.number() })),
+        takesExact: true,
+      },
     ],
   }),
   lines: [
