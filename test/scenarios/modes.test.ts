@@ -31,16 +31,6 @@ test('a mode is an event of its requester; the log continues and the banner name
   expect(await room.troupe.state(ROOM)).toMatchObject({ state: 'open.chat' });
 });
 
-test('a mode set before the first message holds for it', async () => {
-  await using room = await scriptedRoom({
-    agents: [scripted('a', { instructions: 'Answer in verse.' })],
-  });
-  await setMode(room, 'chat');
-  expect(await room.troupe.state(ROOM)).toMatchObject({ state: 'open.chat', head: 1 });
-  await room.say('a', 'one');
-  expect(await room.system('a', 1)).not.toContain('Answer in verse.');
-});
-
 test('chat leaves the persona out and agent mode brings it back, each as a baseline with its cause', async () => {
   await using room = await scriptedRoom({
     agents: [scripted('a', { instructions: 'Answer in verse.' }), scripted('plain')],
@@ -94,7 +84,8 @@ test('in run mode the prompt has directive and brief while the step is active, t
   });
 });
 
-test('an unknown conversation has no run to direct', async () => {
+test('an unknown conversation has no mode to change', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
+  await expect(setMode(room, 'chat')).rejects.toMatchObject({ code: 'conversation_unknown' });
   await expect(direct(room, 'active')).rejects.toMatchObject({ code: 'conversation_unknown' });
 });

@@ -71,7 +71,7 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
   if (command.command === 'fork') return forkConversation(conversations, tenant, command, by);
   const draft = commandDraft(command, by);
   if (command.command === 'mode' || command.command === 'directive')
-    return appendOne(conversations, await directed(parts, command), draft);
+    return appendOne(conversations, await existing(command.conversation), draft);
   if (command.command === 'abort') {
     const turn = parseTurnId(command.turn);
     if (!turn) throw new TroupeError('turn_unknown', `"${command.turn}" is not a turn id`);
@@ -91,14 +91,6 @@ export async function executeCommand(parts: CommandParts, given: Command, by: Au
 function requireCompaction({ compacts }: CommandParts, { command }: Command): void {
   if (command !== 'compact' || compacts) return;
   throw new TroupeError('command_refused', 'nothing is compacted here: context.compaction is false');
-}
-
-/** A mode may be set before the first message. */
-async function directed(
-  { tenant, existing }: CommandParts,
-  { command, conversation }: CommandOf<'mode' | 'directive'>,
-): Promise<ConversationKey> {
-  return command === 'mode' ? { tenant, conversation: conversationId(conversation) } : existing(conversation);
 }
 
 function needed<T>(command: T | undefined, name: string): T {
