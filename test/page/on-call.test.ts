@@ -54,7 +54,7 @@ pageTest(
     await asks.locator('.due').first().waitFor();
     const all = await asks.locator('.due').all();
     const dues = await Promise.all(all.map((due) => due.getAttribute('datetime')));
-    expect(dues).toEqual(dues.toSorted());
+    expect(dues).toEqual(dues.toSorted((a, b) => String(a).localeCompare(String(b))));
     const open = await openWith('everything', 'c/refund-0?agent=refunds');
     await open
       .getByRole('region', { name: 'Waiting for you' })
