@@ -24,6 +24,8 @@ import type { Acquired, ActorPatch, ConversationKey, NewEvent, Store } from './s
  *  N2  An actor has one record, under its present id. Whoever takes its lease first takes over the records under its former
  *      ids, and holds their leases for ever: a process that knows only a former id waits, and so the two never run at once.
  *  N3  A turn that was pinned under a former id is finished under it, so that its events are the same in every attempt.
+ *  N4  A step does not let a renamed actor rest while a process that knows its former id may write: the driver looks for what came
+ *      under one id alone. The actor then looks at its log itself.
  */
 export function withFormerIds(store: Store, options: RenamedOptions): Store {
   const names = namesOf(options.former);
@@ -93,13 +95,16 @@ function logMethods({ store, options, names }: Renamed): LogMethods {
       const appended = await store.append(log, written);
       return appended.map(({ kind, event }) => ({ kind, event: names.event(event) }));
     },
-    async step(base, { events, told, ...rest }) {
+    async step(base, { events, told, rests, ...rest }) {
       const { tenant } = base;
+      // N4.
+      const mayRest = options.soleOwner || !names.formerOf.has(base.agent);
       const written = await Promise.all(
         events.map((event) => asWritten({ tenant, conversation: event.conversation }, event)),
       );
       return store.step(base, {
         ...rest,
+        ...(rests && mayRest && { rests }),
         events: written,
         ...(told && {
           told: ({ appended, there, taken }) =>

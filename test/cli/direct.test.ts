@@ -93,7 +93,7 @@ test('an import reports repairs, and its export imports as the same conversation
     /^4 records read as openai: \d+ events in conversation old2\n(?: {2}.*\n)?repaired:\n {2}missing result +1/,
   );
   const plain = await place.call(['export', 'old']);
-  expect(plain.out.split('\n')[0]).toBe('{"troupe":1,"conversation":"old"}');
+  expect(plain.out.split('\n')[0]).toBe('{"troupe":1,"conversation":"old","secrets":"hidden"}');
   const out = path.join(place.dir, 'out.jsonl');
   const saved = await place.call(['export', 'old', '--out', out, '--json']);
   expect(readFileSync(out, 'utf8')).toBe(plain.out);

@@ -83,7 +83,7 @@ async function* pages(list: Event[]): AsyncGenerator<Event[]> {
 
 async function exported(list: Event[], conversation = 'origin'): Promise<string> {
   let file = '';
-  for await (const line of exportConversation(pages(list), conversation)) file += line;
+  for await (const line of exportConversation(pages(list), conversation, 'kept')) file += line;
   return file;
 }
 

@@ -82,6 +82,8 @@ test('keys, cards and passwords behind their name leave no process: log, traces,
     expect(text, name).not.toMatch(SECRET);
     expect(text, name).toContain('password: [password], the key [key], the card [card]');
   }
+  expect(leaving.lines.split('\n')[0]).toBe('{"troupe":1,"conversation":"c1","secrets":"hidden"}');
+  expect(kept.lines.split('\n')[0]).toBe('{"troupe":1,"conversation":"c1"}');
   expect(leaving.lines).toContain('"forTools":{"password":"[password]","shown":"yes"}');
   // What agents see and the log holds is another setting: `redact`.
   for (const text of [sent, stored, kept.lines, kept.html]) expect(text).toMatch(SECRET);

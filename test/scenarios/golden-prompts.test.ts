@@ -11,9 +11,9 @@ import type { AgentId, CompactionBody, ConversationId, EventDraft, TurnId } from
 import { defineTool } from '../../src/tools/tool.ts';
 import type { FakeRequest } from '../../packages/testing/src/fake-vendors.ts';
 import type { WireMessage } from '../support/compact.ts';
-import { company, ROOM, UMA } from '../support/company.ts';
+import { company, type CompanyOptions, ROOM, UMA } from '../support/company.ts';
 import { logged } from '../support/log-player.ts';
-import { expectGolden, stable } from '../support/golden-prompt.ts';
+import { expectGolden, oneMinute, stable } from '../support/golden-prompt.ts';
 
 /** Whole requests, one for each moment at which Troupe itself says something. Read what changes here as the model would. */
 const refund = defineTool({
@@ -43,10 +43,13 @@ async function expectRequest(request: FakeRequest | undefined, name: string): Pr
   await expectGolden(`${stable([`=== tools\n${offered}`, ...parts].join('\n'))}\n`, name);
 }
 
+const open = (ids: readonly string[], options: CompanyOptions = {}) =>
+  company(ids, { clock: oneMinute(), ...options });
+
 const call = (name: string, args: object) => ({ calls: [{ name, args: JSON.stringify(args) }] });
 
 test('an agent alone, a tool that waits for approval, and the decision', async () => {
-  await using room = await company(['desk'], {
+  await using room = await open(['desk'], {
     tools: [refund],
     agents: { desk: { tools: ['refund'], instructions: 'Serve people.' } },
     answers: { desk: [call('refund', { order: 7 }), 'Paid.'] },
@@ -60,13 +63,13 @@ test('an agent alone, a tool that waits for approval, and the decision', async (
 });
 
 test('an agent alone in the plain framing', async () => {
-  await using room = await company(['desk'], { agents: { desk: { framing: 'plain' } } });
+  await using room = await open(['desk'], { agents: { desk: { framing: 'plain' } } });
   await room.say(UMA, 'desk', 'hello');
   await expectRequest(room.requests('desk').at(-1), 'prompt-alone-plain');
 });
 
 test('a worker in its thread, told more by a person, and the manager that is woken with the result', async () => {
-  await using room = await company(['boss', 'hand'], {
+  await using room = await open(['boss', 'hand'], {
     agents: {
       boss: { role: 'manager', tools: ['delegate'], instructions: 'Ship on Fridays.' },
       hand: { role: 'worker', tools: ['ask'] },
@@ -96,7 +99,7 @@ test('a worker in its thread, told more by a person, and the manager that is wok
 });
 
 test('modes, a run, and the agent to which messages without an addressee come', async () => {
-  await using room = await company(['boss', 'hand'], {
+  await using room = await open(['boss', 'hand'], {
     agents: { boss: { role: 'manager', sees: 'results', tools: ['todo'] } },
     definition: { routing: { by: 'agent', agent: 'boss' as AgentId } },
   });
@@ -118,7 +121,7 @@ test('modes, a run, and the agent to which messages without an addressee come', 
 
 test('what an agent is told where its turn cannot end', async () => {
   const items = [{ text: 'count the lamps', status: 'pending' }];
-  await using room = await company(['desk'], {
+  await using room = await open(['desk'], {
     agents: { desk: { tools: ['todo', 'no_response'] } },
     answers: {
       desk: [
@@ -140,7 +143,7 @@ test.each([
   ['call-cut', { calls: [{ name: 'todo', args: '{"items": [{"te' }], stop: 'length' as const }],
   ['call-unread', { stop: 'calls' as const }],
 ])('a call that was not made: %s', async (name, broken) => {
-  await using room = await company(['desk'], {
+  await using room = await open(['desk'], {
     agents: { desk: { tools: ['todo'] } },
     answers: { desk: [broken, 'Nine.'] },
   });
@@ -150,7 +153,7 @@ test.each([
 
 test('a reply that does not fit its schema', async () => {
   const schema = { type: 'object', properties: { lamps: { type: 'integer' } }, required: ['lamps'] };
-  await using room = await company(['desk'], {
+  await using room = await open(['desk'], {
     agents: { desk: { reply: schema } as never },
     answers: { desk: ['nine', '{"lamps": 9}'] },
   });
@@ -159,7 +162,7 @@ test('a reply that does not fit its schema', async () => {
 });
 
 test('a turn that failed is done again', async () => {
-  await using room = await company(['desk'], {
+  await using room = await open(['desk'], {
     answers: { desk: [{ error: { code: 'provider_invalid_request' } }, 'Nine.'] },
   });
   await room.say(UMA, 'desk', 'how many lamps are there?');
@@ -169,7 +172,7 @@ test('a turn that failed is done again', async () => {
 });
 
 test('a call without a result, and one with an empty result', async () => {
-  await using room = await company(['desk'], { agents: { desk: { tools: ['todo'] } } });
+  await using room = await open(['desk'], { agents: { desk: { tools: ['todo'] } } });
   const made = (id: string) => ({ id, type: 'function', function: { name: 'count', arguments: '{}' } });
   await room.transcript('desk', [
     { role: 'user', content: 'count the lamps' },

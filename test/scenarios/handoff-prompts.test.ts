@@ -5,7 +5,7 @@ import type { TroupeInput } from '../../src/library/config/agents-file.ts';
 import type { AgentInput } from '../../src/library/config/agent-input.ts';
 import type { AgentId, ConversationId } from '../../src/events/index.ts';
 import { ROOM, UMA } from '../support/company.ts';
-import { expectGolden, goldenPrompt } from '../support/golden-prompt.ts';
+import { expectGolden, goldenPrompt, oneMinute } from '../support/golden-prompt.ts';
 import { openTroupe } from '../support/mode.ts';
 import { scripted } from './stage.ts';
 
@@ -41,7 +41,7 @@ const SALES = scripted('sales', { instructions: 'Sell lamps.' });
 async function play(agents: AgentInput[], definition: Partial<TroupeInput> = {}) {
   const troupe = await openTroupe(
     { agents, tools: [refund, lookUp], ...definition },
-    { onWarning: () => {} },
+    { clock: oneMinute(), onWarning: () => {} },
   );
   onTestFinished(() => troupe.close());
   return {

@@ -92,6 +92,23 @@ test('what another process addresses to the former id later is found, and only u
   expect(await after.due(query)).toEqual([]);
 });
 
+test('a step never rests past what another process has addressed to the former id', async () => {
+  const { before, after } = await openBoth();
+  await say(after, 'one', 'adjuster');
+  const working = await take(after, present, 'new worker', 10);
+  await say(before, 'two', 'assessor');
+  const author = { kind: 'agent' as const, id: 'adjuster' as AgentId, name: 'Adjuster' };
+  const body = { content: 'answer' };
+  const draft = { id: 'three' as EventId, author, to: [], kind: 'message' as const, body };
+  const done = await after.step(working, {
+    patch: { processed: 1 },
+    events: [{ conversation: log.conversation, draft, at: 2, tokens: 1, ifTaken: 'spare' }],
+    rests: true,
+  });
+  expect(done?.record).toMatchObject({ owner: 'new worker', processed: 1 });
+  expect(await after.addressed(present, { after: 1, upTo: 3 })).toEqual([2]);
+});
+
 test('events are read with the present id and stay as they were written', async () => {
   const { before, after } = await openBoth();
   await say(before, 'one', 'assessor');

@@ -1,5 +1,18 @@
 import { expect } from 'vitest';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { Troupe } from '../../src/library/troupe.ts';
+
+const MINUTE_MS = 60_000;
+
+/** Time that stays in one minute: a prompt tells when the minute changes. */
+export function oneMinute(): Clock {
+  const began = systemClock.monotonic();
+  const minute = Math.floor(systemClock.now() / MINUTE_MS) * MINUTE_MS;
+  return {
+    ...systemClock,
+    now: () => minute + Math.min(MINUTE_MS - 1, Math.floor(systemClock.monotonic() - began)),
+  };
+}
 
 /** The whole prompt of a turn as its model reads it. Keys of marks, times and versions are replaced: they change from run to run. */
 export async function goldenPrompt(troupe: Troupe, turn: string): Promise<string> {

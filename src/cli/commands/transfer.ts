@@ -119,24 +119,32 @@ interface ExportFlags extends ClientOptions {
   keepSecrets?: boolean;
 }
 
+/** End of the first line of an export that holds no secrets. */
+const HIDDEN = '"secrets":"hidden"}';
+const WITHOUT_SECRETS = ', without what looks like a secret (--keep-secrets keeps it)';
+
 export async function exportConversation(conversation: string, options: ExportFlags): Promise<void> {
   const { html, out, json, threads, keepSecrets } = options;
   const client = await connect(options, { needs: 'data' });
   try {
     let lines = 0;
+    let head = '';
     const chunks = client.export(conversation, {
       format: html ? 'html' : 'jsonl',
       threads,
       secrets: keepSecrets ? 'kept' : 'hidden',
     });
-    const source = await readExport(chunks, (chunk) => (lines += chunk.split('\n').length - 1));
+    const source = await readExport(chunks, (chunk) => {
+      head ||= chunk.slice(0, chunk.indexOf('\n'));
+      lines += chunk.split('\n').length - 1;
+    });
     if (out === undefined) return await pipeline(source, process.stdout, { end: false });
     await pipeline(source, createWriteStream(out, { mode: 0o600 })).catch((cause: unknown) => {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new TroupeError('data_unwritable', `cannot write ${out}: ${reason}`, { out }, { cause });
     });
     if (json) printJson({ conversation, out, lines });
-    else print(`${count(lines, 'line')} written to ${out}`);
+    else print(`${count(lines, 'line')} written to ${out}${head.endsWith(HIDDEN) ? WITHOUT_SECRETS : ''}`);
   } finally {
     await client.close();
   }

@@ -149,7 +149,7 @@ function readingMethods(context: TenantContext) {
     },
     async *export(conversation, { format = 'jsonl', threads = true, secrets = 'hidden' } = {}) {
       const root = await findConversation(context, conversation);
-      const hide = secrets === 'hidden' ? parts.hide : null;
+      const hide = secrets === 'kept' ? null : parts.hide;
       async function* shown(log: ConversationKey, upTo?: number): AsyncGenerator<readonly Event[]> {
         for await (const events of readPages(store, log, { after: 0, upTo })) yield hide?.(events) ?? events;
       }
@@ -158,7 +158,8 @@ function readingMethods(context: TenantContext) {
         return yield* exportHtml(root.conversation, () => shown(root, root.head));
       }
       const branches = threads ? await readTree(store, root) : [{ log: root }];
-      for (const { log } of branches) yield* exportConversation(shown(log), log.conversation);
+      for (const { log } of branches)
+        yield* exportConversation(shown(log), log.conversation, hide ? 'hidden' : 'kept');
     },
   } satisfies Partial<Troupe>;
 }

@@ -19,13 +19,14 @@ const KINDS: ReadonlySet<string> = new Set(EVENT_KINDS);
 
 /**
  * A conversation as JSONL: a header, then one event per line. Without tenant, conversation, seq, tokens and the mark of an
- * altered event, which the importing log sets itself.
+ * altered event, which the importing log sets itself. The header says whether secrets were left out.
  */
 export async function* exportConversation(
   pages: AsyncIterable<readonly Event[]>,
   conversation: string,
+  secrets: 'hidden' | 'kept',
 ): AsyncGenerator<string, void> {
-  yield `${JSON.stringify({ troupe: EXPORT_VERSION, conversation })}\n`;
+  yield `${JSON.stringify({ troupe: EXPORT_VERSION, conversation, ...(secrets === 'hidden' && { secrets }) })}\n`;
   for await (const events of pages) {
     for (const event of events) yield `${JSON.stringify(keptOf(event))}\n`;
   }
