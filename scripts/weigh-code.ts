@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { agentsFileSchema } from '../src/library/config/agents-schema.ts';
 import { EVENT_KINDS } from '../src/events/index.ts';
+import { type Ratchet, runRatchet } from './ratchet.ts';
 
 /**
  * `npm run weigh:code`: what the code costs its readers, in counts that neither slicing nor lumping can lower together.
@@ -33,7 +33,6 @@ export interface CodeWeight {
 }
 
 const ROOT = path.dirname(import.meta.dirname);
-const RECORD = path.join(import.meta.dirname, 'code-weight.json');
 
 export interface Source {
   /** From the root. */
@@ -181,23 +180,6 @@ export function worseThan(record: CodeWeight, now: CodeWeight): string[] {
   });
 }
 
-export function readCodeWeight(): CodeWeight {
-  return JSON.parse(readFileSync(RECORD, 'utf8')) as CodeWeight;
-}
+export const CODE: Ratchet<CodeWeight> = { record: 'code-weight.json', weigh: weighCode, worse: worseThan };
 
-if (import.meta.main) {
-  const { values } = parseArgs({
-    options: { json: { type: 'boolean' }, save: { type: 'boolean' }, raise: { type: 'string' } },
-  });
-  const now = weighCode();
-  if (values.json) console.log(JSON.stringify(now));
-  else console.table(now);
-  if (values.save) {
-    const worse = values.raise ? [] : worseThan(readCodeWeight(), now);
-    if (worse.length > 0)
-      throw new Error(
-        `the code would be heavier than recorded:\n${worse.join('\n')}\nIf it must be: --save --raise "why"`,
-      );
-    writeFileSync(RECORD, `${JSON.stringify(now, null, 2)}\n`);
-  }
-}
+if (import.meta.main) runRatchet(CODE);

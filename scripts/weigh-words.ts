@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
+import { type Ratchet, runRatchet } from './ratchet.ts';
 
 /**
  * `npm run weigh:words`: what the documents and comments cost their readers. `test/weight/words.test.ts` holds the counts against
@@ -20,7 +20,6 @@ export interface WordsWeight {
 }
 
 const ROOT = path.dirname(import.meta.dirname);
-const RECORD = path.join(import.meta.dirname, 'words-weight.json');
 const GENERATED = '<!-- Written by `npm run docs`';
 /** What a count may rise by without a new record. */
 const SLACK = 1.02;
@@ -77,18 +76,10 @@ export function wordierThan(record: WordsWeight, now: WordsWeight): string[] {
   });
 }
 
-export function readWordsWeight(): WordsWeight {
-  return JSON.parse(readFileSync(RECORD, 'utf8')) as WordsWeight;
-}
+export const WORDS: Ratchet<WordsWeight> = {
+  record: 'words-weight.json',
+  weigh: weighWords,
+  worse: wordierThan,
+};
 
-if (import.meta.main) {
-  const { values } = parseArgs({ options: { save: { type: 'boolean' }, raise: { type: 'string' } } });
-  const now = weighWords();
-  console.table(now);
-  if (values.save) {
-    const worse = values.raise ? [] : wordierThan(readWordsWeight(), now);
-    if (worse.length > 0)
-      throw new Error(`there would be more words:\n${worse.join('\n')}\nIf it must be: --save --raise "why"`);
-    writeFileSync(RECORD, `${JSON.stringify(now, null, 2)}\n`);
-  }
-}
+if (import.meta.main) runRatchet(WORDS);

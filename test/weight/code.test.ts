@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
+import { readRecord } from '../../scripts/ratchet.ts';
 import {
+  CODE,
   arrowsUpIn,
   type CodeWeight,
   medianOf,
   namesIn,
-  readCodeWeight,
   settingsIn,
   sourceOf,
   weighCode,
@@ -12,7 +13,7 @@ import {
 } from '../../scripts/weigh-code.ts';
 
 test('the code is no heavier than its record says', () => {
-  const worse = worseThan(readCodeWeight(), weighCode());
+  const worse = worseThan(readRecord(CODE), weighCode());
   expect(
     worse,
     `${worse.join('\n')}\nMake it lighter, or: npm run weigh:code -- --save --raise "why"`,
