@@ -163,6 +163,16 @@ function isGone(text: string, old: string): boolean {
   return text.split('\n').every((line) => !line.includes(old) || line.includes('(replaced by #'));
 }
 
+function correctedLog(random: Random, old: string, { newer, by }: { newer: string; by: Author }): Log {
+  const log = new Log();
+  log.fill(random, 4);
+  log.say(ANA, old);
+  log.fill(random, 8);
+  log.say(by, newer);
+  log.fill(random, 40);
+  return log;
+}
+
 export async function scoreCorrections({ seed, quick }: Options): Promise<Scored> {
   const random = randomOf(seed, 'judgement');
   const shares = new Shares();
@@ -171,12 +181,7 @@ export async function scoreCorrections({ seed, quick }: Options): Promise<Scored
       for (const pair of pairs) {
         const [old = '', newer = ''] = pair.map(filled(random));
         for (const who of [ANA, BEN]) {
-          const log = new Log();
-          log.fill(random, 4);
-          log.say(ANA, old);
-          log.fill(random, 8);
-          log.say(who, newer);
-          log.fill(random, 40);
+          const log = correctedLog(random, old, { newer, by: who });
           for (const way of WAYS) {
             const { text, held, body } = shownBy(way, log);
             if (who === BEN) {
@@ -191,12 +196,7 @@ export async function scoreCorrections({ seed, quick }: Options): Promise<Scored
       }
   for (const pair of EXCEPTION_PAIRS) {
     const [rule = '', exception = ''] = pair.map(filled(random));
-    const log = new Log();
-    log.fill(random, 4);
-    log.say(ANA, rule);
-    log.fill(random, 8);
-    log.say(ANA, exception);
-    log.fill(random, 40);
+    const log = correctedLog(random, rule, { newer: exception, by: ANA });
     for (const way of WAYS) {
       const { text, held, body } = shownBy(way, log);
       const stands = text.includes(rule) && (body === null || held.includes(rule));
