@@ -87,7 +87,7 @@ export const DEMO_COMPANY: TroupeInput = {
           reply: '429 with a Retry-After header, computed from its bucket.',
         },
         {
-          when: { contains: 'handed over to you', step: 1 },
+          when: { contains: 'handed this conversation over to you', step: 1 },
           reply: 'The change is written and its tests pass.',
           calls: [
             {
@@ -125,7 +125,7 @@ export const DEMO_COMPANY: TroupeInput = {
         },
       },
       {
-        when: { contains: 'handed over to you' },
+        when: { contains: 'handed this conversation over to you' },
         reply:
           'Reviewed: the change does what was asked, and the tests would have caught it otherwise. Ready to merge.',
       },
