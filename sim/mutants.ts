@@ -318,8 +318,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'actors/tasks/apply-tool-request.ts',
-        find: 'if (!tool?.needsApproval) return false;',
-        replace: 'if (!tool?.needsApproval || step >= 0) return false;',
+        find: 'if (!tool.needsApproval) return null;',
+        replace: 'if (!tool.needsApproval || step >= 0) return null;',
       },
     ],
   },
