@@ -43,11 +43,13 @@ const OPTIONS = [
   'NewMessage',
   'AskOptions',
   'Answer',
-  'Tool',
+  'ToolDefinition',
   'ToolContext',
   'StatusOptions',
   'TracingOptions',
 ];
+/** Where these and the other types of the reference are exported. */
+const FILES = ['src/index.ts', 'src/http/api/index.ts', 'src/tools/tool.ts', 'packages/nostr/src/index.ts'];
 /** A type longer than this is told by its kind alone. */
 const MAX_TYPE = 90;
 
@@ -57,7 +59,7 @@ export function readDeclarations(): Declarations {
   mkdirSync(cache, { recursive: true });
   const folder = mkdtempSync(path.join(cache, 'reference-'));
   const config = path.join(folder, 'tsconfig.json');
-  const files = ['src/index.ts', 'src/http/api/index.ts'].map((file) => path.join(ROOT, file));
+  const files = FILES.map((file) => path.join(ROOT, file));
   writeFileSync(config, JSON.stringify({ extends: path.join(ROOT, 'tsconfig.json'), include: [], files }));
   const api = new API();
   try {
@@ -135,6 +137,10 @@ class Reader {
     for (const property of this.#checker.getPropertiesOfType(top))
       if (!['agents', 'templates', 'tools', 'providers', 'app'].includes(property.name))
         this.#blocks(property, property.name, sections);
+    const nostr = this.#checker.getDeclaredTypeOfSymbol(this.#named('NostrInput'));
+    sections.push({ title: '`nostr`', text: '', fields: this.#fields(nostr) });
+    for (const property of this.#checker.getPropertiesOfType(nostr))
+      this.#blocks(property, `nostr.${property.name}`, sections);
     return sections;
   }
 
@@ -255,7 +261,9 @@ function addTo(sections: Section[], { title, text, fields }: Section): void {
 
 const isAlias = (symbol: Symbol) => (symbol.flags & SymbolFlags.Alias) !== 0;
 const isOurs = (symbol: Symbol) =>
-  symbol.declarations.some(({ path: file }) => file.toLowerCase().startsWith(`${ROOT}/src/`.toLowerCase()));
+  symbol.declarations.some(({ path: file }) =>
+    ['src', 'packages'].some((folder) => file.toLowerCase().startsWith(`${ROOT}/${folder}/`.toLowerCase())),
+  );
 
 /** The texts above the declarations of a folder's files that match, by the name in the match. */
 function textsAbove(folder: string, declaration: RegExp): Map<string, string> {
@@ -269,6 +277,15 @@ function textsAbove(folder: string, declaration: RegExp): Map<string, string> {
 }
 
 const plain = (comment: string) => comment.replaceAll(/\s*\n\s*\*\s?/g, ' ').trim();
+
+/** The texts above the commands of people, by their names. */
+export function readCommands(): Map<string, string> {
+  const source = readFileSync(path.join(ROOT, 'src/events/command.ts'), 'utf8');
+  const found = source.matchAll(
+    /\/\*\*((?:(?!\*\/)[^])*)\*\/\n {2}z\.strictObject\(\{\s*command: z\.literal\('(\w+)'\)/g,
+  );
+  return new Map([...found].map(([, text = '', name = '']) => [name, plain(text)]));
+}
 
 export interface DocumentedError {
   code: string;

@@ -3,11 +3,12 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
+import { Command as PersonCommand } from '../src/events/index.ts';
 import { routeTable } from '../src/http/routes/index.ts';
 import { DOORS } from '../src/library/integrations/door.ts';
 import { openDoors } from '../src/library/runtime/doors.ts';
 import { ROOT } from './packed.ts';
-import { readDeclarations, readErrors, type Section } from './read-declarations.ts';
+import { readCommands, readDeclarations, readErrors, type Section } from './read-declarations.ts';
 
 /**
  * `npm run docs`: writes the pages of `docs/reference` that follow from the code; `-- --site FOLDER` also a site of all pages for users. `test/reference.test.ts` compares them. What is
@@ -25,7 +26,7 @@ export async function referencePages(): Promise<Map<string, string>> {
     ['docs/reference/commands.md', page('Commands', COMMANDS, commandSections(createProgram(), 'troupe'))],
     ['docs/reference/errors.md', page('Errors', ERRORS, [errorTable()])],
     ['docs/reference/events.md', page('Events', EVENTS, events.map(section))],
-    ['docs/reference/routes.md', page('Routes', ROUTES, [await tableOfRoutes()])],
+    ['docs/reference/routes.md', page('Routes', ROUTES, [await tableOfRoutes(), commandTable()])],
   ]);
 }
 
@@ -46,6 +47,9 @@ const EVENTS = `What a log holds, by \`kind\`. Every event also has \`id\`, \`co
 [words](words.md).`;
 const ROUTES = `All routes of the API, with the scope that each needs. Bodies, answers and errors are in \`/api/openapi.json\` of a server;
 [HTTP](http.md) has a first request.`;
+
+const COMMANDS_OF_PEOPLE = `## Commands
+Bodies of \`POST /api/commands\`, and what \`troupe.command\` takes. \`author\` is the caller, by default the operator.`;
 
 function page(title: string, lead: string, sections: readonly string[]): string {
   return `# ${title}\n${NOTE}\n${lead}\n\n${sections.join('\n')}`;
@@ -111,6 +115,20 @@ async function tableOfRoutes(): Promise<string> {
     },
   );
   return `| route | scope | query | what |\n|---|---|---|---|\n${rows.join('')}`;
+}
+
+function commandTable(): string {
+  const texts = readCommands();
+  const rows = PersonCommand.options
+    .filter((command) => command.meta()?.deprecated !== true)
+    .map(({ shape }) => {
+      const { command, ...fields } = shape;
+      const names = Object.entries(fields).map(([name, schema]) =>
+        code(schema.safeParse(undefined).success ? `${name}?` : name),
+      );
+      return `| \`${command.value}\` | ${names.join(' ')} | ${cell(texts.get(command.value) ?? '')} |\n`;
+    });
+  return `${COMMANDS_OF_PEOPLE}\n\n| \`command\` | with | what |\n|---|---|---|\n${rows.join('')}`;
 }
 
 if (import.meta.main) {

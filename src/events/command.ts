@@ -19,9 +19,11 @@ const AboutAgent = { ...About, agent: AgentId };
 
 /** Commands about the membership and the state of a conversation. Each is logged as the event of its effect. */
 const CONVERSATION_COMMANDS = [
-  /** Default of `policy`: `join` of the agent. */
+  /** Takes part from here on. Default of `policy`: `join` of the agent. */
   z.strictObject({ command: z.literal('join'), ...AboutAgent, policy: JoinPolicy.optional() }),
+  /** Takes no part until it joins, or a person addresses it. */
   z.strictObject({ command: z.literal('leave'), ...AboutAgent, reason: Reason }),
+  /** The same until `unblock`. */
   z.strictObject({ command: z.literal('block'), ...AboutAgent, reason: Reason }),
   z.strictObject({ command: z.literal('unblock'), ...AboutAgent }),
   /** Takes an agent out of service. It keeps its state and can be reinstated. */
@@ -41,6 +43,7 @@ const CONVERSATION_COMMANDS = [
     /** Text that the agents see with the message. */
     note: z.string().min(1).optional(),
   }),
+  /** Ends the delegation of work. A message of a trusted person reopens it. */
   z.strictObject({ command: z.literal('archive'), ...About, reason: Reason }),
   z.strictObject({ command: z.literal('reopen'), ...About, reason: Reason }),
 ] as const;
@@ -119,9 +122,13 @@ export type ForkPlace = z.infer<typeof ForkPlace>;
  * event. `mode`, `directive`, `answer`, `decide` and `cancelTask` are logged only as their effect.
  */
 export const Command = z.discriminatedUnion('command', [
+  /** Stops a running turn. */
   z.strictObject({ command: z.literal('abort'), turn: TurnId }),
+  /** Takes no turn until `resume`. */
   z.strictObject({ command: z.literal('pause'), conversation: ConversationId, agent: AgentId }),
+  /** Goes on after a pause or a failure. */
   z.strictObject({ command: z.literal('resume'), conversation: ConversationId, agent: AgentId }),
+  /** How the conversation is used: `chat`, `agent` or `run`. */
   z.strictObject({
     command: z.literal('mode'),
     conversation: ConversationId,
@@ -129,6 +136,7 @@ export const Command = z.discriminatedUnion('command', [
     /** The run that the mode is for, if several have directives. */
     run: RunId.optional(),
   }),
+  /** What a run is for, shown in the prompts of run mode. */
   z.strictObject({
     command: z.literal('directive'),
     conversation: ConversationId,
@@ -140,6 +148,7 @@ export const Command = z.discriminatedUnion('command', [
     /** Status of the current step. */
     status: z.enum(['active', 'completed']),
   }),
+  /** Begins a phase, and ends the one before. */
   z.strictObject({
     command: z.literal('phase'),
     conversation: ConversationId,
@@ -149,6 +158,7 @@ export const Command = z.discriminatedUnion('command', [
     /** Whether to summarise the phase that ends. Default: only if agents have spoken in it. */
     summarise: z.boolean().optional(),
   }),
+  /** Runs a workflow, or continues a failed run. */
   z.strictObject({
     command: z.literal('run'),
     conversation: ConversationId,
@@ -160,12 +170,14 @@ export const Command = z.discriminatedUnion('command', [
     /** Id of the step from which a failed or stuck run continues. */
     step: z.string().min(1).max(64).optional(),
   }),
+  /** Answers a question of an agent. */
   z.strictObject({
     command: z.literal('answer'),
     conversation: ConversationId,
     question: TaskName,
     content: z.string(),
   }),
+  /** Approves or denies a call. */
   z.strictObject({
     command: z.literal('decide'),
     conversation: ConversationId,
@@ -178,7 +190,7 @@ export const Command = z.discriminatedUnion('command', [
     /** Approves the call with these arguments in place of those it was asked for with. */
     args: z.record(z.string(), JsonData).optional(),
   }),
-  /** `task: 'all'` cancels everything that the conversation has started, until a person speaks again. */
+  /** Cancels a task, a question or an approval. `task: 'all'`: all that the conversation has started, until a person speaks. */
   z.strictObject({
     command: z.literal('cancelTask'),
     conversation: ConversationId,

@@ -132,7 +132,8 @@ export type Approval<Args = never> =
   | ((args: Args) => boolean)
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
-interface ToolDefinition<S extends DataSchema, Name extends string = string, App = unknown> {
+/** What `defineTool` takes. `needs`, where `run` is told the type of `app`: names of what it takes of it. */
+export interface ToolDefinition<S extends DataSchema, Name extends string = string, App = unknown> {
   /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter. */
   name: Name;
   /** What models are told: what it does, and when to call it. */
@@ -152,7 +153,7 @@ interface ToolDefinition<S extends DataSchema, Name extends string = string, App
   bounded?: boolean;
   /** Whether a person must approve a call before it runs; a function decides by the arguments. */
   needsApproval?: Approval<DataOf<S>>;
-  /** Default 60,000 ms. */
+  /** Longest call, with the check of its arguments. Default 60,000 ms. */
   timeoutMs?: number;
   /** Bytes of an output in a prompt; the rest becomes an artifact. Default 8,192. */
   previewBytes?: number;

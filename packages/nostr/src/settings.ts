@@ -24,7 +24,7 @@ const Limits = z.strictObject({
   maxEventBytes: z.int().min(1_024).max(1_048_576).default(131_072),
   /** Shared evenly by all relays. A verification takes 0.5 ms, or 2 ms without WebAssembly. Default 100. */
   verificationsPerSecond: z.number().positive().max(10_000).default(100),
-  /** Events of one author through one relay. The burst is ten times that; further events wait. Default 5. */
+  /** Events of one author through one relay. The burst is ten times that; up to 1,000 further ones wait. Default 5. */
   perAuthorPerSecond: z.number().positive().max(10_000).default(5),
   /**
    * Answers of one author to our agents in one conversation, each less than a minute after the last. Further answers wake
@@ -36,15 +36,16 @@ const Limits = z.strictObject({
 /** `nostr` in an agents file: the relays of a troupe, and the people who may wake its agents. */
 export const NostrSettings = z
   .strictObject({
+    /** URLs, or `{url, read, write}` for one direction only; at most 16. `ws://` only on this machine, or with `insecure`. */
     relays: z.array(Relay).min(1).max(16),
-    /** Accepted kinds of events. Default: notes, threads and comments. */
+    /** Accepted kinds of events: notes, threads and comments. Default 1, 11, 1111. */
     kinds: z.array(z.int().min(0).max(65_535)).min(1).max(20).default([1, 11, 1_111]),
     /**
      * Events of authors who are not in `people`. `ignore`: they are dropped. `store`: they are stored and wake no agent
      * until a person passes them on. `dispatch`: they wake agents. Default `store`.
      */
     strangers: z.enum(['ignore', 'store', 'dispatch']).default('store'),
-    /** People who may wake agents: 64 hex digits or `npub1…`. */
+    /** People who may wake agents: 64 hex digits or `npub1…`. Default: none. */
     people: z
       .array(
         z.string().refine((text) => HEX.test(text) || NPUB.test(text), 'a person is a pubkey or an npub'),
@@ -58,17 +59,17 @@ export const NostrSettings = z
       )
       .max(1_000)
       .default([]),
-    /** Prefix of conversation ids, before the id of the thread's first event. */
+    /** Prefix of conversation ids, before the id of the thread's first event. Default `nostr:`. */
     conversationPrefix: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,39}$/)
       .default('nostr:'),
     /** After a pause, events are requested from this long before the last one, ms: some arrive late. Default 10 min. */
     overlapMs: z.int().min(0).max(604_800_000).default(600_000),
-    /** Allows relays without TLS on other machines. */
+    /** Allows relays without TLS on other machines. Default false. */
     insecure: z.boolean().default(false),
     limits: Limits.prefault({}),
-    /** Sources of agents' keys: the store, a variable, or a remote signer whose URL is in a variable. */
+    /** Sources of agents' keys, by agent: `'stored'`, `{env: NAME}`, or a remote signer: `{bunkerEnv: NAME}`. Default `'stored'`. */
     keys: z
       .record(
         AgentId,
