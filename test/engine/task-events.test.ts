@@ -4,7 +4,7 @@ import { defineTool } from '../../src/tools/tool.ts';
 import { asks, inOrder, says } from '../support/engine-models.ts';
 import { ANA, openStage, type Stage } from '../support/engine-stage.ts';
 
-/** The numbers of docs/explanation/coordination.md, "What it costs": events of an agent that has spoken before. */
+/** Events by conversation that an act adds, for an agent that has spoken before. */
 async function eventsOf(stage: Stage, act: () => Promise<unknown>): Promise<Record<string, number>> {
   const heads = new Map((await stage.troupe.conversations()).map(({ id, head }) => [id, head]));
   await act();
