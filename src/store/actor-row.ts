@@ -8,7 +8,7 @@ import type { ActorPatch } from './store.ts';
 /** `data` of a record without state. */
 const NO_STATE = '{}';
 
-/** The row that `acquire` or `park` creates; the driver then sets the requested fields. */
+/** The row that `acquire` or `park` creates. The driver then sets the requested fields. */
 export function newActorRow(address: Pick<ActorRow, 'tenant' | 'conversation' | 'agent'>): ActorRow {
   const { tenant, conversation, agent } = address;
   const free = { fence: 0, owner: '', until: 0, processed: 0, turn: null, abort: null, parked: null };
@@ -34,7 +34,7 @@ export function changedRow(row: ActorRow, change: ActorChange): ActorRow {
   };
 }
 
-/** Reason of a record that this version may neither read nor write. */
+/** Reason for refusing a record that this version may neither read nor write. */
 const NEWER = 'it was written by a newer version of Troupe';
 
 export function isNewer(unreadable: string): boolean {
@@ -50,7 +50,7 @@ export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordTy
     return `its data is not JSON (${String(error)})`;
   }
   if (state === null || typeof state !== 'object') return 'its data is not an object';
-  // Checked before the shape: our first write would lose the fields that a newer version added.
+  // Checked before the shape, because the first write of this version would drop the fields that a newer one added.
   if (versionOf(state) > ACTOR_VERSION) return NEWER;
   const { tenant, conversation, agent } = address;
   const { fence, owner, until, processed, abort, parked, outbox: unpublished } = row;
@@ -58,7 +58,7 @@ export function decodeActor(address: ActorAddress, row: ActorRow): ActorRecordTy
   const columns = { tenant, conversation, agent, ...lease, unpublished };
   const parsed = ActorRecord.safeParse({ ...state, ...columns });
   if (!parsed.success) return reasonOf(parsed.error);
-  // Filters see the columns: a record that differs from them would be run or skipped wrongly.
+  // Queries filter by the columns, so a record that differs from them would be run or skipped wrongly.
   if ((parsed.data.turn?.id ?? null) !== row.turn) return `its turn differs from the column (${row.turn})`;
   if (earliest(parsed.data.timers) !== row.wakeAt) return 'its timers differ from the column';
   return parsed.data;
@@ -86,7 +86,7 @@ function earliest(timers: readonly Timer[]): number | null {
   return timers.reduce<number | null>((first, { at }) => Math.min(first ?? at, at), null);
 }
 
-/** The change of the row that `patch` makes to `base`. */
+/** The change of the row that applies `patch` to `base`. */
 export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChange {
   const { state, ...columns } = patch;
   if (!state) return columns;
@@ -101,7 +101,7 @@ export function encodePatch(base: ActorRecordType, patch: ActorPatch): ActorChan
   };
 }
 
-/** The record after `patch`: state from the patch, columns from the row, because other callers write these too. */
+/** The record after `patch`. Its columns come from the row, because other callers write them too. */
 export function patchedRecord(base: ActorRecordType, patch: ActorPatch, row: ActorRow): ActorRecordType {
   const { fence, owner, until, processed, abort, parked, outbox: unpublished } = row;
   return {

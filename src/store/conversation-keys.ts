@@ -1,7 +1,7 @@
 import { parseTurnId } from '../events/index.ts';
 import type { Namespace } from './driver.ts';
 
-/** A range of keys that may contain entries of a conversation; `isOwn` selects those that do belong to it. */
+/** A range of keys that contains the entries of a conversation, perhaps among others. `isOwn` selects its entries. */
 interface KeyPlace {
   namespace: Namespace;
   after: string;
@@ -16,8 +16,8 @@ interface KeyPlace {
  *  prompt    `<turn>:<step>`
  *  artifact  `<conversation>/<id>`
  *  derived   `<conversation>/<key>`
- * A turn is `<conversation>:<agent>:<n>`, and a conversation id may contain ':': keys of `a:b` lie in the range of `a`.
- * Only the turn, split from the right, identifies their conversation.
+ * A turn is `<conversation>:<agent>:<n>`, and a conversation id may contain ':'. So keys of conversation `a:b` lie in the
+ * range of `a`, and only the turn, split from the right, tells to which conversation a key belongs.
  */
 export function placesOf(conversation: string): KeyPlace[] {
   const isTurn = (text: string) => parseTurnId(text)?.conversation === conversation;

@@ -50,21 +50,21 @@ const EffectRecord = z.discriminatedUnion('status', [
   }),
 ]);
 
-/** Not a legal tenant id, so that entries of the store and of a tenant never collide. */
+/** Tenant of the store's own entries. No tenant can have this id, so they never collide with those of a tenant. */
 const STORE_ITSELF = '-';
 
-/** Bounds of one page: a few milliseconds of reading and folding. */
+/** Bounds of one page, so that reading and folding it takes a few milliseconds. */
 const SLICE_EVENTS = 250;
 const SLICE_BYTES = 512 * 1024;
-/** Rows decoded before the event loop gets a turn. */
+/** Rows decoded before control returns to the event loop. */
 const SLICE_DECODED = 100;
 
-/** Receives every damaged row that is read, as often as it is read. */
+/** Called for a damaged row each time it is read. */
 export type OnDamage = (log: ConversationKey, damage: Damage) => void;
 
 type Decode = (log: ConversationKey, row: EventRow) => Event;
 
-/** Types and validation around a driver. It keeps no state. zod checks what is read, never what is written. */
+/** Adds types and validation to a driver. Keeps no state. zod validates what is read, never what is written. */
 export function createStore(
   driver: StoreDriver,
   slices: Slices = WHOLE,
@@ -176,7 +176,7 @@ function createPagedReads(
     return events;
   }
 
-  /** `isFull`: cut short by a bound, so there may be more. */
+  /** `isFull`: a bound ended the read, so more rows may follow. */
   async function readRows(
     { tenant, conversation }: ConversationKey,
     {
@@ -256,7 +256,7 @@ function createEffectMethods(driver: StoreDriver): EffectMethods {
     if (record.status === 'settled') return record;
     const settled: EffectRecordType = { ...record, status: 'settled', ...end };
     if (await driver.swap(key, stored, JSON.stringify(settled))) return settled;
-    // Another caller has settled it; its result counts.
+    // Another caller has settled the effect, and its result counts.
     const theirs = await driver.readEntry(key);
     if (theirs === null)
       throw new TroupeError('internal', `effect ${id} was settled before it was started`, { id });
@@ -467,9 +467,9 @@ function receiptEntry(
 
 type DerivedMethods = Pick<Store, 'putDerived' | 'readDerived' | 'derivedKeys' | 'removeDerived'>;
 
-/** Keys of one request. */
+/** Maximum keys of one request. */
 const SLICE_KEYS = 1_000;
-/** After every ASCII character of a key. */
+/** Sorts after every ASCII character of a key. */
 const LAST_KEY = '\x7f';
 
 function createDerivedMethods(driver: StoreDriver): DerivedMethods {

@@ -4,9 +4,9 @@ import type { EntryKey, KeyRange } from './driver.ts';
 
 /** Operations of an adapter on one conversation. Each is safe to repeat. */
 export interface DeletionSteps {
-  /** Maximum number of documents that one call removes. */
+  /** Maximum number of rows that one call removes. */
   step: number;
-  /** Removes the addresses of its events, so that they wake no agent. */
+  /** Removes the addressees from its events, so that they wake no agent. */
   unaddress(): Promise<unknown>;
   /** Removes all its actors; returns their number. */
   actors(): Promise<number>;
@@ -14,20 +14,20 @@ export interface DeletionSteps {
   entries(keys: readonly EntryKey[]): Promise<unknown>;
   /** Removes its newest events, at most `step`; returns their number. */
   events(): Promise<number>;
-  /** Waits until no other process relies on a removed event; absent if no other process uses the store. */
+  /** Waits until no other process relies on a removed event. Absent if no other process uses the store. */
   untilForgotten?: () => Promise<void>;
 }
 
-/** Events written meanwhile are removed in another round. Bounds the rounds against a fast writer. */
+/** Events written during the removal are removed in another round. Bounds the rounds if a writer is faster. */
 const MAX_ROUNDS = 20;
 
 /**
  * Removes a conversation.
- *  R1  Addresses are removed before actors: an addressed agent without a record would begin its work.
+ *  R1  Addressees are removed before actors: an addressed agent without a record would begin a turn.
  *  R2  Actors are removed before entries: a pinned turn without its journal would repeat its model and tool calls.
- *  R3  Events are removed last and newest first: the rest of the log stays dense, and `head` reports it until the end,
- *      except for events that a dying writer adds.
- *  R4  The last round finds nothing, after every process has forgotten the end of the log.
+ *  R3  Events are removed last and newest first, so the rest of the log stays dense and `head` reports it until the end. A
+ *      writer that is still running may break this with one more event.
+ *  R4  Rounds repeat until one finds nothing after every process has forgotten the end of the log.
  */
 export async function deleteInOrder(
   log: { tenant: string; conversation: string },
@@ -65,7 +65,7 @@ async function removeEntries(log: { tenant: string; conversation: string }, step
   return removed;
 }
 
-/** Repeats `work` until it counts less than a full step; returns the sum. */
+/** Repeats `work` until it returns less than `step`. Returns the sum. */
 export async function untilFewer(step: number, work: () => Promise<number>): Promise<number> {
   for (let sum = 0; ;) {
     const count = await work();

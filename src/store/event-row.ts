@@ -38,19 +38,19 @@ function dataOf({ author, body, replyTo, hop, context, whileBusy }: EventDraft):
   return JSON.stringify({ author, body, replyTo, hop, context, whileBusy });
 }
 
-/** What is left of an event whose words were erased, as the data of its row, and the hash of that. */
+/** The data of the row of an event whose words were erased, and the hash of that content. */
 export function encodeErased({ erased, ...event }: EventType): { data: string; hash: string } {
   const data = JSON.stringify({ ...(JSON.parse(dataOf(event)) as object), erased });
   const { kind, to, turn = null } = event;
   return { data, hash: payloadHash({ kind, to, turn, data }) };
 }
 
-/** The event of a fresh append, built from the draft: this is a hot path, so nothing is read or parsed again. */
+/** The event of a new append. Built from the draft without parsing, because this is a hot path. */
 export function appendedEvent(log: ConversationKey, { draft, at, tokens }: NewEvent, seq: number): EventType {
   return { ...draft, tenant: log.tenant, conversation: log.conversation, seq, at, tokens };
 }
 
-/** What is wrong with a stored row. `altered`: its content does not match its hash. `unreadable`: it is no event. */
+/** A damaged row. `altered`: its content does not match its hash. `unreadable`: it is no event. */
 export interface Damage {
   /** As a `LogProblem`. */
   kind: 'altered' | 'unreadable';
@@ -63,8 +63,9 @@ export interface Damage {
 }
 
 /**
- * Never throws. An unreadable row becomes an `error` event at its seq, so that the log stays dense. An altered row that
- * is an event is returned with the mark `altered`, and marked in its texts: without it, turns and tasks that it ends would be open again.
+ * Never throws. An unreadable row becomes an `error` event at its seq, so that the log stays dense. An altered row that is
+ * still an event is returned with `altered` and a mark in its texts. Leaving it out would reopen the turns and tasks that it
+ * ends.
  */
 export function decodeEvent(
   log: ConversationKey,
@@ -90,20 +91,20 @@ const marked = createRedaction(
 
 function markedAsChanged(event: EventType): EventType {
   const body = marked.body<object>(event.body, event);
-  // Workflows compare the name of a phase.
+  // The name of a phase stays unmarked, because workflows compare it.
   const phase = 'phase' in event.body && { phase: event.body.phase };
   return { ...event, body: { ...body, ...phase }, altered: true } as EventType;
 }
 
 /**
- * Kinds whose schemas fill in nothing. An event of such a kind whose content is the one that was appended is not validated
- * again: the process that appended it went on with the draft as it was, so the draft is the event.
+ * Kinds whose schemas fill in no defaults. Their events are not validated when read if their content matches its hash: the
+ * process that appended such an event used the draft as it was, so the draft is the event.
  */
 const AS_APPENDED: ReadonlySet<string> = new Set(
   EVENT_KINDS.filter((kind) => !isAbout({ kind }, 'defaults')),
 );
 
-/** The event, or the reason why the row is none. */
+/** The event, or the reason why the row is not an event. */
 function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): EventType | string {
   let rest: unknown;
   try {
@@ -113,7 +114,7 @@ function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): Event
   }
   if (rest === null || typeof rest !== 'object' || Array.isArray(rest)) return 'its data is not an object';
   const { id, kind, to, seq, at, tokens } = row;
-  // `log` may be the address of an actor: only these two fields may enter the event.
+  // `log` may be the address of an actor, whose other fields must not enter the event.
   const { tenant, conversation } = log;
   const candidate: Record<string, unknown> = { ...rest, tenant, conversation, id, kind, to, seq, at, tokens };
   if (row.turn !== null) candidate['turn'] = row.turn;
@@ -122,7 +123,7 @@ function parseEvent(log: ConversationKey, row: EventRow, intact: boolean): Event
   return parsed.success ? parsed.data : reasonOf(parsed.error);
 }
 
-/** The hash of the content does not cover these. */
+/** Checks the columns that the hash of the content does not cover. */
 function hasValidColumns({ id, seq, at, tokens }: EventRow): boolean {
   return isEventId(id) && [seq, at, tokens].every((n) => Number.isSafeInteger(n) && n >= 0);
 }
@@ -153,16 +154,16 @@ function corruptEvent(log: ConversationKey, row: EventRow, reason: string): Even
 }
 
 /**
- * Compares without id, time and token count: the two share the id, and the store adds the rest. Channel, mode and run do not
- * count either: a message may be sent again through another door, in another mode, or after an upgrade from a version that
- * stored none of them.
+ * Compares without id, time and token count: the two rows share the id, and the store adds the others. Channel, mode and run
+ * are ignored too, because a message may be sent again through another door, in another mode, or after an upgrade from a
+ * version that stored none of them.
  */
 export function isSamePayload(a: NewEventRow, b: NewEventRow): boolean {
   if (a.hash === b.hash) return true;
   try {
     return canonicalPayload(a) === canonicalPayload(b);
   } catch {
-    // An unreadable payload equals no other.
+    // A payload that cannot be parsed equals no other.
     return false;
   }
 }
@@ -175,37 +176,36 @@ function canonicalPayload({ kind, to, turn, data }: NewEventRow): string {
 }
 
 /**
- * Each row of an event holds two hashes. `hash` covers its content. `chain` covers the row's id, place, time, token count
+ * Each row of an event holds two hashes. `hash` covers its content. `chain` covers the row's id, seq, time, token count
  * and `hash`, and the chain value of the event before it.
  *  H1  Both are computed when the row is appended and never change. Readers only compare.
- *  H2  The chain value of an event follows from that of the event with the seq before it. A conversation's first event
- *      continues the name of its log, and so does an event after one without a chain value: it was written by a version
- *      that made none.
- *  H3  Neither is secret. They reveal damage and edits; a writer of the database who computes them anew is not found.
+ *  H2  The chain value of an event is computed from that of the event before it. The chain begins with the name of the log:
+ *      at a conversation's first event, and after an event without a chain value, which an earlier version wrote.
+ *  H3  Neither is secret. They reveal damage and edits, but not those of a writer who computes the hashes again.
  */
 type Content = Pick<EventRow, 'kind' | 'to' | 'turn' | 'data'>;
 
 /**
- * Hash of the content. Equal hashes mean a repeated append. With different hashes the append may still be a repetition
- * whose keys have another order: `isSamePayload` decides.
+ * Hash of the content. Equal hashes mean a repeated append. With different hashes it may still be a repetition whose JSON
+ * keys have another order: `isSamePayload` decides.
  */
 export function payloadHash({ kind, to, turn, data }: Content): string {
   return hash('sha256', JSON.stringify([kind, to, turn]) + data, 'base64url');
 }
 
-/** Whether the content is the one that was appended. Id, time and token count are covered by the chain alone. */
+/** Whether the content is what was appended. Only the chain covers id, time and token count. */
 function isIntact(row: Content & Pick<EventRow, 'hash'>): boolean {
   return payloadHash(row) === row.hash;
 }
 
-/** The chain value of a row at `seq`. `before`: that of its predecessor; null if there is none. */
+/** The chain value of a row at `seq`. `before`: the chain value of its predecessor, or null. */
 export function chainValue(row: NewEventRow, seq: number, before: string | null): string {
   const { tenant, conversation, id, at, tokens } = row;
   const link = JSON.stringify([before ?? `${tenant}/${conversation}`, seq, id, at, tokens, row.hash]);
   return hash('sha256', link, 'base64url');
 }
 
-/** Rows at consecutive seqs, the first after the event at `head`. */
+/** The rows with consecutive seqs and chain values that continue the log after `head`. */
 export function chainRows(
   rows: readonly NewEventRow[],
   head: { seq: number; chain: string | null },

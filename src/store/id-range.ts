@@ -1,7 +1,7 @@
 /** Ids with `from` <= id < `to`, by code units. */
 export interface IdRange {
-  /** The first id. */
+  /** Lower bound, included. */
   from: string;
-  /** The last id. */
+  /** Upper bound, not included. */
   to: string;
 }

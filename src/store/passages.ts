@@ -1,12 +1,14 @@
 import type { IdRange } from './id-range.ts';
 
 /**
- * The index of words: which terms a range of events contains. Derived data, like standings, and stored by the same reader,
- * before the standing that takes these events into account. The store knows neither languages nor events, only terms.
- *  P1  A passage is a range of seqs of one log; `first` identifies it. It is replaced by one that ends later, or as late.
- *  P2  The standing of a log at seq N means that its events up to N are in passages.
- *  P3  Passages are removed with their conversation, and none creates one.
- *  P4  A passage is a hint: who searches reads its events, so words that are gone from the log are never shown.
+ * The index of words: the terms that each range of events contains. Derived data, like standings. The process that stores
+ * standings stores passages too, before the standing that takes their events into account. The store knows terms only, no
+ * languages and no events.
+ *  P1  A passage is a range of seqs of one log, identified by `first`. Only a passage that ends later or at the same seq
+ *      replaces it.
+ *  P2  If a log has a standing at seq N, its events up to N are in passages.
+ *  P3  Passages are removed with their conversation, and storing one creates no conversation.
+ *  P4  A passage is a hint: a search reads the events themselves, so words that were removed from the log are never shown.
  */
 export interface Passage {
   /** Seq of its first event. */
@@ -15,18 +17,18 @@ export interface Passage {
   last: number;
   /** Time of its last event, ms since the epoch. */
   at: number;
-  /** Each once, in lower case: letters, digits, and the marks of `MARKS`. */
+  /** The terms, each once, in lower case: letters, digits and the characters of `MARKS`. */
   terms: readonly string[];
 }
 
-/** What terms contain beside letters and digits. */
+/** Characters of terms besides letters and digits. */
 export const MARKS = '@=_-.:';
 
 /** A condition on terms. */
 export interface TermCondition {
-  /** In lower case. */
+  /** The text, in lower case. */
   term: string;
-  /** Whether the term itself is sought, and not those that begin with it. */
+  /** True: only this term. False: all terms that begin with it. */
   whole: boolean;
 }
 
@@ -34,15 +36,15 @@ export interface TermCondition {
 export interface PassagesQuery {
   /** Id of the tenant. */
   tenant: string;
-  /** All of these hold; at least one. */
+  /** Conditions that must all hold; at least one. */
   terms: readonly TermCondition[];
-  /** `at` is at least this, ms since the epoch. */
+  /** Minimum of `at`, ms since the epoch. */
   from?: number;
   /** Only ids of conversations within one of these ranges; default all. */
   ranges?: readonly IdRange[];
-  /** Most passages. */
+  /** Maximum number of passages. */
   limit: number;
-  /** `place` of a passage: only those that follow it. */
+  /** `place` of a passage. Only passages that follow it are returned. */
   after?: string;
 }
 
@@ -50,7 +52,7 @@ export interface PassagesQuery {
 export interface FoundPassage extends Omit<Passage, 'terms'> {
   /** Id of the conversation. */
   id: string;
-  /** Its position in the order: the newest first. */
+  /** Its position in the order, newest first. Pass it as `after`. */
   place: string;
 }
 

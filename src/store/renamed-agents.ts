@@ -19,13 +19,15 @@ import {
 import type { Acquired, ActorPatch, ConversationKey, NewEvent, Store } from './store.ts';
 
 /**
- * A store for a company with agents that have been renamed: everybody above it knows them by their present ids alone.
- *  N1  The log stays as it was written. Its events are read with the present ids; `formerly` has what prompts have shown.
- *  N2  An actor has one record, under its present id. Whoever takes its lease first takes over the records under its former
- *      ids, and holds their leases for ever: a process that knows only a former id waits, and so the two never run at once.
- *  N3  A turn that was pinned under a former id is finished under it, so that its events are the same in every attempt.
- *  N4  A step does not let a renamed actor rest while a process that knows its former id may write: the driver looks for what came
- *      under one id alone. The actor then looks at its log itself.
+ * A store for a company with renamed agents. Its callers see present ids only.
+ *  N1  The log stays as it was written. Its events are read with the present ids; `formerly` keeps the ids that prompts have
+ *      shown.
+ *  N2  An actor has one record, under its present id. The first process that takes its lease also takes over the records
+ *      under its former ids and holds their leases for ever. So a process that knows only a former id waits, and the two
+ *      never run at the same time.
+ *  N3  A turn that was pinned under a former id ends under that id, so that its events are the same in every attempt.
+ *  N4  A step does not let a renamed actor rest while another process may still write to its former id, because the driver
+ *      looks for events under one id only. The actor then reads its log itself.
  */
 export function withFormerIds(store: Store, options: RenamedOptions): Store {
   const names = namesOf(options.former);
@@ -35,7 +37,7 @@ export function withFormerIds(store: Store, options: RenamedOptions): Store {
 
 interface RenamedOptions {
   former: FormerIds;
-  /** The data directory has one owner: leases of other processes are dead. */
+  /** This process alone uses the data directory, so leases of other processes are dead. */
   soleOwner: boolean;
   countTokens: (text: string) => number;
 }
@@ -50,7 +52,7 @@ interface Names {
   /** Former ids by the present one. */
   formerOf: ReadonlyMap<AgentId, readonly AgentId[]>;
   address: (address: ActorAddress) => ActorAddress;
-  /** The addresses under former ids. */
+  /** The addresses of the actor under its former ids. */
   before: (address: ActorAddress) => ActorAddress[];
   event: (event: Event) => Event;
   draft: (draft: EventDraft) => EventDraft;
@@ -74,7 +76,7 @@ type LogMethods = Pick<
 >;
 
 function logMethods({ store, options, names }: Renamed): LogMethods {
-  /** N3: by the author that the turn began with. */
+  /** N3: an event of a turn gets the id of the author with which the turn began. */
   async function asWritten<E extends { draft: EventDraft }>(log: ConversationKey, given: E): Promise<E> {
     const { formerly, ...draft } = given.draft as Event;
     if (formerly) return { ...given, draft: asSaid(draft as EventDraft, formerly) };
@@ -132,12 +134,12 @@ function logMethods({ store, options, names }: Renamed): LogMethods {
   };
 }
 
-/** The copy of an event, as the log has it that it was read from. */
+/** A draft copied from an event that was read, with the ids of the log from which it was read. */
 function asSaid(draft: EventDraft, { author, to }: NonNullable<Event['formerly']>): EventDraft {
   return { ...draft, author: { ...draft.author, ...(author && { id: author }) }, ...(to && { to }) };
 }
 
-/** An event with the ids that its log has. */
+/** An event with the ids under which its log stores it. */
 async function inLog(store: Store, log: ConversationKey, event: Event): Promise<Event> {
   const { formerly: _, ...present } = event;
   const stored = await store.readById(log, event.id);
@@ -155,7 +157,7 @@ type ActorMethods = Pick<Store, 'acquire' | 'readActor' | 'listActors' | 'park' 
 function actorMethods(renamed: Renamed): ActorMethods {
   const { store, options, names } = renamed;
 
-  /** The record under a former id that nobody has taken over yet. */
+  /** The record under a former id that no process has taken over yet. */
   async function untaken(address: ActorAddress): Promise<ActorRecord | null> {
     for (const before of names.before(address)) {
       const record = await store.readActor(before);
@@ -207,7 +209,7 @@ function actorMethods(renamed: Renamed): ActorMethods {
     },
     async due(query) {
       const found = await store.due(query);
-      // Those that are held are not among them: what came for them since is found without their leases.
+      // `found` lacks records under former ids, which are leased for ever. This query ignores leases.
       const held = options.soleOwner ? [] : await store.due({ ...query, now: Number.MAX_SAFE_INTEGER });
       const due = new Map<string, ActorAddress>();
       for (const address of [...found, ...held.filter(({ agent }) => options.former.has(agent))]) {
@@ -220,7 +222,7 @@ function actorMethods(renamed: Renamed): ActorMethods {
   };
 }
 
-/** End of a lease that is held for ever. A sweep that takes no notice of leases still finds what comes for it. */
+/** End of a lease that is held for ever. A query of `due` with the maximum as `now` still finds its actor. */
 const FOR_EVER = Number.MAX_SAFE_INTEGER - 1;
 const TAKEN = 'renamed:';
 
@@ -233,7 +235,7 @@ interface Taking {
   told: ((events: readonly Event[]) => Promise<void>) | undefined;
 }
 
-/** N2. Busy: another process works under a former id; the lease that was just taken is given back. */
+/** N2. `busy`: another process works under a former id, so the lease that was just taken is released. */
 async function takeOver(renamed: Renamed, acquired: ActorRecord, taking: Taking): Promise<Acquired> {
   const { store, names } = renamed;
   const olds: ActorRecord[] = [];
@@ -246,7 +248,7 @@ async function takeOver(renamed: Renamed, acquired: ActorRecord, taking: Taking)
       return old;
     }
   }
-  // Of an agent that was renamed more than once, or back, the last record has taken over the others.
+  // If the agent was renamed more than once, or back, the record of its last id has already taken over the others.
   const over = new Set(olds.flatMap(({ took = [] }) => took));
   let record = acquired;
   let isUnused = hasDoneNothing(acquired) || over.has(acquired.agent);
@@ -265,7 +267,7 @@ async function takeOver(renamed: Renamed, acquired: ActorRecord, taking: Taking)
   return { kind: 'acquired', record };
 }
 
-/** Takes the lease of an agent, also if it was held for a later id that is now a former one. */
+/** Takes the lease of an agent, even one held for ever for a later id that is now a former one. */
 async function acquireOwn(
   { store, names }: Renamed,
   address: ActorAddress,
@@ -283,7 +285,7 @@ function takenFrom(record: ActorRecord, old: ActorRecord): ActorPatch {
   return { state: { took: [...(record.took ?? []), old.agent] } };
 }
 
-/** Takes the lease of a record under a former id for ever. Its holder, if it has one, is waited for. */
+/** Takes the lease of a record under a former id for ever. Returns `busy` while another process holds it. */
 async function hold(
   { store, options }: Renamed,
   { tenant, conversation, agent }: ActorAddress,
@@ -304,7 +306,7 @@ function hasDoneNothing({ turnNo, turn, processed }: ActorRecord): boolean {
   return turnNo === 0 && turn === null && processed === 0;
 }
 
-/** The record goes on where the old one was. One that has work of its own already gets the timers alone. */
+/** The record continues where the old one stopped. A record that already has work of its own gets only the timers. */
 function patchFrom(record: ActorRecord, old: ActorRecord, isUnused: boolean): ActorPatch {
   const took = [...(record.took ?? []), old.agent];
   const timers = [...record.timers, ...old.timers];
@@ -323,7 +325,7 @@ async function withAbort(store: Store, record: ActorRecord, abort: TurnId | null
   return { ...record, abort };
 }
 
-/** What one of the two ids was asked, and the other one's turns have passed over, begins a turn of its own. */
+/** Asks for a turn about the inputs of one id that the record of the other id counts as processed. */
 async function askAgain(
   { store, options }: Renamed,
   { record, old, isUnused }: { record: ActorRecord; old: ActorRecord; isUnused: boolean },
@@ -348,7 +350,7 @@ async function askAgain(
   await store.append({ tenant, conversation }, [event]);
 }
 
-/** Leaves nothing to do under a former id. It has taken over nothing either, should it be the present one again. */
+/** Leaves no work under a former id. Clears `took` too, in case the id becomes the present one again. */
 async function settle(store: Store, old: ActorRecord, processed: number): Promise<void> {
   const { turn, timers, took } = old;
   const isDone = turn === null && timers.length === 0 && took === undefined;
@@ -358,7 +360,7 @@ async function settle(store: Store, old: ActorRecord, processed: number): Promis
   });
 }
 
-/** Whether all that a former id is still found for has been done under the present one. */
+/** Whether the present id has processed all events for a former id. Then the former record is settled too. */
 async function isSettled(store: Store, before: ActorAddress, present: ActorAddress): Promise<boolean> {
   const record = await store.readActor(present);
   if (!record?.took?.includes(before.agent)) return false;
@@ -369,7 +371,7 @@ async function isSettled(store: Store, before: ActorAddress, present: ActorAddre
   return open.length === 0;
 }
 
-/** Receipts stay where they were written. */
+/** Receipts stay under the id that wrote them. */
 function receiptMethods({ store, names, options }: Renamed): Pick<Store, 'readReceipt'> {
   return {
     async readReceipt(tenant, turn, step) {

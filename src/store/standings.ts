@@ -2,44 +2,44 @@ import type { IdRange } from './id-range.ts';
 import { hasTerm, type TermCondition } from './passages.ts';
 
 /**
- * Where each conversation stands: derived data beside its line in the list, so that what needs a person is found among any
- * number of conversations without reading their logs. The store knows neither states nor words, only what it sorts and
- * filters by.
+ * A standing summarizes the state of a conversation: whether it needs a person, since when, what it has cost. Derived data,
+ * stored with the conversation's line in the list, so that the inbox can sort and filter any number of conversations without
+ * reading their logs. The store knows only the fields that it sorts and filters by.
  *  T1  A standing belongs to a seq of its log, and is replaced only by one of the same or a later seq.
- *  T2  A conversation whose standing is older than its head is found by `behind`. After a crash this may take until its next
- *      event.
- *  T3  A standing is removed with its conversation, and never creates one.
+ *  T2  `behind` finds a conversation whose standing is older than its head. After a crash it may find it only after the next
+ *      event of the conversation.
+ *  T3  A standing is removed with its conversation, and storing one creates no conversation.
  */
 export interface StandingRow {
   /** Seq of the last event that it takes into account. */
   seq: number;
-  /** Urgency: a whole number from 0 to `MAX_RANK`, the most urgent highest. */
+  /** Urgency: a whole number from 0 to `MAX_RANK`, the highest is the most urgent. */
   rank: number;
-  /** Since when the conversation stands like this, ms since the epoch. */
+  /** Since when the conversation has been in this state, ms since the epoch. */
   since: number;
-  /** What it has used, for the order. */
+  /** Used amount, for the order `costliest`. */
   cost: number;
-  /** What that has cost, a whole number of millionths, for the order. */
+  /** Money spent, a whole number of millionths, for the order `mostSpent`. */
   spent: number;
   /** Id of its owner, or ''. */
   owner: string;
   /** Ids of its agents, for the filter. */
   agents: readonly string[];
-  /** Text in which words are looked for, in lower case. */
+  /** Text that the filter `text` searches, in lower case. */
   words: string;
-  /** JSON text of the rest. */
+  /** JSON text of all other fields. */
   data: string;
 }
 
 /** A standing to be stored. */
 export interface NewStanding extends StandingRow {
-  /** The terms of `words`, for the filter. */
+  /** The terms of `words`, for the filter `terms`. */
   terms: readonly string[];
 }
 
 const MAX_RANK = 9;
 
-/** A standing with the present end of its log. */
+/** A standing, with the present end of its log. */
 export interface ListedStanding extends StandingRow {
   /** Id of the conversation. */
   id: string;
@@ -49,13 +49,13 @@ export interface ListedStanding extends StandingRow {
   at: number;
 }
 
-/** All that is given must hold. */
+/** Every given condition must hold. */
 export interface StandingFilter {
   /** Id of the tenant. */
   tenant: string;
   /** Only these ranks; default all. */
   ranks?: readonly number[];
-  /** Only conversations of this agent. */
+  /** Only conversations with this agent. */
   agent?: string;
   /** Only conversations of this owner. */
   owner?: string;
@@ -63,15 +63,15 @@ export interface StandingFilter {
   from?: number;
   /** `since` is less than this, ms since the epoch. */
   to?: number;
-  /** Only those with this in their `words`, in lower case. */
+  /** Only standings whose `words` contain this text, in lower case. */
   text?: string;
-  /** Only those with all of these terms. */
+  /** Only standings with all of these terms. */
   terms?: readonly TermCondition[];
   /** Only ids within one of these ranges; default all. */
   ranges?: readonly IdRange[];
 }
 
-/** What a list of standings is sorted by. */
+/** The order of a list of standings. */
 export type StandingOrder = 'urgent' | 'newest' | 'oldest' | 'costliest' | 'mostSpent';
 
 /** A position in an order: the values of its keys, then the id. */
@@ -82,35 +82,35 @@ export interface StandingPlace {
   id: string;
 }
 
-/** A page of standings. */
+/** A query for a page of standings. */
 export interface StandingsQuery extends StandingFilter {
-  /** What comes first. */
+  /** The order of the rows. */
   order: StandingOrder;
-  /** Most rows of the page. */
+  /** Maximum number of rows. */
   limit: number;
-  /** Only what follows this position in the order. */
+  /** Only standings that follow this position in the order. */
   after?: StandingPlace;
 }
 
 /** A page of standings. */
 export interface StandingPage {
-  /** In the order asked for. */
+  /** The standings, in the order of the query. */
   rows: ListedStanding[];
   /** Start of the next page; null at the end. */
   next: StandingPlace | null;
 }
 
-/** Conversations by rank, and those that `behind` would find. Exact for the standings that are stored. */
+/** Counts of conversations. Exact for the standings that are stored. */
 export interface StandingCounts {
-  /** Index: the rank. */
+  /** Number of conversations of each rank; the index is the rank. */
   ranks: number[];
-  /** Conversations whose standing is older than their last event. */
+  /** Number of conversations whose standing is older than their last event. */
   behind: number;
 }
 
 type StandingKey = 'rank' | 'since' | 'cost' | 'spent';
 
-/** Keys of each order; the id is the last one. All keys of one order have the same direction. */
+/** Sort keys of each order, before the id, which is always the last key. All keys of one order have the same direction. */
 export const STANDING_ORDERS: Readonly<
   Record<StandingOrder, { keys: readonly StandingKey[]; direction: 'up' | 'down' }>
 > = {
@@ -126,7 +126,7 @@ export function standingPlaceOf(row: ListedStanding, order: StandingOrder): Stan
   return { keys: STANDING_ORDERS[order].keys.map((key) => row[key]), id: row.id };
 }
 
-/** The page of rows of which one more than `limit` was looked for. */
+/** The page made of rows that were read with a limit of one more than `limit`. */
 export function standingPage(
   rows: ListedStanding[],
   { limit, order }: Pick<StandingsQuery, 'limit' | 'order'>,
@@ -136,7 +136,7 @@ export function standingPage(
   return { rows: page, next: last && rows.length > limit ? standingPlaceOf(last, order) : null };
 }
 
-/** Whether a standing that is in memory passes a filter. */
+/** Whether a standing passes a filter, for stores in memory. */
 export function passes(row: ListedStanding & NewStanding, filter: StandingFilter): boolean {
   const { ranks, agent, owner, from, to, text } = filter;
   return (
@@ -155,7 +155,7 @@ function isIndexed({ id, terms }: ListedStanding & NewStanding, filter: Standing
   return !filter.ranges || filter.ranges.some(({ from, to }) => id >= from && id < to);
 }
 
-/** Order of rows that are in memory. */
+/** Compares standings by an order, for stores in memory. */
 export function byStanding(order: StandingOrder): (a: StandingPlace, b: StandingPlace) => number {
   const sign = STANDING_ORDERS[order].direction === 'up' ? 1 : -1;
   return (a, b) => {
@@ -168,7 +168,7 @@ export function byStanding(order: StandingOrder): (a: StandingPlace, b: Standing
   };
 }
 
-/** No conversation of any rank. */
+/** Zero conversations for each rank. */
 export function emptyRanks(): number[] {
   return Array.from({ length: MAX_RANK + 1 }, () => 0);
 }

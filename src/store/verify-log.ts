@@ -4,13 +4,13 @@ import { decodeEvent, chainValue, payloadHash } from './event-row.ts';
 import { type Event, isErasure } from '../events/index.ts';
 import type { ConversationKey, LogProblem, LogVerification } from './store.ts';
 
-/** Events of one part, so that a caller can report progress. */
+/** Maximum events of one part, so that a caller can report progress. */
 const VERIFIED_EVENTS = 10_000;
 const MOST_LISTED = 100;
-/** Bounds of one read, as for every page of a log. */
+/** Bounds of one read, the same as for a page of a log. */
 const READ = { limit: 250, maxBytes: 512 * 1024 };
 
-/** Reads page by page, and frees the event loop between pages. */
+/** Reads page by page, and lets other work run between pages. */
 export async function verifyLog(
   { driver, slices }: { driver: StoreDriver; slices: Slices },
   { tenant, conversation }: ConversationKey,
@@ -46,7 +46,7 @@ export async function verifyLog(
   return { ...found, chain: last.chain };
 }
 
-/** An event, or the place before the first one. */
+/** The position of an event, or the position before the first event. */
 interface Place {
   seq: number;
   chain: string | null;
@@ -63,18 +63,18 @@ function verifyRow(found: LogVerification, log: ConversationKey, row: EventRow, 
     found.unchained += 1;
     return event;
   }
-  // After a missing event there is nothing to compare with.
+  // After a missing event there is no chain value to compare with.
   if (last.isMissing || last.seq !== seq - 1) return event;
   const isBegin = last.chain === null;
   if (isBegin && found.begins.length < MOST_LISTED) found.begins.push(seq);
-  // An event without a chain value says nothing of what follows it; the place before the first event does.
+  // After an event without a chain value any value is accepted. At seq 1 the value is determined by the name of the log.
   if ((isBegin && seq > 1) || chain === chainValue(row, seq, last.chain)) return event;
   const reason = 'its chain value does not follow from the event before it';
   note(found, { kind: 'unlinked', seq, id, reason });
   return event;
 }
 
-/** Whoever changes a row can say that it was erased; the erasure, which the chain covers, has to name it and what is left. */
+/** A changed row could pretend to be erased. So the erasure, which the chain covers, must name the event and its present hash. */
 async function verifyErased(
   driver: StoreDriver,
   found: LogVerification,

@@ -1,6 +1,6 @@
 type Method = (...args: unknown[]) => Promise<unknown>;
 
-/** The same object with every method replaced by what `around` makes of it. Requires methods that do not use `this`. */
+/** A copy of the object with every method wrapped by `around`. The methods must not use `this`. */
 export function wrapMethods<T extends object>(
   target: T,
   around: (method: Method, name: string) => Method,

@@ -6,11 +6,11 @@ import { createPostgresRouter } from './queue/postgres-router.ts';
 import { channelOf, ensureTables } from './queue/queue-database.ts';
 import { openQueueConnections } from './store/connect-postgres.ts';
 
-/** `@troupe/postgres`: the store and the queue of many processes in PostgreSQL. Troupe loads it where `postgres` is given. */
+/** `@troupe/postgres`: a store and a queue for many processes in PostgreSQL. Troupe loads it for the option `postgres`. */
 export { checkPostgres, type PostgresFacts } from './store/connect-postgres.ts';
 export { openPostgresDriver, type PostgresDriverOptions } from './store/connect-postgres.ts';
 
-/** The queue in the PostgreSQL that holds the store, which is checked and open. Throws `store_unavailable`, `data_unwritable`. */
+/** The queue in the PostgreSQL that holds the store. The store must be open. Throws `store_unavailable`, `data_unwritable`. */
 export function postgresQueue(postgres: string): QueueServer {
   return { check: async () => undefined, open: (options) => openPostgresQueue(postgres, options) };
 }
@@ -32,7 +32,7 @@ async function openPostgresQueue(url: string, options: QueueOptions): Promise<Qu
     away: 'no notifications of PostgreSQL arrive: live text and new events are late, and wakes are looked for more often; nothing is lost',
     back: 'notifications of PostgreSQL arrive again',
   });
-  // Not awaited: what was told before is found by looking.
+  // Not awaited, because the router finds wakes that were announced earlier when it reads the table.
   const listener = new PostgresListener({
     connect: connectListener,
     database,
@@ -40,7 +40,7 @@ async function openPostgresQueue(url: string, options: QueueOptions): Promise<Qu
     process,
     clock,
     outage,
-    // After a crash of the server the queue is empty.
+    // The connection may have been lost in a crash of the server, which empties the queue.
     onReturned: () => router.lost(),
   });
   const observer = queueObserver(metrics);
@@ -52,7 +52,7 @@ async function openPostgresQueue(url: string, options: QueueOptions): Promise<Qu
     observer,
     mostWaiting,
     pace,
-    // A dead holder is noticed before its lease ends.
+    // Shorter than the lease, so that the wake of a dead holder is free before its lease ends.
     lockMs: leaseMs / 2,
   });
   const broadcast = createPostgresBroadcast({ ...shared, channel: notices, outage });

@@ -13,7 +13,7 @@ import { openQueueStage } from './postgres-queue-stage.ts';
 const X = ActorAddress.parse({ tenant: 'x', conversation: 'c1', agent: 'a' });
 const ONE_AT_A_TIME: AdmissionCaps = { turnsPerTenant: 1, providers: { p: { turns: 1, callsPerMinute: 1 } } };
 const SKIPPED = POSTGRES_URL ? '' : ' (skipped: no PostgreSQL)';
-/** Admits without asking once PostgreSQL is late: of no concern to the contract, and a busy machine is late. */
+/** Admission stops asking when PostgreSQL answers late. The contract does not cover that, and a busy machine is late. */
 const PATIENT_MS = 60_000;
 
 function fails(asked: Promise<unknown>): Promise<boolean> {
@@ -110,7 +110,7 @@ test('when PostgreSQL is unavailable all are admitted, and counted when it is ba
   expect((await admission.enter(X, 'p')).kind).toBe('full');
 
   await server.node.kill();
-  // Connections end a moment after the server that made them.
+  // Connections end a moment after their server.
   await until(() => fails(database.rows({ text: 'SELECT 1' })));
   const meanwhile = await Promise.all(Array.from({ length: 20 }, () => admitted(admission.enter(X, 'p'))));
   expect(await admission.takeCall(X, 'p')).toBe(0);

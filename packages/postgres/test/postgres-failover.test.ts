@@ -29,11 +29,11 @@ describe.skipIf(!POSTGRES_URL)(POSTGRES, () => {
   test('after a failover that leaves connections open, they are dropped at the first refused write', async () => {
     await using server = await ownServer();
     const driver = await server.open();
-    // As many connections as the pool has.
+    // Opens as many connections as the pool may have.
     await Promise.all(
       Array.from({ length: 40 }, (_, n) => driver.append([eventRow('a', { ...LOG, conversation: `c${n}` })])),
     );
-    // Connections that are open take no writes from now on; new ones do.
+    // From now on open connections refuse writes, and new connections accept them.
     await server.sql(
       'ALTER ROLE postgres SET default_transaction_read_only = off',
       'ALTER SYSTEM SET default_transaction_read_only = on',
@@ -79,7 +79,7 @@ async function outcomeOf(work: Promise<unknown>): Promise<string> {
   );
 }
 
-/** A server that a test may change as a whole. */
+/** A server for one test alone, which may change its settings. */
 async function ownServer() {
   const server = await startPostgresNode();
   if ('not' in server) throw new Error(server.not);

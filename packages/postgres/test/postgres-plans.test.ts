@@ -28,7 +28,7 @@ describe.skipIf(!POSTGRES_URL)(POSTGRES, () => {
     const statements = stop();
 
     expect(uncalledOf(driver, called)).toEqual([]);
-    // Those of the start look at the catalog of the server.
+    // Statements at the start that read the catalog of the server are left out.
     const ofTables = statements.filter(({ text }) =>
       TABLES.some((table) => text.includes(`"${stage.schema}".${table}`)),
     );

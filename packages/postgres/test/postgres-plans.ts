@@ -10,7 +10,7 @@ export interface SentStatement {
 
 const PLANNED = /^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b/;
 
-/** Records what every client sends. The answer stops it and returns one statement of each text. */
+/** Records what every client sends. The returned function stops that and returns one statement per text. */
 export function recordStatements(): () => SentStatement[] {
   const spy = vi.spyOn(pg.Client.prototype, 'query');
   return () => {
@@ -31,7 +31,7 @@ interface Plan {
   Plans?: Plan[];
 }
 
-/** Rows of all tables, so many that an index pays, with the sizes that the server plans by. */
+/** Fills all tables with so many rows that an index pays, and updates the statistics by which the server plans. */
 const FILL = `
   INSERT INTO t.conversations (tenant, conversation, head, at) SELECT 'acme', 'full' || n, 1, n FROM many AS n;
   INSERT INTO t.standings SELECT 'acme', 'full' || n, n % 5, n, n, n, '', '{}', '', '', '' FROM many AS n;
@@ -45,7 +45,7 @@ export function fillTables(stage: Pick<PostgresStage, 'sql'>): Promise<object[]>
   return stage.sql(FILL.replaceAll('FROM many', 'FROM generate_series(1, 5000)'));
 }
 
-/** Explains statements with reads of whole tables turned off, and returns the reasons to refuse a plan. */
+/** Explains statements with sequential scans turned off. Returns the reasons to refuse a plan. */
 export async function explainStatements(url: string, statements: Iterable<SentStatement>): Promise<string[]> {
   const client = new pg.Client(url);
   await client.connect();

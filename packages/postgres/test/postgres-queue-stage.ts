@@ -12,7 +12,7 @@ import { channelOf, ensureTables, type QueueDatabase } from '../src/queue/queue-
 import { openQueueConnections } from '../src/store/connect-postgres.ts';
 import { PATIENT, withParameters } from './postgres-stage.ts';
 
-/** What one process has: connections, and what it hears. */
+/** One process of the troupe: its connections and its listener. */
 export interface QueueMember {
   process: string;
   database: QueueDatabase;
@@ -28,7 +28,7 @@ export interface PostgresQueueStage extends AsyncDisposable {
   onWarning: (error: unknown, where: string) => void;
   sql<T extends object>(text: string, values?: unknown[]): Promise<T[]>;
   join(): Promise<QueueMember>;
-  /** A router of a member of its own. */
+  /** A router of a new member. */
   open(options?: Partial<PostgresRouterOptions>): Promise<PostgresRouter>;
 }
 

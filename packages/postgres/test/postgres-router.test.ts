@@ -128,7 +128,7 @@ describe('many wakes over many PostgreSQL routers', () => {
     );
     await until(() => order.length === 402, { what: 'all runs' });
     expect(order.indexOf('small c b')).toBeLessThan(5);
-    // Behind each first one of the tenant's conversations, not behind all of the long one.
+    // It ranks after the first wake of each conversation of the tenant, not after all wakes of the long conversation.
     expect(order.indexOf('big short b')).toBeGreaterThan(200);
     const ofLong = order.filter((each) => each.startsWith('big long')).map((each) => each.split(' ')[2]);
     expect(ofLong).toEqual(flood.map(({ agent }) => agent));
@@ -229,7 +229,7 @@ test('wakes are served after the server was killed and started again', async () 
   await router.wake(A);
   await until(() => starts.length === 1, { what: 'the first run' });
   await server.node.kill();
-  // Connections end a moment after the server that made them.
+  // Connections end a moment after their server.
   const isGone = async () => (await router.check().catch(() => 'gone')) === 'gone';
   await until(isGone, { what: 'the end of the server' });
   await expect(router.wake(A)).rejects.toMatchObject({ code: 'queue_unavailable' });

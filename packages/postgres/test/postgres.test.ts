@@ -178,16 +178,16 @@ describe.skipIf(!POSTGRES_URL)(POSTGRES, () => {
 
   test('every sorted index of the schema serves a query of the store', async () => {
     const stage = postgresStage();
-    // In tables of few rows the server would read all of them and sort.
+    // With few rows the server would otherwise read whole tables and sort them.
     const options = '-c enable_seqscan=off -c enable_sort=off';
     const url = withParameters(stage.url, { application_name: stage.schema, options });
     const driver = await stage.open({ url });
     await useEverything(driver);
     await driver.close();
-    // The server counts the reads of a connection when it ends.
+    // The server publishes the read counts of a connection when the connection ends.
     const running = 'SELECT 1 FROM pg_stat_activity WHERE application_name = $1';
     while ((await stage.sql(running, [stage.schema])).length > 0);
-    // Those of words are worth their cost only with many rows.
+    // Indexes of words are left out, because they pay only with many rows.
     const unused = `SELECT indexrelname FROM pg_stat_user_indexes
       WHERE schemaname = $1 AND idx_scan = 0 AND indexrelname NOT LIKE '%_terms'`;
     expect(await stage.sql(unused, [stage.schema])).toEqual([]);

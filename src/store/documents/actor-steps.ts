@@ -15,14 +15,17 @@ import type {
 import type { ActorCondition, DocumentChange, Documents } from './documents.ts';
 
 /**
- * A step of an actor on single-document operations: the change and the events it brings along are one update of the actor's
- * document, whose data holds the events until they are in their logs.
- *  O1  Only a holder of the lease appends them: whoever made the step, or the next one before it has the lease.
- *  O2  Appending is safe to repeat, because an id is stored once. A document that has events to append takes no other data.
- *  O3  They are appended in order per log, and to the log of the first one before all others.
- *  O4  They are told of before the document forgets them: a holder that dies in between has the next one tell of them again.
- *  O5  A step that failed after its update gives the lease back: the next holder goes on at once.
- *  O6  Whoever gives the lease back looks again after that: what came in between woke a job that had looked, and the next may be lost.
+ * A step of an actor on single-document operations. One update of the actor's document makes the change and stores the step's
+ * events in the document's data (the outbox). The events stay there until they are appended to their logs.
+ *  O1  The holder of the lease appends the events: the process that made the step, or after a crash the next holder, as part of
+ *      `acquire`.
+ *  O2  Appending is safe to repeat, because an id is stored once. A document with events to append accepts no other data.
+ *  O3  Events are appended in order per log. The log of the first event is written before all others.
+ *  O4  `told` is called before the events are removed from the document. If the holder dies in between, the next holder calls it
+ *      again.
+ *  O5  A step that fails after its update releases the lease, so that the next holder can continue at once.
+ *  O6  After releasing the lease, the process checks once more for events that address the actor. The wake of an event that
+ *      arrived meanwhile may have found the lease taken, and no other wake is certain to follow.
  */
 interface Parts {
   documents: Pick<Documents, 'actors' | 'events' | 'entries'>;
@@ -36,12 +39,12 @@ interface Held {
   events: readonly StepEvent[];
 }
 
-/** The data of a document as callers see it. */
+/** The row without the events in its outbox. */
 export function withoutEvents(row: ActorRow): ActorRow {
   return row.outbox ? { ...row, data: heldIn(row).data } : row;
 }
 
-/** Damaged data stays as it is: it cannot be decoded by the caller either, who reports it. */
+/** Damaged data becomes a text that the caller cannot decode either, and reports. */
 function heldIn({ data }: ActorRow): Held {
   try {
     const held = JSON.parse(data) as Held;
@@ -52,7 +55,7 @@ function heldIn({ data }: ActorRow): Held {
   return { data: `its events cannot be read: ${data.slice(0, 100)}`, events: [] };
 }
 
-/** Appends what an earlier holder has left. The row is that of a lease just taken. */
+/** Appends the events that an earlier holder left in the outbox. `row` is the actor whose lease was just taken. */
 export async function settle(
   parts: Parts,
   row: ActorRow,
@@ -93,16 +96,16 @@ export async function step(parts: Parts, key: ActorKey, asked: ActorStep): Promi
     if (kept === null && !rests) return { row: withoutEvents(row), isAddressed: false };
     const settled = kept === null ? {} : { data: change.data!, outbox: false };
     if (rests) return await giveBack(parts, row, endIn(row, events, appended), settled);
-    // Null: another process has the lease, and has appended them too.
+    // Null: another process has taken the lease, and has appended the events too.
     const after = await actors.update(key, { fence: row.fence }, settled);
     return { row: withoutEvents(after ?? row), isAddressed: false };
   } catch (error) {
-    await actors.update(key, { fence: row.fence }, { owner: '', until: 0 }).catch(() => null); // O5: the lease ends by itself
+    await actors.update(key, { fence: row.fence }, { owner: '', until: 0 }).catch(() => null); // O5; otherwise the lease expires
     throw error;
   }
 }
 
-/** `end`: the last own event of the step. */
+/** `end`: seq of the last event that the step appended to the actor's own log. */
 async function giveBack(
   parts: Parts,
   row: ActorRow,
@@ -126,12 +129,12 @@ export function conditionOf({ expect, change }: ActorStep): ActorCondition {
   };
 }
 
-/** The data of the document until the events are in their logs; null: they need not be kept. */
+/** The data of the document until the events are in their logs. Null: the events need not be kept. */
 function keptIn({ change: { data }, events = [], isRepeated }: ActorStep): string | null {
   return events.length === 0 || isRepeated || data === undefined ? null : JSON.stringify({ data, events });
 }
 
-/** The last own event: all up to it is settled. */
+/** Seq of the last event that the step has in the actor's own log, at least `processed`. */
 function endIn(row: ActorRow, events: readonly StepEvent[], appended: readonly StepAppend[]): number {
   let { processed } = row;
   for (const [index, { row: event }] of events.entries()) {
@@ -142,7 +145,7 @@ function endIn(row: ActorRow, events: readonly StepEvent[], appended: readonly S
   return processed;
 }
 
-/** Whether an event that the actor has not processed addresses it. `end`: its last own event of this step, if there is one. */
+/** Whether an unprocessed event addresses the actor. `end`: seq of the step's last event in the actor's own log. */
 async function isAddressedBefore({ documents, runs }: Parts, row: ActorRow, end: number): Promise<boolean> {
   const isAlone = end > row.processed && runs.reaches(row, end);
   runs.forget(row);
@@ -158,7 +161,7 @@ async function isAddressedAfter(
   return seqs.length > 0;
 }
 
-/** The log of the first event before all others: a task is open there before anybody can end it. */
+/** Appends to the log of the first event before all others, so that a task is open there before anybody can end it. */
 async function publish(
   { append }: Pick<Parts, 'append'>,
   events: readonly StepEvent[],
@@ -183,7 +186,7 @@ async function publish(
   return appended;
 }
 
-/** The place of an event whose id was there: its own from before, a spare one, or none. */
+/** Outcome of an event whose id was already stored: the stored event is the same, it gets a spare id, or it is dropped. */
 async function placeOf(
   append: Parts['append'],
   { row, ifTaken }: StepEvent,
@@ -203,27 +206,27 @@ async function placeOf(
 }
 
 /**
- * Events that steps of this process have appended to the own log of an actor, as long as they follow one another. Where they are
- * all that came after what the actor has processed, nothing addresses it, and nobody has to look.
+ * Consecutive events that steps of this process have appended to an actor's own log. If they are all that follows the actor's
+ * processed seq, it is known without a query whether an unprocessed event addresses it.
  */
 interface OwnRun {
-  /** Under another fence another process may have been at it. */
+  /** Under another fence, another process may have appended in between. */
   fence: number;
   from: number;
   upTo: number;
-  /** An event of the actor for itself. */
+  /** Whether one of these events addresses the actor. */
   isAddressed: boolean;
 }
 
 interface OwnRuns {
-  /** Of a step that is in the log. */
+  /** Records the events of a step, after they are appended. */
   note(row: ActorRow, events: readonly StepEvent[], appended: readonly StepAppend[]): void;
-  /** Whether all events after `processed` up to this one are of the run, and none of them addresses the actor. */
+  /** Whether the run contains all events after `processed` up to `seq`, and none of them addresses the actor. */
   reaches(row: ActorRow, seq: number): boolean;
   forget(key: ActorKey): void;
 }
 
-/** Bounds the actors that are known: each has a turn under way here. */
+/** Maximum number of runs. Each belongs to an actor whose turn runs in this process. */
 const MOST_KNOWN = 10_000;
 
 export function createOwnRuns(): OwnRuns {
@@ -237,7 +240,7 @@ export function createOwnRuns(): OwnRuns {
         if (event.conversation !== row.conversation) continue;
         const stored = appended[index];
         if (stored?.kind === 'taken') continue;
-        // An event of an earlier attempt may be anywhere.
+        // An event of an earlier attempt may be anywhere in the log.
         if (stored?.kind !== 'appended') return void runs.delete(nameOf(row));
         const { seq } = stored;
         run = run?.upTo === seq - 1 ? run : { fence: row.fence, from: seq, upTo: seq, isAddressed: false };

@@ -4,25 +4,25 @@ import { chainRows } from '../event-row.ts';
 import type { EventDocuments, LogEnd, LogKey } from './documents.ts';
 
 /**
- * Appends to logs on two unique keys, (log, id) and (log, seq), without locks.
+ * Appends to logs without locks, by two unique keys: (log, id) and (log, seq).
  *
  * Owns: the known ends of logs, and the order of this process's appends.
- *  A1  seq + 1 is inserted only after seq was seen to exist, and an insert stops at the first taken key: a log has no
+ *  A1  seq + 1 is inserted only after seq was seen to exist, and an insert stops at the first taken key. So a log has no
  *      holes, and no reader waits for a missing seq.
- *  A2  The id is looked up to find out which key was taken; the error text is never used. Present: a duplicate. Absent:
- *      another process took the seq, so the end of the log is read again.
- *  A3  Per log one append runs at a time; appends that arrive meanwhile go together, in order. Processes may clash,
- *      appends of one process never do.
- *  A4  A crash of the server may undo what was seen but never acknowledged to this process, so known ends are dropped
- *      after any failure and when the connection is lost.
+ *  A2  After a refused insert the id is looked up to find out which key was taken; the error text is never used. If the id
+ *      is stored, the event is a duplicate. If not, another process took the seq, and the end of the log is read again.
+ *  A3  Per log one append runs at a time; appends that arrive meanwhile form the next batch, in order. So appends of
+ *      different processes may clash, those of one process never do.
+ *  A4  A crash of the server may undo events that this process has seen but was never acknowledged. So known ends are
+ *      dropped after any failure and when the connection is lost.
  *  A5  A removed log begins again at 1, while other processes may still know its old end. So a known end is trusted for
- *      a limited time, and a removal ends with a check after a longer one: an insert that ended by then follows its
- *      predecessor, or is found and removed. After a slower insert the inserted events and the one before them are read
- *      again. If one is gone, by a removal or by a process that repaired a hole below it, there is a hole below the
- *      rest: the rest is removed, with the events that others appended to it, and the end of the log is read again.
- *  A6  A known end has the chain value of its event, which new events continue. After an insert slower than that, another
- *      event may be in the place of the known end, because the log was removed and has grown to its former length. The
- *      first inserted event then loses its chain value: the chain begins again with the event after it (S7).
+ *      `TRUST_MS`, and a removal checks again after `LOOK_AGAIN_MS`, which is longer: an insert that ended while the end was
+ *      trusted is found by that check. A process whose insert ended later reads the inserted events and the one before them
+ *      again. If one of them is gone, by a removal or by a process that repaired a hole below it, the events above the hole
+ *      are removed, with those that others appended to them, and the end of the log is read again.
+ *  A6  A known end includes the chain value of its event, which new events continue. When an insert ends later than
+ *      `TRUST_MS`, another event may have the seq of the known end, because the log was removed and has grown again. The
+ *      first inserted event then loses its chain value, and the chain begins again with the event after it (S7).
  */
 export interface AppendStats {
   /** Calls of `append`. */
@@ -31,22 +31,22 @@ export interface AppendStats {
   rows: number;
   /** Inserts sent. */
   inserts: number;
-  /** Reads of ends of logs. */
+  /** Reads of the end of a log. */
   lasts: number;
   /** Rows that were already stored. */
   duplicates: number;
   /** Inserts whose seq was taken or whose predecessor was gone. */
   clashes: number;
-  /** The most in a row for one append. */
+  /** Most clashes in a row of one append. */
   mostClashes: number;
 }
 
 export interface AppendQueueOptions {
-  /** 0 <= x < 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random: () => number;
-  /** Waits that long. */
+  /** Resolves after this many ms. */
   sleep: (ms: number) => Promise<unknown>;
-  /** Ms. Without it known ends are always trusted, and every insert is checked afterwards. */
+  /** A clock that never goes back, ms. Without it known ends are always trusted, and every insert is checked afterwards. */
   monotonic?: () => number;
 }
 
@@ -55,11 +55,11 @@ interface Stored extends LogEnd {
 }
 
 interface Head extends LogEnd {
-  /** The event existed at this time or later, ms. */
+  /** The event still existed at this time, ms. */
   at: number;
 }
 
-/** Clashes in a row before an append fails; 32 processes on one log reached a fraction of it. */
+/** Clashes in a row before an append fails. 32 processes on one log reached a fraction of it. */
 const MAX_CLASHES = 100;
 const FIRST_BACK_OFF_MS = 4;
 const MAX_BACK_OFF_MS = 250;
@@ -146,7 +146,7 @@ function createHeads(events: EventDocuments, { monotonic }: AppendQueueOptions) 
   const now = () => monotonic?.() ?? 0;
   const isPast = (at: number, otherwise: boolean) => (monotonic ? now() - at >= TRUST_MS : otherwise);
 
-  /** Reports that this event existed at some moment after `at`. */
+  /** Records that this event existed at some moment after `at`. */
   function seen(log: LogKey, { seq, chain }: LogEnd, at: number): void {
     const name = nameOf(log);
     const known = heads.get(name);
@@ -161,7 +161,7 @@ function createHeads(events: EventDocuments, { monotonic }: AppendQueueOptions) 
     const known = heads.get(name);
     const at = now();
     const last = await events.last(log, known?.seq);
-    // The log was removed, and may have begun again.
+    // A shorter log than the known one was removed, and may have begun again.
     if (known && last.seq < known.seq && heads.get(name) === known) heads.delete(name);
     seen(log, last, at);
     return last;
@@ -222,14 +222,14 @@ async function appendRows(
   return outcomes;
 }
 
-/** The outcomes of one group of rows, and the current clashes in a row. */
+/** The outcomes of one batch of rows, and its clashes in a row so far. */
 function createAppendProgress({ events, heads, stats, options }: Appending, log: LogKey) {
   const outcomes: AppendOutcome[] = [];
   const stored = new Map<string, Stored>();
   let clashes = 0;
   let isOld = false;
 
-  /** Undefined after a clash and if the known end is too old: then the end of the log must be read. */
+  /** Undefined after a clash, and if the known end is too old. Then the end of the log must be read. */
   function trustedHead(): Head | undefined {
     const known = isOld ? undefined : heads.known(log);
     const trusted = known && !heads.isPast(known.at, false) ? known : undefined;
@@ -259,7 +259,7 @@ function createAppendProgress({ events, heads, stats, options }: Appending, log:
     if (clashes > MAX_CLASHES) throw crowded(log, id);
   }
 
-  /** Finds out which key of the row was taken (A2). Backs off only if the end was just read: a known end may be old. */
+  /** Finds out which key of the row was taken (A2). Backs off only if the end was just read, because a known end may be old. */
   async function resolveTaken(row: NewEventRow, wasKnown: boolean, at: number): Promise<void> {
     const twin = await events.find(log, row.id);
     if (twin) return settle(row, 'duplicate', twin, at);
@@ -271,7 +271,7 @@ function createAppendProgress({ events, heads, stats, options }: Appending, log:
   return { outcomes, stored, trustedHead, settle, clashed, resolveTaken };
 }
 
-/** A5, A6: those of the rows inserted after `head` that may stay. */
+/** Which of the rows inserted after `head` may stay (A5, A6). */
 async function keepRows(
   { events, heads }: Appending,
   log: LogKey,
@@ -286,7 +286,7 @@ async function keepRows(
   const kept = lost < 0 ? rows : rows.slice(0, lost);
   if (lost >= 0) {
     heads.forgetLog(log);
-    // If another process's event has taken our seq, there is no hole.
+    // If an event of another process has this seq, there is no hole.
     if (isHeadGone || !places.has(head + 1 + lost))
       while ((await events.removeNewest(log, { after: head + lost, limit: MAX_ROWS })) === MAX_ROWS);
   }
@@ -316,7 +316,7 @@ function rowsUpToRepeat(
   return group;
 }
 
-/** Takes whole calls, at least one, with at most `MAX_ROWS` rows. */
+/** Takes waiting calls, at least one, that together have at most `MAX_ROWS` rows. */
 function takeBatch(queue: Waiting[]): Waiting[] {
   let count = 1;
   let rows = queue[0]!.rows.length;

@@ -15,21 +15,21 @@ import { type AppendQueueOptions, type AppendStats, createAppendQueue } from './
 import type { ActorCondition, ActorDocuments, Documents, EntryDocuments } from './documents.ts';
 import { findDue } from './find-due.ts';
 
-/** A store over single documents. */
+/** A store driver over single-document operations. */
 export interface DocumentDriver extends StoreDriver {
-  /** Counted since the driver was made. */
+  /** Counts since the driver was created. */
   readonly stats: Readonly<AppendStats>;
 }
 
-/** Bounds loops in which another process may be faster in every round. */
+/** Bounds loops in which another process may win every round. */
 const MAX_ROUNDS = 20;
-/** Documents that one operation removes: few enough for the timeout of a slow server. */
+/** Documents that one operation removes, so few that a slow server stays within the timeout. */
 const STEP = 100;
-/** Written and removed by `check`. */
+/** The entry that `check` writes and removes. */
 const TRIAL: EntryKey = { tenant: '', namespace: 'meta', key: 'trial' };
 
 /**
- * The store on single-document operations, for a database and for the simulation. Contains every algorithm of the port
+ * The store on single-document operations, used by databases and by the simulation. Contains every algorithm of the port
  * that needs more than one operation. Owns the appends (see `append-queue.ts`) and the running calls.
  *  G1  Every method is safe against concurrent calls of other processes, and against a crash after any of its
  *      operations: the next caller can continue from the state it leaves.
@@ -94,7 +94,7 @@ export function createDocumentDriver(documents: Documents, options: AppendQueueO
       }),
     ),
 
-    // A server may answer reads and take no writes: a demoted primary, a full disk.
+    // A demoted primary, or a server with a full disk, answers reads and refuses writes.
     async check() {
       await entries.insert(TRIAL, '', 0);
       await entries.remove([TRIAL]);
@@ -196,7 +196,7 @@ async function acquire(
   for (let round = 1; ; round += 1) {
     const row = await actors.update(key, { freeAt: now }, { owner, until, raiseFence: true });
     if (row) return { kind: 'acquired', row };
-    // Usually the lease is held, and a read is cheaper than a failing insert.
+    // Usually the document exists, and a read is cheaper than a failing insert.
     const held = await actors.find(key);
     if (held && (held.until >= now || round >= MAX_ROUNDS)) return { kind: 'busy', until: held.until };
     const fresh = { ...newActorRow(key), fence: 1, owner, until };
@@ -217,7 +217,7 @@ async function park(
   }
 }
 
-/** Parks an unreadable record as well, because nothing else can be done with it. */
+/** Also parks a record that cannot be read, because nothing else can be done with it. */
 async function parkExisting(
   actors: ActorDocuments,
   key: ActorKey,

@@ -22,11 +22,11 @@ import type {
 } from '../standings.ts';
 
 /**
- * Everything that the document driver requires of a database: writes of single documents, unique keys, and conditional
- * updates. Any server that speaks the MongoDB protocol can implement it, and so can memory.
+ * Everything that the document driver requires of a database: writes of single documents, unique keys and conditional
+ * updates. Servers of the MongoDB protocol, PostgreSQL and memory implement it.
  *  D1  Each write changes one document, atomically; `insert` of several documents is a sequence of such writes.
  *  D2  A condition and its change are one atomic step.
- *  D3  A write whose promise has resolved is visible to every later operation of any process, and survives as S5 says.
+ *  D3  A write whose promise has resolved is visible to every later operation of any process, and as durable as S5 says.
  *  D4  A rejected promise means "unknown": the write may have happened.
  */
 export interface Documents {
@@ -34,17 +34,17 @@ export interface Documents {
   events: EventDocuments;
   /** One document per actor. */
   actors: ActorDocuments;
-  /** What is stored beside the logs. */
+  /** The entries beside the logs. */
   entries: EntryDocuments;
-  /** For the inbox. */
+  /** Standings of conversations, for the inbox. */
   standings: StandingDocuments;
-  /** Texts that are searched. */
+  /** The index of words, for searches. */
   passages: PassageDocuments;
-  /** Makes a step one transaction, where the database can. `known`: where the actor's log ended when it was last seen. */
+  /** Makes a step in one transaction; absent if the database cannot. `known`: end of the actor's log when last seen. */
   step?: WholeSteps;
-  /** See the driver. */
+  /** See `scrub` of the driver. */
   scrub(): Promise<string[]>;
-  /** Notifies of a lost connection: data seen before, but not acknowledged to this process, may be gone. */
+  /** Calls `listener` when a connection is lost. Data read before, whose write was not acknowledged here, may then be gone. */
   onLost?(listener: () => void): void;
   /** Closes the connections. */
   close(): Promise<void>;
@@ -57,13 +57,13 @@ export type WholeSteps = (
   known: LogEnd | undefined,
 ) => Promise<WholeStepped | null>;
 
-/** What such a step has written. */
+/** The result of a step in one transaction. */
 export interface WholeStepped {
-  /** See the driver. */
+  /** The outcome of the step, as the driver returns it. */
   outcome: StepOutcome;
-  /** In the order of the step's events. */
+  /** The outcome of each event, in the order of the step's events. */
   appended: readonly StepAppend[];
-  /** The rows of those that were not there before. */
+  /** The rows that were inserted. */
   placed: readonly EventRow[];
 }
 
@@ -77,9 +77,9 @@ export interface LogKey {
 
 /** The end of a log: seq and chain value of its last event; seq 0 without events. */
 export interface LogEnd {
-  /** Place of the last event. */
+  /** Seq of the last event. */
   seq: number;
-  /** Its chain value; null without one. */
+  /** Chain value of the last event; null without one. */
   chain: string | null;
 }
 
@@ -88,17 +88,17 @@ export interface LogEnd {
  * `unchain` before the append is acknowledged.
  */
 export interface EventDocuments {
-  /** Inserts in order and stops at the first whose id or seq is taken; returns the number of inserted rows. */
+  /** Inserts in order and stops at the first row whose id or seq is taken. Returns the number of inserted rows. */
   insert(rows: readonly EventRow[]): Promise<number>;
-  /** Null: none. */
+  /** The event with this id; null if there is none. */
   find(log: LogKey, id: string): Promise<EventRow | null>;
-  /** after < seq <= upTo, in any order. */
+  /** Ids, seqs and chain values of the events with after < seq <= upTo, in any order. */
   keys(log: LogKey, range: { after: number; upTo: number }): Promise<(LogEnd & { id: string })[]>;
-  /** The search may begin at `known`, a seq that has existed. */
+  /** The end of the log. The search may begin at `known`, a seq that has existed. */
   last(log: LogKey, known?: number): Promise<LogEnd>;
   /** Removes the chain value of an event, if the event exists. */
   unchain(log: LogKey, id: string): Promise<void>;
-  /** after < seq <= upTo, oldest first. `maxBytes`: see `readEvents` of the driver. */
+  /** The events with after < seq <= upTo, oldest first. `maxBytes`: see `readEvents` of the driver. */
   range(
     log: LogKey,
     range: { after: number; upTo: number; limit: number; maxBytes?: number },
@@ -106,65 +106,65 @@ export interface EventDocuments {
   /** Seqs of events that address the agent, after < seq <= upTo, ascending. */
   addressed(key: ActorKey, range: { after: number; upTo: number }): Promise<number[]>;
   /**
-   * Calls `visit` with the actors that were addressed at or after `since`, a page of events at a time, oldest events first.
-   * Within a page each is there once, with the seq of the newest such event in it and the time of the oldest.
+   * Calls `visit` with the actors addressed at or after `since` (ms since the epoch), a page of events at a time, oldest events
+   * first. A page has each actor once, with the seq of the newest event of the page that addresses it and the time of the oldest.
    */
   visitAddressees(since: number, visit: (page: Addressee[]) => Promise<void>): Promise<void>;
-  /** Replaces the data of the events that exist. For erasure alone. */
+  /** Replaces the data of the events that exist. Only erasure may call it. */
   replaceData(log: LogKey, rows: readonly { id: string; data: string }[]): Promise<void>;
-  /** Removes the addresses of all events: the first step of a removal. */
+  /** Removes the addressees from all events: the first step of removing a conversation. */
   unaddress(log: LogKey): Promise<void>;
-  /** Removes the newest events with seq > `after`, at most `limit`; returns their number. */
+  /** Removes the newest events with seq > `after`, at most `limit`. Returns their number. */
   removeNewest(log: LogKey, range: { after: number; limit: number }): Promise<number>;
-  /** See the driver. */
+  /** See `conversations` of the driver. */
   conversations(query: ConversationsQuery): Promise<ConversationPage>;
 }
 
 /** An actor that events address. */
 export interface Addressee extends ActorKey {
-  /** Of its newest event. */
+  /** Seq of the newest event that addresses it. */
   seq: number;
-  /** Time of its oldest event, ms since the epoch. */
+  /** Time of the oldest event that addresses it, ms since the epoch. */
   at: number;
 }
 
-/** All that is given must hold, or the document stays as it is. */
+/** Every given field must hold, otherwise the update changes nothing. */
 export interface ActorCondition {
-  /** The fence is this. */
+  /** `fence` equals this. */
   fence?: number;
-  /** The pinned turn is this. */
+  /** The pinned turn equals this. */
   turn?: string | null;
-  /** `abort` is not `turn`. */
+  /** No abort of the pinned turn is requested: `abort` differs from `turn`. */
   notAborted?: true;
-  /** The lease ended before this time: `until` < `freeAt`. */
+  /** The lease ended before this time: `until` < `freeAt`, ms since the epoch. */
   freeAt?: number;
-  /** `processed` is this. */
+  /** `processed` equals this. */
   processed?: number;
-  /** `parked` is this. */
+  /** `parked` equals this. */
   parked?: string | null;
-  /** `outbox` is this. */
+  /** `outbox` equals this. */
   outbox?: boolean;
 }
 
-/** `outbox`: whether `data` holds events to append as well; see `actor-steps.ts`. */
+/** `outbox`: whether `data` also holds events to append; see `actor-steps.ts`. `raiseFence`: adds one to the fence. */
 export type DocumentChange = ActorChange & { outbox?: boolean; raiseFence?: true };
 
 /** Unique: (tenant, conversation, agent). */
 export interface ActorDocuments {
-  /** False if the key is taken. */
+  /** Returns false if the key is taken. */
   insert(row: ActorRow): Promise<boolean>;
-  /** Null: none. */
+  /** The row; null if there is none. */
   find(key: ActorKey): Promise<ActorRow | null>;
   /** The rows that exist, without their data, in any order. */
   findMany(keys: readonly ActorKey[]): Promise<Omit<ActorRow, 'data'>[]>;
-  /** By agent, ascending. */
+  /** The actors of a conversation, by agent id, ascending. */
   list(log: LogKey): Promise<ActorRow[]>;
   /**
-   * One conditional update. Returns the document after it, or null if it is missing or the condition did not hold. An
-   * unreadable document is updated as well, and then rejects with `actor_corrupt`.
+   * One conditional update. Returns the row after it, or null if it is missing or the condition did not hold. A
+   * document that cannot be read is updated too, and the call then rejects with `actor_corrupt`.
    */
   update(key: ActorKey, condition: ActorCondition, change: DocumentChange): Promise<ActorRow | null>;
-  /** Actors with a pinned turn, an outbox or `wakeAt` <= `clock`, not parked, whose lease ended before `now`. */
+  /** Actors that are not parked, whose lease ended before `now`, and that have a pinned turn, an outbox or `wakeAt` <= `clock`. */
   unfinished(query: { now: number; clock: number; limit: number }): Promise<ActorKey[]>;
   /** Removes all actors of a conversation; returns their number. */
   remove(log: LogKey): Promise<number>;
@@ -172,44 +172,44 @@ export interface ActorDocuments {
 
 /** Unique: (tenant, namespace, key). */
 export interface EntryDocuments {
-  /** False if the key is taken. */
+  /** Returns false if the key is taken. `at`: ms since the epoch. */
   insert(key: EntryKey, data: string, at: number): Promise<boolean>;
-  /** Null: none. */
+  /** The data; null if there is none. */
   find(key: EntryKey): Promise<string | null>;
-  /** Null for each missing entry; in the order of the keys. */
+  /** The data of each entry, in the order of the keys; null for each that is missing. */
   findMany(keys: readonly EntryKey[]): Promise<(string | null)[]>;
-  /** Replaces `from` by `to`; false if the entry has another value. */
+  /** Replaces `from` by `to`. Returns false if the entry has another value. */
   replace(key: EntryKey, from: string, to: string): Promise<boolean>;
-  /** Removes entries of a namespace written before `before`, at most `limit`; returns their number. */
+  /** Removes entries of a namespace written before `before` (ms since the epoch), at most `limit`. Returns their number. */
   removeBefore(namespace: Namespace, before: number, limit: number): Promise<number>;
-  /** Ascending. */
+  /** The keys of the range, ascending. */
   keysBetween(range: KeyRange): Promise<string[]>;
-  /** Removes those that exist. */
+  /** Removes the entries that exist. */
   remove(keys: readonly EntryKey[]): Promise<void>;
 }
 
-/** A part of the document of a conversation, which is created by its first event and removed with its last one. */
+/** A standing is a part of its conversation's document, which is created by the first event and removed with the last one. */
 export interface StandingDocuments {
-  /** See `saveStanding` of the inbox. */
+  /** See `saveStanding` of `InboxDriver`. */
   save(log: LogKey, standing: NewStanding): Promise<void>;
   /** Seq of the stored standing; 0 without one. */
   seqOf(log: LogKey): Promise<number>;
-  /** Removes the stored standing, so that the conversation is behind. */
+  /** Removes the stored standing, so that `behind` finds the conversation. */
   remove(log: LogKey): Promise<void>;
-  /** See the inbox. */
+  /** See `standings` of `InboxDriver`. */
   list(query: StandingsQuery): Promise<StandingPage>;
-  /** See the inbox. */
+  /** See `countStandings` of `InboxDriver`. */
   count(filter: StandingFilter): Promise<StandingCounts>;
-  /** See the inbox. */
+  /** See `behind` of `InboxDriver`. */
   behind(query: { tenant: string; limit: number }): Promise<string[]>;
 }
 
 /** Unique: (tenant, conversation, first). Removed with the last event of their conversation. */
 export interface PassageDocuments {
-  /** See `savePassages` of the inbox. */
+  /** See `savePassages` of `InboxDriver`. */
   save(log: LogKey, passages: readonly Passage[]): Promise<void>;
   /** Removes the passages of a conversation. */
   remove(log: LogKey): Promise<void>;
-  /** See `findPassages` of the inbox. */
+  /** See `findPassages` of `InboxDriver`. */
   find(query: PassagesQuery): Promise<FoundPassage[]>;
 }

@@ -2,18 +2,18 @@ import type { ActorKey, EventRow, StoreDriver } from '../driver.ts';
 import type { Addressee, Documents } from './documents.ts';
 
 interface Due extends ActorKey {
-  /** Time of the oldest event to process, for the order; -1 with a pinned turn, an outbox or an ended timer. */
+  /** Sort key: time of the oldest event to process, or -1 with a pinned turn, an outbox or an ended timer. */
   at: number;
 }
 
-/** Bounds the memory of one query. */
+/** Bounds the actors in memory during one query. */
 const MAX_UNFINISHED = 20_000;
-/** Actors whose progress is remembered from page to page. */
+/** Actors whose processed seq is cached from page to page. */
 const MAX_KNOWN = 50_000;
 
 /**
- * Actors with work, each once. A hint: the rows may change during the query. However many events there are, it holds one
- * page of them, the progress of `MAX_KNOWN` actors, and for each agent name the first `limit` due actors.
+ * Actors with work, each once. A hint, because the rows may change during the query. Its memory is bounded: one page of
+ * events, the processed seq of `MAX_KNOWN` actors, and for each agent id the first `limit` due actors.
  */
 export async function findDue(
   { actors, events }: Pick<Documents, 'actors' | 'events'>,
@@ -36,7 +36,7 @@ function createDueList(limit: number) {
   const isFull = (agent: string) => (counts.get(agent) ?? 0) >= limit;
   return {
     has: (key: ActorKey) => found.has(nameOf(key)),
-    /** The oldest come first, so later ones of the same agent name could not be chosen. */
+    /** The oldest work comes first, so later work for the same agent id could not be chosen. */
     isFull,
     add(each: Due): void {
       if (isFull(each.agent)) return;
@@ -48,7 +48,7 @@ function createDueList(limit: number) {
 }
 
 function createProgress(actors: Documents['actors'], now: number) {
-  /** The last processed seq of actors without a reason to wait. It only grows, so an old value causes one more read. */
+  /** The processed seq of each actor when it was last read. It only grows, so an old value costs at most one more read. */
   const known = new Map<string, number>();
 
   async function unprocessed(addressees: readonly Addressee[]): Promise<Addressee[]> {
@@ -67,7 +67,7 @@ function createProgress(actors: Documents['actors'], now: number) {
   return { unprocessed };
 }
 
-/** Agent names alternate, oldest work first within each, so that work for an agent that no process serves delays no other. */
+/** Agent ids alternate, oldest work first within each, so that work for an agent that no process serves delays no other. */
 function takeTurns(due: readonly Due[]): Due[] {
   const places = new Map<string, number>();
   const ranked = due
@@ -83,7 +83,7 @@ function takeTurns(due: readonly Due[]): Due[] {
 /** The part of an event that says whom it addresses. */
 export type AddressedEvent = Pick<EventRow, 'tenant' | 'conversation' | 'seq' | 'at' | 'to'>;
 
-/** Each addressed actor once, with the seq of its newest event and the time of its oldest. Oldest first if the events are. */
+/** Each addressed actor once, with the seq of its newest event and the time of its oldest. Keeps the order of the events. */
 export function eachAddressee(events: readonly AddressedEvent[]): Addressee[] {
   const found = new Map<string, Addressee>();
   for (const { tenant, conversation, seq, at, to } of events) {

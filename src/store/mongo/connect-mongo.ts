@@ -26,14 +26,14 @@ const FIXED: MongoClientOptions = {
   writeConcern: { w: 'majority', journal: true },
   readPreference: 'primary',
   ignoreUndefined: true,
-  // One damaged string must not make its neighbours unreadable.
+  // With validation, one damaged string would make the other documents of the answer unreadable.
   enableUtf8Validation: false,
 };
 
 /**
  * Options that a URL may override. Together they bound every wait: for a server, an answer or a connection. Callers that
- * wait for a connection fail at once when the server stops answering.
- * The driver does not retry writes: not every server supports it, and every write of Troupe can be looked up or repeated.
+ * wait for a connection fail at once when the server stops answering. The driver does not retry writes, because not every
+ * server supports it and Troupe can look up or repeat each of its writes.
  */
 const DEFAULTS: MongoClientOptions = {
   appName: 'troupe',
@@ -60,7 +60,7 @@ export function createMongoClient(url: string, options: MongoClientOptions = {})
   }
 }
 
-/** The hosts, and the database: the option, else the one in the url, else 'troupe'. */
+/** The hosts and the database name: the option, else the name in the URL, else 'troupe'. */
 function placeOf(client: MongoClient, url: string, database: string | undefined): MongoPlace {
   const { hosts, srvHost } = client.options;
   const inUrl = /^mongodb(?:\+srv)?:\/\/[^/?]+\/([^?]+)/.exec(url)?.[1];
@@ -72,18 +72,18 @@ function placeOf(client: MongoClient, url: string, database: string | undefined)
 
 export interface MongoDriverOptions {
   url: string;
-  /** Default: the one in the url, else 'troupe'. */
+  /** Database name. Default: the name in the URL, else 'troupe'. */
   database?: string;
   clock?: Clock;
-  /** How long the server keeps journals and effects, ms. */
+  /** How long the server keeps journals and effects, ms. Default: seven days. */
   keepMs?: number;
-  /** Reports failed background work, which is retried or costs only space. */
+  /** Called when background work fails. Such work is retried, or its failure costs only space. */
   onWarning?: (error: unknown, what: string) => void;
 }
 
-/** Far longer than any turn. */
+/** Default of `keepMs`, far longer than any turn. */
 const KEEP_MS = 7 * 24 * 3_600_000;
-/** Maximum wait for the first answer. */
+/** Maximum wait for the server's first answer. */
 const CONNECT_MS = 3_500;
 
 /** The store for many processes: any server that speaks the MongoDB protocol and has a primary. */
@@ -109,13 +109,13 @@ export async function openMongoDriver({
       monotonic: () => clock.monotonic(),
     });
   } catch (error) {
-    // Not awaited: a server that never answers would block our caller.
+    // Not awaited, because a server that never answers would block the caller.
     client.close(true).catch(() => undefined);
     throw mongoError(error, place);
   }
 }
 
-/** The answer to the first command. Others wait for it: beside it, each would fail with a topology that is closed. */
+/** The answer to the first command. No other command runs before it, or it would fail with a closed topology. */
 async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Promise<Document> {
   const answered = new AbortController();
   const hello = client.connect().then(() => client.db('admin').command({ hello: 1 }));
@@ -123,7 +123,7 @@ async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Pr
     const message = `MongoDB at ${place.hosts}: no answer in ${CONNECT_MS / 1000} s. Check that it runs and the address is right`;
     throw new TroupeError('store_unavailable', message, { ...place });
   });
-  // The failure of the timeout does not matter if the server answers first.
+  // The timeout rejects even if the server answered first.
   silent.catch(() => undefined);
   try {
     return await Promise.race([hello, silent]);
@@ -132,7 +132,7 @@ async function connect(client: MongoClient, place: MongoPlace, clock: Clock): Pr
   }
 }
 
-/** Refuses a server that is not writable. The MongoDB driver refuses versions that are too old. */
+/** Refuses a server that takes no writes. The MongoDB driver itself refuses versions that are too old. */
 function checkServer(hello: Document, place: MongoPlace): void {
   if (hello['isWritablePrimary'] === true || hello['ismaster'] === true || hello['msg'] === 'isdbgrid')
     return;
@@ -146,7 +146,7 @@ function checkServer(hello: Document, place: MongoPlace): void {
   throw new TroupeError('server_unsuitable', message, { ...place, found });
 }
 
-/** A standalone server may support only `local`, which suffices there. */
+/** `majority` if the server supports it. A standalone server may support only `local`, which suffices there. */
 async function findReadConcern(db: Db, hello: Document): Promise<ReadConcernLevel> {
   if ('setName' in hello || hello['msg'] === 'isdbgrid') return 'majority';
   try {
@@ -160,7 +160,7 @@ async function findReadConcern(db: Db, hello: Document): Promise<ReadConcernLeve
   }
 }
 
-/** On a connection without a socket timeout, because building indexes may take long. */
+/** Creates the schema, on a connection without a socket timeout, because building indexes may take long. */
 async function prepare(url: string, db: Db, place: MongoPlace, clock: Clock): Promise<void> {
   let patient: MongoClient | undefined;
   try {
@@ -186,7 +186,7 @@ interface MongoDocumentsOptions {
 const REMAINS =
   'MongoDB keeps older versions in its journal and oplog until they roll over, and in unused parts of its files until it uses them again';
 
-/** The documents of one database. Owns the client: `close` waits for background work and closes it. */
+/** The documents of one database. Owns the client: `close` waits for background work, then closes the client. */
 export function createMongoDocuments(
   client: MongoClient,
   db: Db,
@@ -254,7 +254,7 @@ interface MongoFacts {
   expiry: Expiry;
 }
 
-/** Whether the server deletes what has expired. Some that speak the protocol refuse such indexes, or make plain ones of them. */
+/** Whether the server deletes expired documents. Some servers of the protocol refuse expiring indexes, or ignore their expiry. */
 type Expiry = { kind: 'kept' } | { kind: 'ignored' } | { kind: 'refused'; why: string };
 
 /** Checks a server. Throws the errors of `mongoError`. */
@@ -279,7 +279,7 @@ export async function checkMongo(url: string): Promise<MongoFacts> {
   }
 }
 
-/** Of the database of a company. Where there is none yet, an empty collection is made and dropped. */
+/** Reads it from the collections of the database. If there are none yet, creates and drops a trial collection. */
 async function findExpiry(db: Db): Promise<Expiry> {
   const own = await expiryIn(db, COLLECTIONS.registers);
   if (own) return own;
@@ -291,12 +291,12 @@ async function findExpiry(db: Db): Promise<Expiry> {
     if (!(error instanceof MongoServerError) || isOfRights(error)) throw error;
     return { kind: 'refused', why: error.message };
   } finally {
-    // What matters is known by then.
+    // The answer is known by now, so a failure to drop does not matter.
     await db.dropCollection(name).catch(() => undefined);
   }
 }
 
-/** Null: there is no such collection or index. */
+/** Null if there is no such collection or index. */
 async function expiryIn(db: Db, name: string): Promise<Expiry | null> {
   try {
     const index = (await db.collection(name).indexes()).find((each) => each.name === EXPIRY.name);
@@ -310,7 +310,7 @@ async function expiryIn(db: Db, name: string): Promise<Expiry | null> {
 
 const NAMESPACE_UNKNOWN = 26;
 
-/** Without the right to write, or the right password. */
+/** Whether the user lacks the right to write, or the password is wrong. */
 function isOfRights({ code }: MongoServerError): boolean {
   return code === 13 || code === 18 || code === 8000;
 }

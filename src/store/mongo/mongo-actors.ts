@@ -11,7 +11,7 @@ import {
   type StoredText,
 } from './mongo-blobs.ts';
 
-/** Maximum ids of one query. */
+/** Maximum number of ids in one query. */
 const MANY = 500;
 /** Maximum reads of a record whose large text is replaced meanwhile. */
 const MAX_READS = 5;
@@ -30,7 +30,7 @@ type ActorReads = Pick<ActorDocuments, 'find' | 'findMany' | 'list' | 'unfinishe
 function createActorReads(collection: Collection<ActorDoc>, blobs: Blobs): ActorReads {
   const find = (key: ActorKey) => findActor(collection, blobs, key);
 
-  /** A damaged record must not hide the others: its `data` becomes the reason, which cannot be decoded. */
+  /** A damaged record must not hide the others: its `data` becomes the reason, and decoding that reports the damage. */
   async function readable(key: ActorKey, doc: ActorDoc): Promise<ActorRow | null> {
     const damage = damageOf(doc);
     if (damage !== null) return { ...columnsOf(key, doc), data: damage };
@@ -98,8 +98,8 @@ type ActorWrites = Pick<ActorDocuments, 'insert' | 'update' | 'remove'>;
 
 function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): ActorWrites {
   /**
-   * Requests the document as it was before the change, and computes the result: the new data is not sent back, and a
-   * large text that is no longer needed can be removed.
+   * Asks the server for the document before the change and computes the result from it. So the new data is not sent back, and
+   * the large text that the change replaced is known and can be removed.
    */
   async function update(
     key: ActorKey,
@@ -120,8 +120,8 @@ function createActorWrites(collection: Collection<ActorDoc>, blobs: Blobs): Acto
   }
 
   /**
-   * The text was replaced after our change, perhaps under a newer fence. The new text is not the result of our change, so
-   * the caller must read again.
+   * Another write replaced the text after this change, perhaps under a newer fence. The new text is not the result of this
+   * change, so the caller must read again.
    */
   async function lostText(key: ActorKey): Promise<TroupeError> {
     await findActor(collection, blobs, key);
@@ -173,7 +173,7 @@ async function findActor(
     if (damage !== null) throw corrupt(key, damage);
     const data = await blobs.read(doc);
     if (data !== null) return { ...columnsOf(key, doc), data };
-    // A missing large text means that the record points to a new one by now (B3).
+    // A missing large text means that the record points to a newer one (B3).
     if (round >= MAX_READS) throw corrupt(key, 'its data is missing');
   }
 }
@@ -216,7 +216,7 @@ function corrupt(key: ActorKey, reason: string, cause?: unknown): TroupeError {
   return new TroupeError('actor_corrupt', message, { ...key, reason }, { cause });
 }
 
-/** `_id` is tenant/conversation/agent. Null and false are stored as absent fields, which sparse indexes leave out. */
+/** `_id` is tenant/conversation/agent. Null and false are stored as absent fields, because sparse indexes omit those. */
 export interface ActorDoc {
   _id: string;
   fence: number;
@@ -276,7 +276,7 @@ function updateOf(change: DocumentChange, held: Held | null): UpdateFilter<Actor
   } as UpdateFilter<ActorDoc>;
 }
 
-/** The damage of a document, or null. Its data is checked when it is decoded. */
+/** What is wrong with a document, or null. Its data is not checked here but when it is decoded. */
 function damageOf(doc: ActorDoc): string | null {
   const fields = doc as unknown as Record<string, unknown>;
   for (const name of ['fence', 'until', 'processed']) {

@@ -5,14 +5,14 @@ import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
  * Stores texts that are too large for their documents, in chunks.
- *  B1  A blob is written before the document that points to it, and is never changed. At most one document points to a
- *      blob, which names it.
+ *  B1  A blob is written before the document that points to it, and never changes. At most one document points to a blob,
+ *      and the blob names this document.
  *  B2  Its first chunk is `pending` until the document is known to be written. A blob that is pending for a day without
- *      such a document is removed, so a crashed writer leaves nothing behind for ever.
+ *      such a document is removed, so what a crashed writer leaves behind is cleaned up.
  *  B3  A blob is removed as soon as no document points to it. A reader that misses it must read the document again.
  */
 interface Owner {
-  /** A stored collection name; `registers` has the entries. */
+  /** Name of the collection in the database. `registers` has the entries. */
   in: 'events' | 'actors' | 'registers';
   id: StoredText;
 }
@@ -21,25 +21,25 @@ export interface BlobRef {
   ref: string;
   chunks: number;
   encoding: 'utf8' | 'utf16le';
-  /** Hash of the text, for comparisons without reading it. */
+  /** Hash of the text, so that it can be compared without being read. */
   hash: string;
 }
 
-/** The fields with which a document holds a text: inline, or as a reference to a blob. */
+/** The fields by which a document holds a text: inline, or as a reference to a blob. */
 export type Held = { data: StoredText; blob?: never } | { blob: BlobRef; data?: never };
 
 export interface BlobDoc {
   _id: string;
   data: Binary;
-  /** In the first chunk only. */
+  /** The document that points to the blob. In the first chunk only. */
   of?: Owner;
   chunks?: number;
   pending?: Date;
-  /** Only for texts of expiring entries. */
+  /** When the server may remove the chunk. Only for texts of expiring entries. */
   expires?: Date;
 }
 
-/** Longer texts become blobs. Never change it: `filter` compares inline texts and blobs differently. */
+/** Longer texts become blobs. This limit must never change, because `filter` compares inline texts and blobs differently. */
 const MAX_INLINE_UNITS = 256 * 1024;
 /** The server allows 16 MiB per document. */
 const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -48,17 +48,17 @@ const COLLECT_EVERY_MS = 3_600_000;
 const COLLECT_AT_ONCE = 200;
 
 export interface Blobs {
-  /** Returns the fields for the document; writes a blob if the text is large. */
+  /** Returns the fields for the document. Writes a blob if the text is large. */
   hold(text: string, owner: Owner, expires?: Date): Promise<Held>;
   /** The filter that finds documents with this text. */
   filter(text: string): { data: StoredText } | { 'blob.hash': string };
-  /** Null if the text is missing or has an unknown form. */
+  /** The text; null if it is missing or has an unknown form. */
   read(doc: { data?: unknown; blob?: unknown }): Promise<string | null>;
-  /** Reports that the document that points to the blob is written. */
+  /** Tells that the document that points to the blob is written, so that the blob is no longer pending. */
   keep(held: { blob?: BlobRef | undefined }): void;
-  /** Removes a blob that no document points to, or will point to. */
+  /** Removes a blob in the background. No document may point to it, now or later. */
   drop(held: { blob?: unknown }): void;
-  /** `drop`, for a caller that waits until it is removed. */
+  /** Like `drop`, but resolves when the blob is removed. */
   remove(held: { blob?: unknown }): Promise<void>;
 }
 
@@ -117,7 +117,7 @@ export function createBlobs(
   };
 }
 
-/** Inserts a document that holds a text; false if its key is taken. */
+/** Inserts a document that holds a text. Returns false if its key is taken. */
 export async function insertDoc<D extends { blob?: BlobRef }>(
   collection: Collection<D>,
   blobs: Blobs,
@@ -134,7 +134,7 @@ export async function insertDoc<D extends { blob?: BlobRef }>(
   return true;
 }
 
-/** Removes documents that hold texts; returns their number. */
+/** Removes documents that hold texts. Returns their number. */
 export async function removeDocs<D extends { blob?: BlobRef }>(
   collection: Collection<D>,
   blobs: Blobs,
@@ -144,7 +144,7 @@ export async function removeDocs<D extends { blob?: BlobRef }>(
     .find({ ...filter, blob: { $exists: true } }, { projection: { blob: 1 } })
     .toArray();
   const { deletedCount } = await collection.deleteMany(filter);
-  // A writer that replaced a text meanwhile has dropped the old one; the text of a new document stays pending.
+  // A writer that replaced a text meanwhile has dropped the old blob itself. The blob of a new document stays pending.
   for (const doc of large) blobs.drop(doc);
   return deletedCount;
 }
@@ -172,7 +172,7 @@ function createChunkedTexts(chunks: Collection<BlobDoc>) {
     return blob;
   }
 
-  /** The id is random: if it is taken, an earlier attempt of the driver has succeeded after all. */
+  /** The id is random, so a taken id means that an earlier attempt of the driver succeeded after all. */
   async function insertOnce(doc: BlobDoc): Promise<void> {
     try {
       await chunks.insertOne(doc);
@@ -220,8 +220,8 @@ function isBlobRef(value: unknown): value is BlobRef {
 }
 
 /**
- * BSON strings are UTF-8, which has no lone surrogates. Text with lone surrogates is stored as binary data of its UTF-16
- * units, all other text as a string. A text has exactly one stored form, so stored values can be compared and be keys.
+ * BSON strings are UTF-8, which has no lone surrogates. A text with lone surrogates is stored as binary data of its UTF-16
+ * units, any other text as a string. A text has exactly one stored form, so stored values can be compared and used as keys.
  */
 export type StoredText = string | Binary;
 
@@ -229,7 +229,7 @@ export function toStored(text: string): StoredText {
   return text.isWellFormed() ? text : new Binary(Buffer.from(text, 'utf16le'));
 }
 
-/** Null for any other type, which Troupe did not write. */
+/** Null for another type, which Troupe does not write. */
 function fromStored(stored: unknown): string | null {
   if (typeof stored === 'string') return stored;
   return stored instanceof Binary ? bytesOf(stored).toString('utf16le') : null;

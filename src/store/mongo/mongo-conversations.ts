@@ -6,23 +6,23 @@ import type { NewStanding } from '../standings.ts';
 import { type Background, isDuplicateKey } from './mongo-error.ts';
 
 /**
- * One small document per conversation, for the order and pages of the list. Derived from the events, from which the
- * listed values are read.
- *  C1  It is written together with the first event, and shortly after every other. A write lost in a crash is made up
- *      for by the next event, or by a repetition of the first.
- *  C2  `head` and `at` belong to one event and only move to a later one.
+ * One small document per conversation, for the order and the pages of the list. Derived from the events; the listed values
+ * are read from the events themselves.
+ *  C1  It is written together with the first event, and shortly after every other one. If a crash loses a write, the next
+ *      event makes it again, or for the first event its repetition.
+ *  C2  `head` and `at` belong to the same event, and only a later event replaces them.
  */
 export interface ConversationDoc {
   _id: string;
   tenant: string;
   head: number;
   at: number;
-  /** Whether the standing does not take the head into account; absent if it does. */
+  /** Set while the standing is older than the head; absent otherwise. */
   unread?: true;
   standing?: StandingDoc;
 }
 
-/** The text of a standing is JSON, so it has no lone surrogates. */
+/** Stored form of a standing. Its text is JSON, which has no lone surrogates, so it needs no `StoredText`. */
 export type StandingDoc = Omit<NewStanding, 'agents' | 'terms'> & { agents: string[]; terms?: string[] };
 
 interface Newest {
@@ -31,7 +31,7 @@ interface Newest {
   at: number;
 }
 
-/** How long an update waits for others of its batch. */
+/** How long an update waits for others that join its batch. */
 const DELAY_MS = 250;
 const MAX_WAITING = 1_000;
 
@@ -39,9 +39,9 @@ export interface Conversations {
   record(newest: Newest): void;
   recordAtOnce(newest: Newest): Promise<void>;
   flush(): Promise<void>;
-  /** Newest first, perhaps outdated: the caller reads the events. Filtered by the index alone. */
+  /** Positions in the list, newest first. They may be outdated, so the caller reads the events. Filtered by the index alone. */
   list(query: ConversationsQuery): Promise<ConversationPlace[]>;
-  /** For a conversation without events. */
+  /** Removes the document of a conversation that has no events. */
   remove(log: LogKey): Promise<void>;
   close(): Promise<void>;
 }
@@ -77,7 +77,7 @@ export function createConversations(
     try {
       await writeNewest(collection, batch);
     } catch (error) {
-      // A later flush retries; C2 makes that harmless.
+      // A later flush retries, which C2 makes harmless.
       for (const newest of batch) if (!waiting.has(idOf(newest.log))) waiting.set(idOf(newest.log), newest);
       throw error;
     }
@@ -111,7 +111,7 @@ async function writeNewest(collection: Collection<ConversationDoc>, batch: reado
   try {
     await collection.bulkWrite(updates, { ordered: false });
   } catch (error) {
-    // The document has a later head, so it was not matched and cannot be inserted.
+    // A taken key means that the document has a later head, so it did not match and was not updated.
     if (!isDuplicateKey(error)) throw error;
   }
 }
@@ -123,7 +123,7 @@ async function listNewest(
   if (ranges?.length === 0) return [];
   const own = (id: string) => `${tenant}/${id}`;
   const isBehind = before && {
-    // Lets the scan start inside the index; otherwise it would pass over all newer entries.
+    // Lets the scan start inside the index. Without it the scan would pass over all newer entries.
     at: { $lte: before.at },
     $or: [{ at: { $lt: before.at } }, { _id: { $lt: own(before.id) } }],
   };

@@ -5,7 +5,7 @@ import type { EntryKey, KeyRange, Namespace } from '../driver.ts';
 import type { EntryDocuments } from '../documents/documents.ts';
 import { type BlobRef, type Blobs, insertDoc, removeDocs, type StoredText, toStored } from './mongo-blobs.ts';
 
-/** A stored entry. `_id` is tenant/namespace/key; neither of the first two has a slash. */
+/** A stored entry. `_id` is tenant/namespace/key. Tenant and namespace contain no slash. */
 export interface EntryDoc {
   _id: StoredText;
   namespace: Namespace;
@@ -18,7 +18,7 @@ export interface EntryDoc {
 
 /** Namespaces that are needed only until their turn ends. */
 const EXPIRING: ReadonlySet<Namespace> = new Set(['journal', 'effect']);
-/** How much longer a large text is kept than the entry that points to it. */
+/** How much longer the server keeps a large text than the entry that points to it, ms. */
 const BLOB_MARGIN_MS = 3_600_000;
 /** Maximum reads of an entry whose large text is replaced meanwhile. */
 const MAX_READS = 5;
@@ -33,7 +33,7 @@ export function createEntryDocuments(
   blobs: Blobs,
   { clock, keepMs }: EntryOptions,
 ): EntryDocuments {
-  /** Counted from this clock, because `at` of an entry may be any time. */
+  /** Expiry counted from the present time, because `at` of an entry may be any time. */
   function expiryOf(namespace: Namespace, marginMs = 0): Date | undefined {
     return EXPIRING.has(namespace) ? new Date(clock.now() + keepMs + marginMs) : undefined;
   }
@@ -100,7 +100,7 @@ async function findText(
   }
 }
 
-/** An entry that is removed meanwhile counts as missing. */
+/** The texts of documents. An entry that is removed meanwhile counts as missing. */
 async function findTexts(
   collection: Collection<EntryDoc>,
   blobs: Blobs,

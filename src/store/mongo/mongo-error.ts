@@ -9,16 +9,16 @@ import {
 } from 'mongodb';
 import { type ErrorCode, TroupeError } from '../../base/errors.ts';
 
-/** Names the server in errors, instead of the url with its password. */
+/** Names the server in error messages, in place of the URL, which contains the password. */
 export interface MongoPlace {
   hosts: string;
   database: string;
 }
 
-/** Error code of a taken unique key. Which key it was is looked up, never parsed from the text. */
+/** Error code of a taken unique key. The key is found by a query, never parsed from the text. */
 const DUPLICATE_KEY = 11_000;
 
-/** Error codes of the server for which a retry is useless, with their meaning for Troupe. All others are transient. */
+/** Error codes of the server for which a retry is useless, with their meaning for Troupe. All other codes are transient. */
 const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {
   2: { code: 'internal', text: 'the server refused a command as malformed' },
   9: { code: 'server_unsuitable', text: 'the server does not understand a command' },
@@ -78,9 +78,9 @@ function detailOf(thrown: unknown): string {
 }
 
 function isTransient(thrown: unknown): boolean {
-  // API errors of the driver are bugs of Troupe, except for a closed connection.
+  // API errors of the driver are bugs of Troupe, except those of a closed connection.
   if (thrown instanceof MongoAPIError) return /closed|not connected/i.test(detailOf(thrown));
-  // A socket that breaks during a write causes a plain system error.
+  // A socket that breaks during a write throws a plain system error.
   return thrown instanceof MongoError || isSystemError(thrown);
 }
 
@@ -92,7 +92,7 @@ export function isDuplicateKey(thrown: unknown): thrown is MongoServerError {
   return thrown instanceof MongoServerError && thrown.code === DUPLICATE_KEY;
 }
 
-/** An unusable url. The driver's message may quote it with its password, so it is not passed on. */
+/** The error of an unusable URL. Leaves out the driver's message, which may quote the URL with its password. */
 export function urlError(thrown: unknown): TroupeError {
   const reason =
     thrown instanceof MongoParseError ? 'it cannot be parsed' : 'its options do not fit together';
@@ -100,7 +100,7 @@ export function urlError(thrown: unknown): TroupeError {
   return new TroupeError('config_invalid', message);
 }
 
-/** The message about a version that the driver refuses, from any level of the error. */
+/** The driver's message about an unsupported server version, at any depth of the error. */
 function findUnfit(thrown: unknown): string | null {
   for (const each of [thrown, ...serverErrors(thrown)]) {
     if (each instanceof MongoCompatibilityError) return each.message;
@@ -108,7 +108,7 @@ function findUnfit(thrown: unknown): string | null {
   return null;
 }
 
-/** The error with which a reached server refused the login. */
+/** The error by which a server refused the login, if one was reached. */
 function refusalOf(thrown: MongoServerSelectionError): MongoServerError | undefined {
   return serverErrors(thrown).find(
     (each) => each instanceof MongoServerError && typeof each.code === 'number' && each.code in MEANINGS,
@@ -121,10 +121,10 @@ function serverErrors(thrown: unknown): unknown[] {
   return servers ? [...servers.values()].map(({ error }: { error: unknown }) => error) : [];
 }
 
-/** Work without a waiting caller: its failures are reported, and `close` can wait for it. */
+/** Work that no caller waits for. Its failures are reported, and `close` can wait for it. */
 export interface Background {
   run(what: string, work: () => Promise<unknown>): void;
-  /** Waits for the work that has begun. */
+  /** Resolves when all begun work has ended. */
   settled(): Promise<void>;
 }
 

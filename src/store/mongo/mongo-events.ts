@@ -14,7 +14,7 @@ import type { BlobRef, Blobs, StoredText } from './mongo-blobs.ts';
 import type { Conversations } from './mongo-conversations.ts';
 import { isDuplicateKey } from './mongo-error.ts';
 
-/** `_id` is tenant/conversation/id, `log` is tenant/conversation. Only the id may contain slashes. */
+/** A stored event. `_id` is tenant/conversation/id, `log` is tenant/conversation. Only the id may contain slashes. */
 export interface EventDoc {
   _id: string;
   log: string;
@@ -26,19 +26,19 @@ export interface EventDoc {
   chain?: string;
   tokens: number;
   turn?: string;
-  /** `to` and `addressedAt` are absent if the event addresses no agent: their index then leaves it out. */
+  /** `to` and `addressedAt` are absent if the event addresses no agent, so that their sparse index omits it. */
   to?: readonly string[];
   addressedAt?: number;
   data?: StoredText;
   blob?: BlobRef;
 }
 
-/** Events of one answer, which bounds its time. */
+/** Events of one answer of the server, which bounds its duration. */
 const BATCH = 1_000;
-/** Events of one answer to a read with `maxBytes`, which bounds the events sent in vain. */
+/** Events of one answer to a read with `maxBytes`, which bounds how many are sent and not used. */
 const SHORT_BATCH = 100;
 const ADDRESSED_BATCH = 5_000;
-/** Events of one update: one update of a long log could exceed the timeout of a request. */
+/** Maximum events of one update, because updating a whole long log could exceed the timeout of a request. */
 const UNADDRESSED = 100;
 /** Concurrent reads of one listing. */
 const HEADS_AT_ONCE = 16;
@@ -93,7 +93,7 @@ function createEventInsert(
     }
   }
 
-  /** Runs beside the insert: a conversation without events is not listed. */
+  /** May run beside the insert, because a conversation without events is not listed. */
   async function recordFirst(row: EventRow | undefined): Promise<void> {
     if (row?.seq === 1) await conversations.recordAtOnce({ log: row, head: 1, at: row.at });
   }
@@ -108,7 +108,7 @@ function createEventReads(
 ): Pick<EventDocuments, 'find' | 'range' | 'keys' | 'last'> {
   async function find(log: LogKey, id: string): Promise<EventRow | null> {
     const doc = await collection.findOne({ _id: `${logOf(log)}/${id}` });
-    // This may be a repeated first event whose conversation is missing from the list (C1).
+    // If this is the repetition of a first event, its conversation may be missing from the list (C1).
     if (doc?.seq === 1) conversations.record({ log, head: 1, at: doc.at });
     return doc && rowOf(log, doc);
   }
@@ -149,7 +149,7 @@ function createEventReads(
       chain: chainOf(doc),
       tokens: numberOr(doc.tokens, Number.NaN),
       turn: doc.turn === undefined || doc.turn === null ? null : textOr(doc.turn, ''),
-      // Not JSON, so that decoding the row reports it as corrupt.
+      // This text is not JSON, so decoding the row reports it as corrupt.
       data: (await blobs.read(doc)) ?? 'the text is missing or has another type',
     };
   }
@@ -184,7 +184,7 @@ function createAddresseeReads(
   collection: Collection<EventDoc>,
 ): Pick<EventDocuments, 'addressed' | 'visitAddressees'> {
   return {
-    /** Without an index: callers ask for the unread end of the log, which is short. */
+    /** Uses no index by agent, because callers ask for the unread end of the log, which is short. */
     async addressed({ agent, ...log }, { after, upTo }) {
       const cursor = collection
         .find({ log: logOf(log), seq: { $gt: after, $lte: upTo } }, { projection: { _id: 0, seq: 1, to: 1 } })
@@ -195,7 +195,7 @@ function createAddresseeReads(
       return seqs;
     },
 
-    /** Not grouped by the server, so that no single answer takes long. */
+    /** Grouped here and not by the server, so that no single answer takes long. */
     async visitAddressees(since, visit) {
       const cursor = collection
         .find({ addressedAt: { $gte: since } }, { projection: { _id: 0, log: 1, seq: 1, at: 1, to: 1 } })
@@ -285,7 +285,7 @@ async function listConversations(
       if (found) rows.push({ id: some[index]!.id, head: found.head, at: found.at });
     }
   }
-  // By the recorded place, which may be outdated: listing a conversation twice is better than leaving it out.
+  // The recorded position may be outdated. So a conversation may be listed twice, but is never left out.
   const next = places.length < limit ? null : places.at(-1)!;
   return { rows: rows.sort(byPlace), next, looked: places.length };
 }
@@ -296,7 +296,7 @@ async function newestEvent(
   from = 1,
 ): Promise<{ head: number; at: number; chain: string | null } | null> {
   const doc = await collection.findOne(
-    // `$gte` with a number matches numbers only.
+    // `$gte` with a number also filters out damaged seqs of another type.
     { log: logOf(log), seq: { $gte: from } },
     { projection: { _id: 0, seq: 1, at: 1, chain: 1 }, sort: { seq: -1 } },
   );
@@ -327,7 +327,7 @@ function chainOf({ chain }: EventDoc): string | null {
   return chain === undefined ? null : textOr(chain, '');
 }
 
-/** A damaged name becomes an empty one, so that decoding the row reports it as corrupt. */
+/** A damaged agent id becomes '', so that decoding the row reports it as corrupt. */
 function addresseesOf({ to }: EventDoc): string[] {
   if (to === undefined) return [];
   return Array.isArray(to) ? to.map((each: unknown) => textOr(each, '')) : [''];

@@ -15,9 +15,10 @@ import type { Passage, TermCondition } from '../passages.ts';
 import { isDuplicateKey } from './mongo-error.ts';
 
 /**
- * Standings in the documents of conversations.
- *  - `unread` is set by every write of a later head and unset by the standing of that head, so `behind` reads an index.
- *  - A standing may come before the head of another process that it takes into account; then it is stored once more.
+ * Stores standings in the documents of conversations.
+ *  - Every write of a later head sets `unread`, and the standing of that head removes it, so `behind` reads an index.
+ *  - A standing may be stored before the head that it takes into account, if another process records that head. The
+ *    conversation is then `unread`, and its standing is stored once more.
  */
 export function createStandingDocuments(
   collection: Collection<ConversationDoc>,
@@ -122,12 +123,12 @@ function inRanges({ tenant, ranges }: StandingFilter): Part[] {
   ];
 }
 
-/** An expression that matches the text itself. */
+/** A regular expression that matches exactly this text. */
 function literal(text: string): string {
   return text.toWellFormed().replace(/[\\^$.*+?()[\]{}|#]/g, String.raw`\$&`);
 }
 
-/** What comes after a place: a later first key, or the same one and a later second key, and so on. */
+/** The filter for standings after a position: a later first key, or the same first key and a later second key, and so on. */
 function following({ tenant, order }: StandingsQuery, { keys: values, id }: StandingPlace): Part {
   const { keys, direction } = STANDING_ORDERS[order];
   const [later, notBefore] = direction === 'up' ? ['$gt', '$gte'] : ['$lt', '$lte'];
@@ -149,21 +150,21 @@ function rowOf(tenant: string, { _id, head, at, standing }: ConversationDoc): Li
 }
 
 export interface PassageDoc extends Omit<Passage, 'terms'> {
-  /** Tenant, conversation and first seq. */
+  /** tenant/conversation/first seq, with the digits of `SEQ_DIGITS`. */
   _id: string;
   tenant: string;
   conversation: string;
   terms: string[];
 }
 
-/** Digits of a seq in an id, so that ids are ordered by it. */
+/** Seqs in ids are padded to this many digits, so that ids sort by seq. */
 const SEQ_DIGITS = 10;
-/** How long a server may look for one page. */
+/** How long the server may search for one page. */
 const MOST_MS = 2_000;
 
 /**
- * Passages in documents of their own. Their conversation is looked up again after they are stored, and removed before they
- * are: so none stays that is stored during the removal.
+ * Stores passages in documents of their own. After a passage is stored, its conversation is read again, and a removal deletes
+ * the conversation before its passages. So a passage that is stored during a removal does not stay.
  */
 export function createPassageDocuments(
   collection: Collection<PassageDoc>,
@@ -191,7 +192,7 @@ export function createPassageDocuments(
     try {
       await collection.bulkWrite(updates, { ordered: false });
     } catch (error) {
-      // Another process has stored one that ends later.
+      // A taken key means that another process has stored a passage that ends later.
       if (!isDuplicateKey(error)) throw error;
     }
     if ((await endOf(log)) === 0) await remove(log);
@@ -233,17 +234,17 @@ export function createPassageDocuments(
 
 const idOf = ({ tenant, conversation }: LogKey) => `${tenant}/${conversation}`;
 
-/** Ids of conversations contain no '/', which '0' follows. */
+/** A range of ids. Ids of conversations contain no '/', and '0' is the character after '/'. */
 function ofLog(log: LogKey): Filter<PassageDoc> {
   return { _id: { $gte: `${idOf(log)}/`, $lt: `${idOf(log)}0` } };
 }
 
-/** A term itself, or the beginning of one, which an index finds. */
+/** Matches a whole term, or terms that begin with it. An index serves both. */
 function termPattern({ term, whole }: TermCondition): string | { $regex: string } {
   return whole ? term : { $regex: `^${term.replace(/[\\^$.*+?()[\]{}|-]/g, String.raw`\$&`)}` };
 }
 
-/** What comes after a place in the order. */
+/** The filter for passages after a position in the order. */
 function passagesAfter(place: string): Filter<PassageDoc> {
   const [at = '', ...id] = place.split('/');
   const _id = id.join('/');

@@ -7,11 +7,11 @@ import { type MongoPlace, isDuplicateKey } from './mongo-error.ts';
 /**
  * The collections and their indexes.
  *  M1  Creating them is safe to repeat. The version is written only by the holder of the lease.
- *  M2  Processes without the lease wait until the version is reached. A holder that died is replaced when its lease
- *      ends.
- *  M3  The database of another version and that of another program are refused without changing them.
+ *  M2  Processes without the lease wait until the version is reached. When the lease of a dead holder ends, another process
+ *      takes it.
+ *  M3  A database of another version or another program is refused and not changed.
  */
-/** Stored names; `registers` has the entries. */
+/** Names of the collections in the database. `registers` has the entries. */
 export const COLLECTIONS = {
   events: 'events',
   actors: 'actors',
@@ -21,12 +21,12 @@ export const COLLECTIONS = {
   passages: 'passages',
 } as const;
 
-/** The server deletes a document at the time in `expires`. */
+/** The index by which the server deletes a document at the time in `expires`. */
 export const EXPIRY = { name: 'expires', key: { expires: 1 }, expireAfterSeconds: 0 } as const;
 
 interface SchemaDoc {
   _id: string;
-  /** Marks the database as Troupe's. */
+  /** Marks the database as one of Troupe. */
   application: string;
   version: number;
   owner: string;
@@ -51,7 +51,7 @@ async function createIndexes(db: Db): Promise<void> {
     .createIndexes([{ name: 'pending', key: { pending: 1 }, sparse: true }, EXPIRY]);
   await db.collection(COLLECTIONS.conversations).createIndexes([
     { name: 'newest', key: { tenant: 1, at: -1 } },
-    // With the id, so that pages can begin at any place and ids are filtered by the index alone.
+    // Contains the id, so that pages can begin at any position and ids are filtered by the index alone.
     { name: 'listed', key: { tenant: 1, at: -1, _id: -1 } },
     { name: 'rank', key: { tenant: 1, 'standing.rank': -1, 'standing.since': -1, _id: -1 } },
     { name: 'since', key: { tenant: 1, 'standing.since': -1, _id: -1 } },
@@ -65,7 +65,7 @@ async function createIndexes(db: Db): Promise<void> {
     .createIndexes([{ name: 'terms', key: { tenant: 1, terms: 1, at: -1, _id: -1 } }]);
 }
 
-/** Lower numbers are those of unreleased versions; 0 is a database whose indexes are being created. */
+/** Lower numbers belong to unreleased versions. 0: the indexes of the database are being created. */
 export const SCHEMA_VERSION = 8;
 
 const META = 'meta';
@@ -163,7 +163,7 @@ async function renew(
     try {
       await meta.updateOne({ _id: SCHEMA_ID, owner }, { $set: { until: clock.now() + LEASE_MS } });
     } catch {
-      // The step itself reports the failure; an ended lease only causes repeated work.
+      // The step itself reports the failure. If the lease ends early, only work is repeated.
     }
   }
 }

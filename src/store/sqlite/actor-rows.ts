@@ -24,7 +24,7 @@ type StoredActor = Omit<ActorRow, 'tenant' | 'conversation' | 'outbox' | 'data'>
   data: StoredText;
 };
 
-/** A row with its numbers in the database. Rows are shared with callers and never changed in place. */
+/** A row with its number in the database. Rows are shared with callers, so they are never changed in place. */
 interface Found {
   readonly num: number;
   readonly row: Readonly<ActorRow>;
@@ -32,13 +32,13 @@ interface Found {
 
 const COLUMNS = 'fence, owner, until, processed, turn, abort, parked, wakeAt, data';
 
-/** Bounds of the cache: rows, and characters of a row's data. */
+/** Bounds of the cache: the number of rows, and the characters of data of each. */
 const MAX_CACHED = 1_024;
 const MAX_CACHED_DATA = 8_192;
 
 /**
- * Rows of actors, with a cache of the last written ones: a running actor is written five times in a row, and its data is
- * long. Only writes use the cache, so that a read never sees uncommitted rows (W4, W5).
+ * Rows of actors, with a cache of those written last, because a running actor is written several times in succession and its
+ * data is long. Only writes use the cache, so a read never sees uncommitted rows (W4, W5).
  */
 export function createActorRows(database: Database, logs: StoredLogs) {
   const select = database.prepare(`SELECT num, agent, ${COLUMNS} FROM actors WHERE log = ? AND agent = ?`);
@@ -84,7 +84,7 @@ export function createActorRows(database: Database, logs: StoredLogs) {
       );
     },
 
-    /** Inside a write only, like all methods below. */
+    /** To be called inside a write only, like all methods below. */
     find: (key: ActorKey): Found | null => cache.get(nameOf(key)) ?? read(key),
 
     save({ num, row: before }: Found, row: ActorRow): ActorRow {
@@ -99,7 +99,7 @@ export function createActorRows(database: Database, logs: StoredLogs) {
       return keep({ num, row });
     },
 
-    /** Removes all actors of a conversation; returns their number. */
+    /** Removes all actors of a conversation. Returns their number. */
     remove({ tenant, conversation }: { tenant: string; conversation: string }): number {
       const log = logs.find(tenant, conversation);
       if (log === null) return 0;
@@ -132,7 +132,7 @@ function valuesOf(row: ActorRow) {
   return [...columns, toStored(data)] as const;
 }
 
-/** Most writes change only the lease and can skip the data, which is a thousand times as long. */
+/** Most writes change only the lease, so they need not write the data, which is a thousand times as long. */
 function onlyLeaseDiffers(before: ActorRow, after: ActorRow): boolean {
   return (
     before.data === after.data &&
@@ -148,13 +148,13 @@ function actorRow({ tenant, conversation, agent }: ActorKey, stored: StoredActor
   const { fence, owner, until, processed, turn, abort, parked, wakeAt, data } = stored;
   const address = { tenant, conversation, agent };
   const columns = { fence, owner, until, processed, turn, abort, parked, wakeAt };
-  // A step is one transaction: nothing committed is ever missing in the log.
+  // A step is one transaction here, so no committed event is ever missing in the log.
   return { ...address, ...columns, outbox: false, data: fromStored(data) };
 }
 
 /**
- * Actors with work, each once: first those with a pinned turn or an ended timer, then the addressed ones.
- * Agent names alternate, oldest work first within each, so that work for an agent that no process serves delays no other.
+ * Actors with work, each once: first those with a pinned turn or an ended timer, then those addressed by events.
+ * Agent ids alternate, oldest work first within each, so that work for an agent that no process serves delays no other.
  */
 export function createDueQuery(database: Database) {
   const select = database.prepare(
@@ -179,14 +179,14 @@ export function createDueQuery(database: Database) {
      SELECT tenant, conversation, agent FROM ranked JOIN logs ON logs.num = log ORDER BY place, at`,
   );
 
-  // Copied, because rows of the database have no prototype.
+  // Copied, because `node:sqlite` returns rows without a prototype.
   return ({ now, clock, since, limit }: Parameters<StoreDriver['due']>[0]): ActorKey[] =>
     allRows<ActorKey>(select, { now, clock, since, limit }).map((row) => ({ ...row }));
 }
 
-/** Inside a write only: removes at most `limit` rows of `pending` that their actors have processed; returns their number. */
+/** Removes at most `limit` rows of `pending` that their actors have processed. Returns their number. Inside a write only. */
 export function createSettle(database: Database) {
-  // `processed` never decreases, so a settled event never becomes pending again.
+  // `processed` never decreases, so a processed event never becomes pending again.
   const remove = database.prepare(
     `DELETE FROM pending WHERE (log, agent) IN (
        SELECT log, agent FROM pending JOIN actors USING (log, agent) WHERE processed >= pending.seq LIMIT ?)`,
@@ -194,7 +194,7 @@ export function createSettle(database: Database) {
   return (limit: number): number => runStatement(remove, limit);
 }
 
-/** Every method runs in one transaction (W1, W4), so that its comparison in JavaScript and its update are atomic. */
+/** Each method runs in one transaction (W1, W4), so its comparison in JavaScript and its update are atomic. */
 export function createActorTable(rows: ActorRows) {
   function acquire(key: ActorKey, lease: { owner: string; now: number; until: number }): AcquireOutcome {
     const actor = rows.find(key);

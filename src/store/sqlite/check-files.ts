@@ -4,12 +4,12 @@ import { allRows, type Database, getRow, openDatabase, sqliteError } from './dat
 import { refuseForeign, hasTables } from './schema.ts';
 import { makePrivateFile } from '../../base/private-files.ts';
 
-/** A database up to this size is checked whenever it is opened, which takes some tenths of a second. */
+/** A database up to this size is checked each time it is opened, which takes some tenths of a second. */
 const MAX_CHECKED_BYTES = 32 * 1024 * 1024;
 
 /**
- * Checks a database without changing it. It runs before the database is opened for writing, because opening and closing
- * it for writing merges any write-ahead log and deletes it. Throws `store_corrupt`, `store_newer`.
+ * Checks a database without changing it. Must run before the database is opened for writing, because opening it for writing
+ * and closing it merges and deletes the write-ahead log. Throws `store_corrupt`, `store_newer`.
  */
 export function checkFiles(path: string): void {
   if (path === ':memory:') return;
@@ -17,7 +17,7 @@ export function checkFiles(path: string): void {
   const database = openDatabase(path, { readOnly: true });
   try {
     refuseForeign(database, path);
-    // Before the check of all pages, because its message is more helpful.
+    // Runs before the check of all pages, because its message helps more.
     checkMark(database, path);
     checkPages(database, path);
   } catch (error) {
@@ -27,7 +27,7 @@ export function checkFiles(path: string): void {
   }
 }
 
-/** SQLite would start a new database in an empty file and delete the write-ahead log beside it. */
+/** Refuses an empty or missing file beside a write-ahead log or a mark. SQLite would start a new database and delete the log. */
 function checkNothing(path: string): void {
   const wal = sizeOf(`${path}-wal`);
   if (wal > 0) {
@@ -54,14 +54,14 @@ function checkPages(database: Database, path: string): void {
   throw new TroupeError('store_corrupt', message, { path });
 }
 
-/** 0 for a missing file. */
+/** Bytes of a file; 0 if it is missing. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 const MAX_PROBLEMS = 10;
 
-/** Problems of the file: damage that SQLite finds, and gaps in logs. Changes nothing. Throws `store_corrupt`. */
+/** Describes damage that SQLite finds, and gaps in logs. Changes nothing. Throws `store_corrupt`. */
 export function checkDatabase(path: string): string[] {
   checkFiles(path);
   const database = openDatabase(path);
@@ -77,7 +77,7 @@ export function checkDatabase(path: string): string[] {
   }
 }
 
-/** A log is dense from 1, so a missing seq is an event that was deleted. */
+/** Describes missing events. A log is dense from 1, so a missing seq is a deleted event. */
 function gaps(database: Database): string[] {
   const found = allRows<{ conversation: string; missing: number }>(
     database.prepare(
@@ -89,16 +89,16 @@ function gaps(database: Database): string[] {
 }
 
 /**
- * The number of the last acknowledged event, in a file beside the database. SQLite accepts a missing write-ahead log and
- * an older copy of the database; this number reveals both.
+ * The mark: the row number of the last acknowledged event, in a file beside the database. SQLite accepts a missing write-ahead
+ * log and an older copy of the database; the mark reveals both.
  *  K1  It is written after the commit and before the acknowledgement, so it is never ahead of the disk.
- *  K2  It is 0, unknown, while events are removed, and begins again with the remaining events.
- *  K3  It is an additional check: a mark that cannot be read or written causes no failure.
+ *  K2  It is 0 (unknown) while events are removed. After that it is the number of the last remaining event.
+ *  K3  It is an additional check. A mark that cannot be read or written causes no failure.
  */
 interface LogMark {
-  /** Reports that the event with this number is committed; 0 if none was. */
+  /** Raises the mark to the number of a committed event. */
   raise(num: number): void;
-  /** Runs a removal of events. */
+  /** Runs a removal of events, with the mark at 0 meanwhile. */
   whileRemoving<T>(remove: () => Promise<T>): Promise<T>;
   close(): void;
 }
@@ -109,27 +109,27 @@ function markPath(database: string): string {
   return `${database}-mark`;
 }
 
-/** 0 if unknown. */
+/** The mark; 0 if unknown. */
 function readMark(database: string): number {
   try {
     const text = readFileSync(markPath(database), 'latin1');
     return /^\d{16}\n$/.test(text) ? Number(text) : 0;
   } catch {
-    // K3; usually the file is missing.
+    // K3. Usually the file is missing.
     return 0;
   }
 }
 
-/** Requires the tables. */
+/** Row number of the last event. Requires the tables. */
 function lastEvent(database: Database): number {
   const select = database.prepare('SELECT coalesce(max(num), 0) AS last FROM events');
   return getRow<{ last: number }>(select)!.last;
 }
 
-/** Throws `store_corrupt` if the log ends before the mark. */
+/** Throws `store_corrupt` if the last event comes before the mark. */
 function checkMark(database: Database, path: string): void {
   const marked = readMark(path);
-  // The tables of a new database may still be only in its write-ahead log.
+  // The tables of a new database are at first only in its write-ahead log, which may be missing.
   const last = hasTables(database) ? lastEvent(database) : 0;
   if (last < marked) throw endsEarly(path, last, marked);
 }
@@ -145,7 +145,7 @@ export function openLogMark(database: Database, path: string): LogMark {
     try {
       writeSync(file, `${String(num).padStart(DIGITS, '0')}\n`, 0, 'latin1');
     } catch {
-      // K3: the earlier number stays, and is not ahead of the disk (K1).
+      // K3: the earlier number stays in the file, and is not ahead of the disk (K1).
       close();
     }
   }

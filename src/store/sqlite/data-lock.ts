@@ -20,21 +20,21 @@ export function dataPaths(dir: string): DataPaths {
 
 /** Exclusive ownership of a data directory by this process. */
 export interface DataLock {
-  /** What it holds. */
+  /** Paths in the locked directory. */
   paths: DataPaths;
-  /** Describes what other users may still open; null if nothing. */
+  /** Describes the files that other users of the machine can still open; null if there are none. */
   exposed: string | null;
-  /** Gives it back. */
+  /** Releases the lock. */
   release(): void;
   [Symbol.dispose](): void;
 }
 
-/** Keeps the connections reachable: a garbage-collected one would release its lock. */
+/** Keeps the connections reachable, because a garbage-collected connection would release its lock. */
 const held = new Set<Database>();
 
 /**
- * Locks the directory and creates it if missing. The lock is an open exclusive transaction on a separate file: the
- * operating system ends it with the process, however that ends, so there are no stale locks.
+ * Locks the directory, and creates it if missing. The lock is an open exclusive transaction on a separate file. The operating
+ * system releases it when the process ends in any way, so there are no stale locks.
  */
 export function lockDataDir(dir: string): DataLock {
   const paths = dataPaths(dir);
@@ -53,7 +53,7 @@ export function lockDataDir(dir: string): DataLock {
     throw error.code === 'store_unavailable' ? busy(dir, error) : error;
   }
   held.add(database);
-  // Left by a process that has ended.
+  // This process has the lock, so the file was left by a process that has ended.
   removeServerInfo(dir);
   const exposed = closeData(dir);
 
@@ -70,8 +70,8 @@ export function lockDataDir(dir: string): DataLock {
 const OURS = /^(?:troupe\.db|lock\.db|server\.json|agents-used\.json|sessions$)/;
 
 /**
- * Makes Troupe's files in the directory private, and the directory itself if it has no other files: it may have other
- * uses. Describes what stays open to other users; null if nothing.
+ * Makes Troupe's files in the directory private, and the directory too if it has no other files. Describes what stays open to
+ * other users; null if nothing.
  */
 function closeData(dir: string): string | null {
   const names = readdirSync(dir);
@@ -92,7 +92,7 @@ function busy(dir: string, cause: TroupeError): TroupeError {
   return new TroupeError('data_busy', message, { dir, ...info }, { cause });
 }
 
-/** Lets other programs find the process that owns a data directory. A hint: only the lock proves that it runs. */
+/** Lets other programs find the process that owns a data directory. A hint, because only the lock proves that it runs. */
 interface ServerInfo {
   pid: number;
   url: string;
@@ -100,7 +100,7 @@ interface ServerInfo {
 
 export function writeServerInfo(dir: string, info: ServerInfo): void {
   const path = pathIn(dir);
-  // Renamed into place, so that a reader never sees half a file.
+  // The complete file is renamed into place, so that a reader never sees a part of it.
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, `${JSON.stringify(info)}\n`, { mode: 0o600 });
   renameSync(draft, path);
@@ -111,7 +111,7 @@ export function readServerInfo(dir: string): ServerInfo | null {
     const { pid, url } = JSON.parse(readFileSync(pathIn(dir), 'utf8')) as Partial<ServerInfo>;
     return typeof pid === 'number' && typeof url === 'string' ? { pid, url } : null;
   } catch {
-    // Missing or unreadable: nothing is known.
+    // A missing or unreadable file tells nothing.
     return null;
   }
 }

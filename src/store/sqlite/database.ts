@@ -2,17 +2,17 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { makePrivateFile } from '../../base/private-files.ts';
 import { type ErrorCode, TroupeError } from '../../base/errors.ts';
 
-/** Only this module imports `node:sqlite`, whose names a later Node may change. */
+/** Only this module uses `node:sqlite`, because a later Node may change its names. */
 export type Database = DatabaseSync;
 export type Statement = StatementSync;
 
-/** Types that bind safely: a plain object or a Date as first argument would silently bind NULL. */
+/** Types that bind safely. A plain object or a Date as first argument would bind NULL without an error. */
 export type Binding = string | number | null | Uint8Array;
 
-/** Not imported: a Node without it could not load the check of its version. See `require-node.ts`. */
+/** Not imported, because a Node without it could then not run the check of its version. See `require-node.ts`. */
 const sqlite = process.getBuiltinModule('node:sqlite');
 
-/** How long SQLite may block this process while another one has the lock. */
+/** How long SQLite may block this process while another process has the lock. */
 const BUSY_TIMEOUT_MS = 250;
 
 export function openDatabase(
@@ -26,13 +26,13 @@ export function openDatabase(
   }
 }
 
-/** Creates the file as a private one; SQLite gives the same rights to the files beside it. */
+/** Creates the file with private rights. SQLite gives the same rights to the files beside it. */
 export function prepareFile(path: string): void {
   if (path === ':memory:') return;
   try {
     makePrivateFile(path);
   } catch {
-    // SQLite reports the reason when it opens the file.
+    // SQLite reports the reason of the failure when it opens the file.
   }
 }
 
@@ -47,7 +47,7 @@ export function allRows<T>(
   return statement.all(...(bindings as Binding[])) as T[];
 }
 
-/** Rows one by one: rows after the last one consumed are not read. */
+/** The rows one by one. Only the rows that the caller consumes are read. */
 export function eachRow<T>(statement: Statement, ...bindings: Binding[]): Iterable<T> {
   return statement.iterate(...bindings) as Iterable<T>;
 }
@@ -62,16 +62,16 @@ export function insertRow(statement: Statement, ...bindings: Binding[]): number 
   return Number(statement.run(...bindings).lastInsertRowid);
 }
 
-/** Like `insertRow`; null if the row exists already. */
+/** Like `insertRow`, but returns null if the row exists already. */
 export function insertNew(statement: Statement, ...bindings: Binding[]): number | null {
   const { changes, lastInsertRowid } = statement.run(...bindings);
   return Number(changes) === 0 ? null : Number(lastInsertRowid);
 }
 
-/** SQLITE_CONSTRAINT_UNIQUE */
+/** Extended result code SQLITE_CONSTRAINT_UNIQUE. */
 const NOT_UNIQUE = 2_067;
 
-/** Returns the number of the last of the inserted rows; null if a unique key of one is taken: then none was inserted. */
+/** Returns the number of the last inserted row. Null if a unique key was taken; then no row was inserted. */
 export function insertAll(statement: Statement, ...bindings: Binding[]): number | null {
   try {
     return insertRow(statement, ...bindings);
@@ -81,19 +81,19 @@ export function insertAll(statement: Statement, ...bindings: Binding[]): number 
   }
 }
 
-/** Rolls back an open transaction, unless SQLite has already done so (as it does on a full disk). */
+/** Rolls back an open transaction, unless SQLite has already done so, as on a full disk. */
 export function rollback(database: Database): void {
   if (!database.isTransaction) return;
   try {
     database.exec('ROLLBACK');
   } catch {
-    // If the disk is gone, the next BEGIN fails and reports it.
+    // If the disk is gone, the next BEGIN fails and reports that.
   }
 }
 
 /**
- * SQLite stores text as UTF-8, which has no lone surrogates. Text with lone surrogates is stored as a blob of its UTF-16
- * units, all other text as text. A text has exactly one stored form, so stored values can be compared.
+ * SQLite stores text as UTF-8, which has no lone surrogates. A text with lone surrogates is stored as a blob of its UTF-16
+ * units, any other text as text. A text has exactly one stored form, so stored values can be compared.
  */
 export type StoredText = string | Uint8Array;
 
@@ -108,7 +108,7 @@ export function fromStored(stored: StoredText): string {
 
 /** Primary result codes of SQLite (https://sqlite.org/rescode.html) and their meaning for Troupe. */
 const MEANINGS: Record<number, { code: ErrorCode; text: string }> = {
-  // Statements are fixed, so a statement that does not fit the tables means a damaged schema.
+  // Statements are fixed, so one that does not match the tables means a damaged schema.
   1: { code: 'store_corrupt', text: 'its tables are not as Troupe made them; restore it from a backup' },
   5: { code: 'store_unavailable', text: 'another program holds the database; try again' },
   6: { code: 'store_unavailable', text: 'another program holds the database; try again' },
@@ -150,13 +150,13 @@ export function sqliteError(thrown: unknown, path: string): TroupeError {
 }
 
 /**
- * The last failure of the store. A full or failing disk is forgotten with the first write that succeeds; damage stays
+ * The last failure of the store. The first write that succeeds clears the failure of a full or failing disk. Damage stays
  * until the file is repaired and the process restarted.
  */
 interface StoreTrouble {
   failed(error: TroupeError): void;
   wrote(): void;
-  /** Throws the failure, if there is one. If it may be over, tries a write first, because no other write may come. */
+  /** Throws the failure, if there is one. If it may be over, tries a write first, because otherwise none may ever come. */
   check(tryWrite: () => Promise<void>): Promise<void>;
 }
 
@@ -177,7 +177,7 @@ export function createStoreTrouble(onWarning: (error: unknown, where: string) =>
       onWarning('the store can be written again', 'store');
     },
     async check(tryWrite) {
-      // A failure has been reported through `failed`.
+      // A failure of the trial write was already reported through `failed`.
       if (trouble && trouble.code !== 'store_corrupt') await tryWrite().catch(() => {});
       if (trouble) throw trouble;
     },

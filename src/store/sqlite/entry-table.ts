@@ -9,7 +9,7 @@ import {
   toStored,
 } from './database.ts';
 
-/** Numbers are stored in the column `namespace`: never change one. Those up to 2 are indexed by age. */
+/** Values of the column `namespace`, which must never change. Namespaces up to 2 are indexed by age. */
 const NUMBERS: Record<Namespace, number> = {
   journal: 1,
   effect: 2,
@@ -56,13 +56,13 @@ export function createEntryTable(database: Database) {
     );
   }
 
-  /** Removes at most `limit` entries; returns their number. */
+  /** Removes at most `limit` entries. Returns their number. */
   function expireSome(namespace: Namespace, before: number, limit: number): number {
     const number = NUMBERS[namespace];
     return runStatement(number <= 2 ? removeSomeByAge : removeSome, number, before, limit);
   }
 
-  /** Keys of a namespace between two texts, ascending. */
+  /** Keys of a namespace with `after` < key < `before`, ascending. */
   function keysBetween({ tenant, namespace, after, before, limit }: KeyRange): string[] {
     const rows = allRows<{ key: StoredText }>(selectKeys, tenant, NUMBERS[namespace], after, before, limit);
     return rows.map(({ key }) => fromStored(key));

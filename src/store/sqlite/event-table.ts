@@ -42,7 +42,7 @@ type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to' | 'data'> & {
 
 const COLUMNS = 'seq, id, at, kind, recipients, hash, chain, tokens, turn, data';
 
-/** Maximum events of one statement. */
+/** Maximum number of events that one statement inserts. */
 const MOST_TOGETHER = 8;
 
 /** The rows of events. */
@@ -56,7 +56,7 @@ export function createEventTable(database: Database, logs: StoredLogs) {
 
 type EventInsert = ReturnType<typeof createEventInsert>;
 
-/** Every function inside a write only. */
+/** Its functions may be called inside a write only. */
 function createEventInsert(database: Database, logs: StoredLogs) {
   const statementFor = createInsertStatements(database);
   const insertPending = database.prepare(
@@ -65,10 +65,10 @@ function createEventInsert(database: Database, logs: StoredLogs) {
   );
   const selectDuplicate = database.prepare('SELECT seq, hash FROM events WHERE log = ? AND id = ?');
   const updateLog = database.prepare('UPDATE logs SET lastSeq = ?, lastAt = ? WHERE num = ?');
-  /** The number of the newest row, and characters of data that no checkpoint has been told of. */
+  /** `newest`: number of the newest row. `size`: characters of data that were not yet reported to the checkpoints. */
   const written = { newest: 0, size: 0 };
 
-  /** The rows are of one log, at most `MOST_TOGETHER`. The seq of the first; null: an id is taken, and nothing was inserted. */
+  /** Inserts at most `MOST_TOGETHER` rows of one log. Returns the seq of the first; null without an insert if an id is taken. */
   function insertRun(rows: readonly NewEventRow[]): number | null {
     const { tenant, conversation } = rows[0]!;
     const log = logs.findOrCreate(tenant, conversation);
@@ -111,7 +111,7 @@ function createEventInsert(database: Database, logs: StoredLogs) {
   return { insertRun, appendOne, written };
 }
 
-/** One statement for each number of rows. */
+/** Statements by the number of rows that they insert. */
 function createInsertStatements(database: Database) {
   const statements = new Map<number, Statement>();
   return (count: number): Statement => {
@@ -119,7 +119,7 @@ function createInsertStatements(database: Database) {
     if (known) return known;
     const each = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
     const values = Array.from({ length: count }, () => each).join(', ');
-    // Of several rows none may be left out: their seqs follow one another.
+    // Of several rows none may be skipped, because their seqs are consecutive.
     const ifTaken = count === 1 ? ' ON CONFLICT (log, id) DO NOTHING' : '';
     const statement = database.prepare(`INSERT INTO events (log, ${COLUMNS}) VALUES ${values}${ifTaken}`);
     statements.set(count, statement);
@@ -127,7 +127,7 @@ function createInsertStatements(database: Database) {
   };
 }
 
-/** Every function inside a write only. */
+/** Its functions may be called inside a write only. */
 function createEventAppends({ insertRun, appendOne, written }: EventInsert) {
   function append(rows: readonly NewEventRow[]): AppendOutcome[] {
     const outcomes: AppendOutcome[] = [];
@@ -140,7 +140,7 @@ function createEventAppends({ insertRun, appendOne, written }: EventInsert) {
     return outcomes;
   }
 
-  /** The first row under its id, a spare one, or not at all, as the caller decides. */
+  /** Appends events of a step. If another event has an id, the event takes a spare id or is dropped, as its `ifTaken` says. */
   function appendStep(events: readonly StepEvent[]): StepAppend[] {
     const appended: StepAppend[] = [];
     while (appended.length < events.length) {
@@ -167,7 +167,7 @@ function createEventAppends({ insertRun, appendOne, written }: EventInsert) {
   return { append, appendStep, written };
 }
 
-/** The next events, as long as they are of the same log. */
+/** The next consecutive events of the same log, at most `MOST_TOGETHER`. */
 function runFrom(events: readonly StepEvent[], from: number): NewEventRow[] {
   const run: NewEventRow[] = [];
   const { conversation } = events[from]!.row;
@@ -216,7 +216,7 @@ function createEventReads(database: Database, logs: StoredLogs) {
     return row ? eventRow(query, row) : null;
   }
 
-  /** Seq of the last event that addresses the agent, if it may not have processed it; 0 otherwise. */
+  /** Seq of the last event that addresses the agent; may be 0 once the agent has processed it. */
   function lastAddressed(log: StoredLog, agent: string): number {
     const known = log.addressed.get(agent);
     if (known !== undefined) return known;
@@ -225,7 +225,7 @@ function createEventReads(database: Database, logs: StoredLogs) {
     return seq;
   }
 
-  /** Of what an agent has not processed, `pending` tells the end, so that nothing is read if there is nothing. */
+  /** `pending` has the last unprocessed event for the agent, so without one no event is read. */
   function addressed({ tenant, conversation, agent, after, upTo }: Query<'addressed'>): number[] {
     const log = logs.find(tenant, conversation);
     if (log === null) return [];
@@ -239,7 +239,7 @@ function createEventReads(database: Database, logs: StoredLogs) {
     readEvents,
     readEvent,
     addressed,
-    /** Up to where an actor has nothing to do that has processed this much; null: an event addresses it. */
+    /** The end of the log if no event after `processed` addresses the actor; otherwise null. */
     restOf({ tenant, conversation, agent }: ActorKey, processed: number): number | null {
       const log = logs.find(tenant, conversation);
       if (log === null) return processed;
@@ -266,7 +266,7 @@ function createEventRemoval(database: Database, logs: StoredLogs) {
   const updateData = database.prepare('UPDATE events SET data = ? WHERE log = ? AND id = ?');
   const removeAfter = database.prepare('DELETE FROM events WHERE log = ? AND seq > ?');
 
-  /** Inside a write only. Removes the addresses of all events, so that they wake no agent. */
+  /** Removes the addressees from all events, so that they wake no agent. Inside a write only. */
   function unaddress({ tenant, conversation }: Query<'deleteConversation'>): void {
     const log = logs.find(tenant, conversation);
     if (log === null) return;
@@ -274,7 +274,7 @@ function createEventRemoval(database: Database, logs: StoredLogs) {
     runStatement(removePending, log.num);
   }
 
-  /** Inside a write only. Removes the newest events, at most `limit`; returns their number. */
+  /** Removes the newest events, at most `limit`. Returns their number. Inside a write only. */
   function removeNewest({ tenant, conversation }: Query<'deleteConversation'>, limit: number): number {
     const log = logs.find(tenant, conversation);
     if (log === null) return 0;
@@ -321,18 +321,18 @@ function eventRow(
   return { tenant, conversation, seq, id, at, kind, to, hash, chain, tokens, turn, data: fromStored(data) };
 }
 
-/** Maximum of conversations found by name and sorted; for more, the newest ones are scanned. */
+/** Maximum number of conversations found by id and sorted here. For more, the newest conversations are scanned. */
 const MOST_NAMED = 1_000;
-/** Maximum of scanned conversations per page. */
+/** Maximum number of scanned conversations per page. */
 const MOST_LOOKED_AT = 20_000;
-/** Rows read in one turn of the event loop. */
+/** Rows read before control returns to the event loop. */
 const STEP = 2_000;
 /** The position before all conversations. */
 const NEWEST: ConversationPlace = { at: Number.MAX_SAFE_INTEGER, id: '' };
 
 /**
- * Lists conversations by indexes: few ids by that of names, many by that of times, which covers what is read. Both scans are bounded
- * for a tenant of any size.
+ * Lists conversations by one of two indexes: few conversations by id, many by time. Both scans are bounded for a tenant of any
+ * size, and that by time reads the index alone.
  */
 export function createConversationList(database: Database) {
   const selectNewest = database.prepare(
@@ -345,12 +345,12 @@ export function createConversationList(database: Database) {
      WHERE tenant = ? AND lastSeq > 0 AND conversation >= ? AND conversation < ? LIMIT ?`,
   );
 
-  // Rows are copied, because those of the database have no prototype.
+  // Rows are copied, because `node:sqlite` returns them without a prototype.
   function newest(tenant: string, { at, id }: ConversationPlace, limit: number): ConversationRow[] {
     return allRows<ConversationRow>(selectNewest, tenant, at, id, limit).map((row) => ({ ...row }));
   }
 
-  /** Null if there are too many. */
+  /** The conversations within the ranges; null if they are more than `MOST_NAMED`. */
   function named(tenant: string, ranges: readonly IdRange[]): ConversationRow[] | null {
     const found = new Map<string, ConversationRow>();
     for (const { from, to } of ranges) {

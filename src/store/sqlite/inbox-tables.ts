@@ -22,15 +22,15 @@ import {
 import { matchOf, termsText } from './schema.ts';
 import type { FoundPassage, Passage, PassagesQuery } from '../passages.ts';
 
-/** Conversations with the same terms from which the order is read first. */
+/** From this number of conversations with the sought terms on, rows are read in the order of the list. */
 const FEW = 2_000;
 
 type StoredStanding = Omit<ListedStanding, 'agents' | 'data'> & { agents: string; data: StoredText };
 
 /**
- * The columns of `logs` that say where each conversation stands. Ranks, orders, counts and terms are read from indexes;
- * agent, owner and text are looked for in the rows of what the indexes leave. Terms of few conversations come first, and
- * their rows are sorted; of many, the order comes first, and its rows are looked for among those of the terms.
+ * Standings, which are columns of `logs`. Ranks, orders, counts and terms are read from indexes; agent, owner and text are
+ * compared in the rows that remain. If few conversations have the sought terms, their rows are read and sorted. If many have
+ * them, rows are read in the order of the list, and each is checked for the terms.
  */
 export function createStandingTable(database: Database) {
   return { save: createSave(database), seqOf: createSeqOf(database), ...createReads(database) };
@@ -57,14 +57,14 @@ function createSave(database: Database) {
     const text = words.toWellFormed();
     const values = [seq, rank, since, cost, spent, owner.toWellFormed(), listed(agents), text];
     runStatement(update, ...values, toStored(data), tenant, conversation, seq, seq);
-    // The words of a conversation hardly ever change, and those of a new one are ''.
+    // The words of a conversation hardly ever change, so most saves need not write the index of words.
     if (found.words === text) return;
     runStatement(removeTerms, -found.num);
     runStatement(insertTerms, -found.num, termsText(tenant, 'standing', terms));
   };
 }
 
-/** Seq of the standing; 0: none. */
+/** Seq of the standing; 0 without one. */
 function createSeqOf(database: Database) {
   const select = database.prepare(
     'SELECT standingSeq AS seq FROM logs WHERE tenant = ? AND conversation = ?',
@@ -83,7 +83,7 @@ function createReads(database: Database) {
     `SELECT count(*) AS count FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ${FEW})`,
   );
 
-  /** The tables and the conditions of a filter. */
+  /** The FROM clause and the conditions for a filter. */
   function readOf(filter: StandingFilter): { from: string; where: Conditions } {
     const { tenant, terms } = filter;
     const where = createConditions();
@@ -160,7 +160,7 @@ function createConditions() {
   };
 }
 
-/** All conditions but that of the terms. */
+/** Adds all conditions of a filter except its terms. */
 function addConditions(where: Conditions, filter: StandingFilter): Conditions {
   const { tenant, ranks, agent, owner, from, to, text } = filter;
   where.push('tenant = ? AND standingSeq > 0', tenant);
@@ -184,14 +184,14 @@ function listed(agents: readonly string[]): string {
   return agents.length === 0 ? '' : `,${agents.join(',')},`;
 }
 
-// Copied, because rows of the database have no prototype.
+// Copied, because `node:sqlite` returns rows without a prototype.
 function standingOf({ agents, data, ...row }: StoredStanding): ListedStanding {
   return { ...row, agents: agents === '' ? [] : agents.slice(1, -1).split(','), data: fromStored(data) };
 }
 
 /**
- * The numbers of passages give their order by time, so that the index of words yields the newest first and is left after
- * a page: the second of the last event, times the passages that one second may have.
+ * Numbers of passages grow with time, so that a search in the index of words finds the newest first and can stop after a page.
+ * A number is the second of the last event times this maximum number of passages per second, plus a counter.
  */
 const OF_A_SECOND = 2 ** 20;
 const LAST_SECOND = 2 ** 32;
@@ -227,7 +227,7 @@ function createPassageSave(database: Database) {
     const log = getRow<{ num: number; lastSeq: number }>(selectLog, tenant, conversation, last);
     if (!log) return;
     const old = getRow<{ num: number; last: number }>(selectOld, log.num, first);
-    // One that ends after the log is left from a removed conversation of the same id.
+    // A passage that ends after the log is left over from a removed conversation of the same id, and is replaced.
     if (old && old.last > last && old.last <= log.lastSeq) return;
     if (old) {
       runStatement(removeTerms, old.num);
@@ -255,7 +255,7 @@ function createFind(database: Database) {
       const each = ranges.map(() => '(logs.conversation >= ? AND logs.conversation < ?)').join(' OR ');
       also(`(${each})`, ...ranges.flatMap((range) => [range.from, range.to]));
     }
-    // CROSS keeps the order of the joins: the index of words is read first, backwards.
+    // CROSS fixes the order of the joins, so that the index of words is read first, backwards.
     const select = database.prepare(
       `SELECT passages.num, logs.conversation AS id, passages.first, passages.last, passages.at
        FROM terms CROSS JOIN passages ON passages.num = terms.rowid CROSS JOIN logs ON logs.num = passages.log

@@ -2,7 +2,7 @@ import { TroupeError } from '../../base/errors.ts';
 import { type Database, rollback } from './database.ts';
 import { MARKS, type TermCondition } from '../passages.ts';
 
-/** 'TRUP'. Marks the file as Troupe's, so that the database of another program is refused. */
+/** 'TRUP'. Marks the file as one of Troupe, so that a database of another program is refused. */
 const APPLICATION_ID = 0x54525550;
 
 const TERMS_TABLE = `CREATE VIRTUAL TABLE terms USING fts5(
@@ -10,14 +10,14 @@ const TERMS_TABLE = `CREATE VIRTUAL TABLE terms USING fts5(
   )`;
 
 /**
- * Two choices keep rows small and the file dense. `logs` holds the name of a conversation once; other tables use its
+ * Two choices keep rows small and the file dense. `logs` holds the id of a conversation once; other tables use its
  * number. `events` and `registers`, the table of entries, are rowid tables, which fill their pages in order: a WITHOUT
  * ROWID table would use an overflow page of 4 kB for every row above 1 kB.
- * `pending` has, per agent, the last event addressed to it, until a sweep finds it processed: a sweep reads as much as there
- * is work and was since the last one, not the log.
+ * `pending` has, per agent, the last event that addresses it, until a sweep finds that event processed. So a sweep reads
+ * only the present work and what was processed since the last sweep, not the logs.
  * `lastSeq` and `lastAt` of a log are those of its last event, so that listing logs reads no events.
- * `standingSeq` and the columns after it are the standing of a log, see `standings.ts`; without one they have their defaults.
- * `agents` is ',a,b,', so that one agent is found by ',a,'.
+ * `standingSeq` and the columns after it are the standing of a log (see `standings.ts`); without one they have their
+ * defaults. `agents` has the form ',a,b,', so that a search for ',a,' finds one agent.
  * `passages` and `terms` are the index of words, see `passages.ts`.
  * `registers_by_age` covers the namespaces that expire regularly: `journal` and `effect`.
  */
@@ -67,10 +67,10 @@ const TABLES = `
   ${TERMS_TABLE};
 `;
 
-/** In `user_version`. Lower numbers are those of unreleased versions. */
+/** Stored as `user_version`. Lower numbers belong to unreleased versions. */
 export const SCHEMA_VERSION = 10;
 
-/** Refuses the database of another version and that of another program, without changing it. */
+/** Refuses a database of another version or another program, without changing it. */
 export function refuseForeign(database: Database, path: string): void {
   const found = versionOf(database);
   if (found > SCHEMA_VERSION) {
@@ -87,11 +87,11 @@ export function refuseForeign(database: Database, path: string): void {
   throw new TroupeError('store_older', message, { path, found, supported: SCHEMA_VERSION });
 }
 
-/** Creates the tables of a new database. Always writes, so that an unwritable file is reported at the start. */
+/** Creates the tables of a new database. Writes in any case, so that a read-only file is reported at the start. */
 export function createTables(database: Database): void {
   database.exec('BEGIN IMMEDIATE');
   try {
-    // Read again: another process may have created them while this one waited.
+    // Read again, because another process may have created the tables while this one waited.
     if (versionOf(database) === 0) database.exec(TABLES);
     database.exec(
       `PRAGMA user_version = ${SCHEMA_VERSION}; PRAGMA application_id = ${APPLICATION_ID}; COMMIT`,
@@ -116,8 +116,9 @@ export function hasTables(database: Database): boolean {
 }
 
 /**
- * The full-text index `terms` has two kinds of rows: passages by their number, and the words of standings by the negative
- * number of their log. Tenant and kind are part of every term, so that one tenant's search reads no other's entries.
+ * The full-text index `terms` has two kinds of rows. The row id of a passage is its number; that of the words of a standing
+ * is the negative number of its log. Tenant and kind are part of every term, so that a search reads no entries of another
+ * tenant.
  */
 type TermKind = 'passage' | 'standing';
 
@@ -128,7 +129,7 @@ export function termsText(tenant: string, kind: TermKind, terms: readonly string
   return terms.map((term) => prefix + term).join(' ');
 }
 
-/** The condition in the language of FTS5. */
+/** The search expression of FTS5 for the terms. */
 export function matchOf(tenant: string, kind: TermKind, terms: readonly TermCondition[]): string {
   const prefix = prefixOf(tenant, kind);
   return terms

@@ -28,32 +28,32 @@ import { createTables } from './schema.ts';
 export type { Durability } from './write-queue.ts';
 
 interface SqliteDriverOptions {
-  /** A file, or ':memory:'. */
+  /** Path of the file, or ':memory:'. */
   path: string;
-  /** Maximum size of the file in pages of 4 kB; tests simulate a full disk with it. */
+  /** Maximum size of the file in pages of 4 kB, by which tests simulate a full disk. Default: unlimited. */
   maxPages?: number;
   /** Default `disk`. */
   durability?: Durability | undefined;
-  /** The lock of the data directory is held, so that nobody else writes to the file. */
+  /** This process holds the lock of the data directory, so that no other process writes to the file. */
   isOwned?: boolean;
   onWarning?: (error: unknown, where: string) => void;
 }
 
-/** Namespaces whose entries the outside world depends on: started tool calls, the store's secret. */
+/** Namespaces whose entries must survive a power loss: started tool calls and the store's secret (S5). */
 const PROMISED: ReadonlySet<string> = new Set(['effect', 'meta']);
 
-/** Size of the trial write that `check` makes. */
+/** Size of the trial write of `check`. */
 const TRIAL_BYTES = 131_072;
 
-/** Minimum that one write adds to the write-ahead log: the pages of a row and of its indexes. */
+/** Minimum number of bytes that one write adds to the write-ahead log: the pages of a row and of its indexes. */
 const WRITE_BYTES = 16_384;
 
-/** Bounds how long one step of an expiry or a removal holds the event loop. */
+/** Rows of one step of an expiry or a removal, which bounds how long it blocks the event loop. */
 const STEP = 500;
 
 /**
- * In WAL mode a commit is synced only if one of its writes must survive a power loss (S5). What is removed or replaced is
- * overwritten with zeros, so that an erasure finds no older copies.
+ * The database is in WAL mode, where a commit is synced only if one of its writes must survive a power loss (S5). Removed and
+ * replaced data is overwritten with zeros, so that no older copies of erased data stay in the file.
  */
 const SETTINGS = `
   PRAGMA journal_mode = WAL;
@@ -64,7 +64,7 @@ const SETTINGS = `
   PRAGMA secure_delete = ON;
 `;
 
-/** The embedded store. One process at a time: see `data-lock.ts`. */
+/** Opens the embedded store, for one process at a time; see `data-lock.ts`. */
 export async function openSqliteDriver(options: SqliteDriverOptions): Promise<StoreDriver> {
   const { path, maxPages } = options;
   checkFiles(path);
@@ -107,7 +107,7 @@ function createDriver(database: Database, options: SqliteDriverOptions): StoreDr
 
 type Parts = ReturnType<typeof openParts>;
 
-/** The tables of one database, and its single queue of writes. */
+/** Opens the tables of one database and its single queue of writes. */
 function openParts(
   database: Database,
   { path, onWarning = () => {}, durability = 'disk', isOwned = path === ':memory:' }: SqliteDriverOptions,
@@ -141,7 +141,7 @@ function openParts(
     },
   });
 
-  /** Reads run at once, on committed rows (W4). */
+  /** Runs a read at once. It sees committed rows only (W4). */
   async function read<T>(work: () => T): Promise<T> {
     if (!database.isOpen) throw closedError(path);
     try {
@@ -156,14 +156,14 @@ function openParts(
   const listConversations = createConversationList(database);
   const due = createDueQuery(database);
   const settleSome = createSettle(database);
-  /** A query of due actors passes over what is settled, so a failure only makes it longer. */
+  /** Removes processed rows of `pending`. The query of due actors skips them, so a failure only makes that query longer. */
   const settle = () => untilFewer(STEP, () => queue.write(() => settleSome(STEP), 'ordered')).catch(() => 0);
   const tryWrite = createTrial(database, queue);
   const tables = { events, rows, actors, entries, standings, passages, listConversations, due };
   return { ...tables, database, path, settle, mark, trouble, checkpoints, queue, read, tryWrite };
 }
 
-/** A write that changes nothing. It needs new pages, so that it fails while the disk is full. */
+/** A write that removes again what it inserts. It needs new pages, so it fails while the disk is full. */
 function createTrial(database: Database, queue: WriteQueue): () => Promise<void> {
   const insertTrial = database.prepare(
     `INSERT INTO registers (tenant, namespace, key, at, data) VALUES ('', -1, 'trial', 0, zeroblob(${TRIAL_BYTES}))`,
@@ -226,7 +226,7 @@ function createActorMethods(parts: Parts): ActorMethods {
     listActors: (query) => read(() => rows.list(query)),
     async due(query) {
       const found = await read(() => due(query));
-      // Behind the answer: a sweep does not wait for it.
+      // Not awaited, so that a sweep does not wait for it.
       void settle();
       return found;
     },
@@ -238,7 +238,7 @@ function createSteps({ actors, events, entries, queue }: Parts): StoreDriver['st
     key,
     { expect, change, takes, entries: puts, events: news = [], isRepeated, rests, told },
   ) => {
-    // A begun turn is begun again after a power loss; what a commit says is promised.
+    // Without events, or if they are appended again after a crash, the step need not survive a power loss (S5).
     const sync = news.length > 0 && !isRepeated ? 'synced' : 'ordered';
     const done = await queue.write(() => {
       const actor = actors.expecting(key, expect);
@@ -276,15 +276,15 @@ function createEntryMethods({ entries, queue, read }: Parts): EntryMethods {
   };
 }
 
-/** Bounds how long one write of an erasure holds the event loop. */
+/** Writes `STEP` items at a time, which bounds how long one write of an erasure blocks the event loop. */
 async function inSteps<T>(items: readonly T[], write: (some: readonly T[]) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += STEP) await write(items.slice(at, at + STEP));
 }
 
-/** Pages of the index of words that one write merges, which bounds how long it holds the event loop. */
+/** Pages of the index of words that one write merges, which bounds how long it blocks the event loop. */
 const MERGED_PAGES = 500;
 
-/** Whether there is more to merge: FTS5 then has changed more than the row of the command itself. */
+/** Merges pages of the index of words. Returns false when FTS5 changed only the command's own row: then nothing is left. */
 function merged(database: Database, pages: number): boolean {
   const changes = database.prepare('SELECT total_changes() AS count');
   const before = getRow<{ count: number }>(changes)!.count;
@@ -292,16 +292,16 @@ function merged(database: Database, pages: number): boolean {
   return getRow<{ count: number }>(changes)!.count - before >= 2;
 }
 
-/** Attempts to empty the write-ahead log while another connection reads it. */
+/** Maximum attempts to empty the write-ahead log while another connection reads it. */
 const TRUNCATIONS = 50;
 const TRUNCATION_MS = 20;
 
 /**
- * Removed terms stay in the index of words until its parts are merged, and replaced pages in the write-ahead log until it is
- * emptied; pages of the file itself are overwritten at once (`secure_delete`).
+ * Removed terms stay in the index of words until its parts are merged, and replaced pages stay in the write-ahead log until
+ * it is emptied. Pages of the file itself are overwritten at once (`secure_delete`).
  */
 async function scrub({ queue, read, database, path }: Parts): Promise<string[]> {
-  // The first call marks all parts for one merge, and each call after it merges some pages: the index may be large.
+  // The first call marks all parts for a merge, and each further call merges some pages, because the index may be large.
   for (
     let pages = -MERGED_PAGES;
     await queue.write(() => merged(database, pages), 'synced');

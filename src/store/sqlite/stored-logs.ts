@@ -1,25 +1,25 @@
 import { type Database, getRow, insertRow } from './database.ts';
 
-/** A conversation in the database. Changed inside writes only. */
+/** A conversation in the database. May be changed inside writes only. */
 export interface StoredLog {
   /** Its number, which never changes and is never reused. */
   readonly num: number;
   /** Seq and chain value of its last event; seq 0 without events. */
   seq: number;
   chain: string | null;
-  /** The last event that addresses an agent, 0 if none does that it has not processed. Filled as agents are asked for. */
+  /** By agent, the seq of the last event that addresses it, or 0 if it may have processed all of them. Filled on demand. */
   readonly addressed: Map<string, number>;
 }
 
-/** Conversations of the database, with a cache of those used last, which `forget` clears (W5). Reads use it too (W4). */
+/** Conversations of the database, with a cache of those used last (W5). Reads use the cache too (W4). */
 export interface StoredLogs {
-  /** Null if nothing was ever written for the conversation. */
+  /** The conversation; null if nothing was ever written for it. */
   find(tenant: string, conversation: string): StoredLog | null;
   /** Inside a write only. */
   findOrCreate(tenant: string, conversation: string): StoredLog;
-  /** Inside a write only: what is known of it no longer holds. */
+  /** Removes a conversation from the cache, because its cached values no longer hold. Inside a write only. */
   drop(tenant: string, conversation: string): void;
-  /** A conversation created in an undone transaction is not in the database. */
+  /** Clears the cache, which may have a conversation whose transaction was rolled back. */
   forget(): void;
 }
 

@@ -5,25 +5,25 @@ import { Worker } from 'node:worker_threads';
 /**
  * Group commit. Owns the order of writes and the only transaction of the database.
  *  W1  Writes requested in one turn of the event loop are committed together, in the order of the requests.
- *  W2  A write is settled only after its commit. With a synced write in the batch the commit is synced (S5).
- *  W3  A failing write fails no other: the batch is undone and each write gets its own transaction.
+ *  W2  The promise of a write settles only after its commit. With a synced write in the batch the commit is synced (S5).
+ *  W3  A failing write fails no other: the batch is rolled back, and each write gets its own transaction.
  *  W4  No transaction is open between two turns of the event loop, so every read sees committed rows only.
- *  W5  Caches are cleared (`forget`) when a transaction is undone, and before the first write after another connection
- *      has written: nothing is ever compared with data that is not in the file.
+ *  W5  Caches are cleared (`forget`) when a transaction is rolled back, and before the first write after another connection
+ *      has written. So nothing is ever compared with data that is not in the file.
  */
 type Sync = 'synced' | 'ordered';
 
 /**
- * What survives. `disk`: what was promised to the outside (events, stops, started tool calls) survives a power loss.
- * `process`: the end of the process loses nothing; a power loss takes the last moments, started tool calls among them, and
- * leaves a log without a gap.
+ * Which writes survive. `disk`: writes that the outside world depends on (events, aborts, started tool calls) survive a power
+ * loss. `process`: all writes survive the end of the process. A power loss takes those of the last moments, started tool calls
+ * among them, and leaves a log without a gap.
  */
 export type Durability = 'disk' | 'process';
 
 export interface WriteQueue {
-  /** `work` runs synchronously in a transaction. It may run again after an undo, so it must keep no state. */
+  /** Runs `work` synchronously in a transaction. It may run again after a rollback, so it must keep no state. */
   write<T>(work: () => T, sync: Sync): Promise<T>;
-  /** Commits the queued writes; every later write is refused. */
+  /** Commits the queued writes, and refuses later ones. */
   close(): void;
 }
 
@@ -36,18 +36,18 @@ interface Write {
 
 interface WriteQueueOptions {
   path: string;
-  /** With `process` no commit waits for the disk. */
+  /** `process`: no commit waits for the disk. */
   durability: Durability;
-  /** No other connection writes to the file, so that none is looked for (W5). */
+  /** No other connection writes to the file, so the queue need not check for such writes (W5). */
   isOwned: boolean;
   /** Clears the caches (W5). */
   forget: () => void;
   failed: (error: TroupeError) => void;
-  /** Called after each commit, before its writes are settled. */
+  /** Called after each commit, before the promises of its writes settle. */
   wrote: (writes: number, sync: Sync) => void;
 }
 
-/** Maximum writes of one commit, which bounds how long it blocks the event loop. */
+/** Maximum number of writes of one commit, which bounds how long it blocks the event loop. */
 const MAX_BATCH = 256;
 
 export function createWriteQueue(database: Database, options: WriteQueueOptions): WriteQueue {
@@ -123,7 +123,7 @@ function createTransaction(
   let version = versionNow();
   let syncing: Sync = 'synced';
 
-  /** Changes with every commit of another connection, and with none of this one. */
+  /** A number that changes with every commit of another connection, and with no commit of this one. */
   function versionNow(): number {
     return getRow<{ data_version: number }>(readVersion)!.data_version;
   }
@@ -153,21 +153,21 @@ export function closedError(path: string): TroupeError {
 }
 
 /**
- * Copies the write-ahead log into the database in a thread: after some megabytes of writes a copy takes tens of
+ * Copies the write-ahead log into the database in a thread. After some megabytes of writes a copy takes tens of
  * milliseconds, which would block the event loop. Owns the thread, which starts with the first copy.
- *  1. An optimization only: SQLite itself still copies at `wal_autocheckpoint` pages.
- *  2. Only `close` waits for it, and ends the thread before the database is closed: the last closing connection removes
- *     the log.
+ *  1. This is only an optimization: SQLite itself still copies at `wal_autocheckpoint` pages.
+ *  2. Only `close` waits for a copy. It ends the thread before the database is closed, because the connection that closes
+ *     last removes the log.
  */
 interface Checkpoints {
-  /** Called after every commit with the approximate number of written bytes. */
+  /** To be called after every commit with the approximate number of written bytes. */
   wrote(bytes: number): void;
   close(): Promise<void>;
 }
 
 const EVERY_BYTES = 2 * 1024 * 1024;
 
-/** As text, so that it runs from the sources and from any bundle. The next copy makes up for a failed one. */
+/** Code of the thread, as text so that it runs from the sources and from any bundle. The next copy makes up for a failed one. */
 const THREAD = `
   const { parentPort, workerData } = require('node:worker_threads');
   const { DatabaseSync } = require('node:sqlite');
@@ -197,7 +197,7 @@ export function createCheckpoints(path: string): Checkpoints {
     worker.on('message', () => {
       if (state === 'copying') state = 'idle';
     });
-    // Rule 1: SQLite copies without the thread.
+    // Rule 1: SQLite also copies without the thread.
     worker.on('error', () => (state = 'gone'));
     worker.unref();
     return worker;

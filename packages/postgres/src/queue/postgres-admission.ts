@@ -34,23 +34,23 @@ import {
 } from './queue-database.ts';
 
 interface PostgresAdmissionOptions {
-  /** Shared: `close` leaves it open. */
+  /** Shared with others, so `close` leaves it open. */
   database: QueueDatabase;
   caps: AdmissionCaps;
   onWarning: (error: unknown, where: string) => void;
   /** Called with the error of each failed statement. */
   onFailed?: (error: unknown) => void;
   slotMs?: number;
-  /** PostgreSQL counts as unavailable after this long without an answer. */
+  /** PostgreSQL counts as unavailable after this time without an answer, ms. */
   answerMs?: number;
-  /** 0 <= n < 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random?: () => number;
 }
 
 const MOST_ASKED = 64;
 const ADMITTED: Entry = { kind: 'admitted', leave: async () => {} };
 
-/** Admission in PostgreSQL. `held-slots.ts` keeps what was granted. */
+/** Admission in PostgreSQL. `held-slots.ts` keeps the granted slots. */
 export function createPostgresAdmission(options: PostgresAdmissionOptions): Admission {
   const { database, caps, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
   const limits = admissionLimits(caps);
@@ -96,7 +96,7 @@ export function createPostgresAdmission(options: PostgresAdmissionOptions): Admi
       ...(caps.turnsPerTenant === undefined ? [] : [tenantScope(tenant)]),
       ...capped.filter(([, { turns }]) => turns !== undefined).map(([name]) => providerScope(name)),
     ];
-    // Without caps nobody is refused (C4).
+    // Without caps nothing is refused, so there is nothing to read (C4).
     const isCapped = scopes.length > 0 || capped.length > 0;
     const found = isCapped ? await within(() => table.load(scopes)) : null;
     if (!found) return { caps, held: [], waiting: [] };
@@ -110,7 +110,7 @@ export function createPostgresAdmission(options: PostgresAdmissionOptions): Admi
   return { enter, takeCall, load, close: () => slots.close() };
 }
 
-/** A question to admission: a slot, or one call. */
+/** A request to admission: for a slot, or for one call. */
 type AdmissionAsk =
   | { kind: 'slot'; ask: SlotAsk; provider: string; wish: string }
   | { kind: 'call'; rate: CallRate; provider: string; wish: string };
@@ -121,16 +121,16 @@ const askingScope = (provider: string) => `asking:${provider}`;
 const callsScope = (provider: string) => `calls:${provider}`;
 const REFUSED = 'refused';
 
-/** Of the lock that makes a decision one step over all processes: 'TRUR'. */
+/** 'TRUR': id of the lock under which one process at a time decides. */
 const LOCK = 0x54525552;
 
 type Row = HeldPlace & { since: number; until: number };
 type Set = ReadonlyMap<string, number>;
 
 /**
- * The state of admission as rows: held slots and asking tenants with their end as `until`, a bucket of calls with its level
- * as `since` and its time as `until`, refused wishes with both. The rules of `admission-rules.ts` decide over what was
- * read, under a lock that one process has at a time; it answers all its questions of that moment at once.
+ * The state of admission as rows. `until` of held slots and of asking tenants is their end. A bucket of calls has its level
+ * in `since` and its time in `until`. Refused wishes use both. A process reads the rows under a lock that one process has
+ * at a time, decides by the rules of `admission-rules.ts`, and answers all its waiting requests together.
  */
 function createAdmissionTable(database: QueueDatabase) {
   const { admission } = queueTablesOf(database.schema);
@@ -163,7 +163,7 @@ function createAdmissionTable(database: QueueDatabase) {
   }
 
   return {
-    /** For each question 0 if granted, else a time to wait, ms; that of a slot has no meaning. */
+    /** For each request 0 if granted, else the time to wait, ms. For slots any time above 0 only means that it was refused. */
     decide: (asks: readonly AdmissionAsk[]) => database.transaction((queries) => decide(queries, asks)),
     async hold(places: readonly HeldPlace[], slotMs: number): Promise<void> {
       await database.rows(statements.hold, [...placesOf(places), slotMs]);
@@ -171,7 +171,7 @@ function createAdmissionTable(database: QueueDatabase) {
     async remove(places: readonly HeldPlace[]): Promise<void> {
       await database.rows(statements.remove, placesOf(places));
     },
-    /** The members of these sets, and the refused wishes with the time of their first refusal. */
+    /** The members of these sets, and the refused wishes with the time of their first refusal, ms since the epoch. */
     async load(
       scopes: readonly string[],
     ): Promise<{ held: string[]; wishes: { text: string; since: number }[] }> {
@@ -209,7 +209,7 @@ function answer(accounts: Accounts, each: AdmissionAsk, now: number): number {
 
 type Accounts = ReturnType<typeof createAccounts>;
 
-/** What was read, what it became, and the difference. */
+/** The state of admission during one decision: the rows that were read, the changed state, and the difference to write. */
 function createAccounts(rows: readonly Row[]) {
   const before = new Map<string, Map<string, Row>>();
   for (const row of rows) {
@@ -259,7 +259,7 @@ function columnsOf(rows: readonly Row[]): [string[], string[], number[], number[
   return [...placesOf(rows), rows.map(({ since }) => since), rows.map(({ until }) => until)];
 }
 
-/** After the lock was waited for, unlike the start of the transaction. */
+/** The server's time after the wait for the lock. The start of the transaction would be before the wait. */
 const NOW = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
 function statementsOf(admission: string) {
@@ -271,11 +271,11 @@ function statementsOf(admission: string) {
      ON CONFLICT (scope, member) DO UPDATE SET since = ${since}, until = excluded.until`;
   return {
     lock: prepared(`SELECT pg_advisory_xact_lock(${LOCK}, hashtext($1))`),
-    // The first row has the time, and is no member.
+    // The first row has the server's time and is not a member.
     read: prepared(`SELECT '' AS scope, '' AS member, 0::bigint AS since, 0::bigint AS until, ${NOW} AS now
       UNION ALL SELECT scope, member, since, until, ${NOW} FROM ${admission} WHERE scope = ANY ($1::text[])`),
     write: prepared(write(`SELECT * FROM ${given}`, 'excluded.since')),
-    // A wish that was forgotten begins anew.
+    // A wish whose row has ended counts as new.
     refuse: prepared(
       write(
         `SELECT * FROM ${given}`,

@@ -9,11 +9,11 @@ import {
 import { prepared, type QueueQueries } from './queue-database.ts';
 
 interface PostgresBroadcastOptions {
-  /** Shared: `close` leaves it open. */
+  /** Shared with others, so `close` leaves it open. */
   database: QueueQueries;
   listener: PostgresListener;
   channel: string;
-  /** Identifies this member. */
+  /** Identifies this process among all senders. */
   process: string;
   outage: Outage;
   onWarning: (error: unknown, where: string) => void;
@@ -28,8 +28,9 @@ const SEND = prepared(
 );
 
 /**
- * Notices over NOTIFY. A payload has less than 8000 bytes, so a message is sent in parts: all in one transaction, which
- * PostgreSQL delivers in order and not mixed with others. `notice-sender.ts` has the rules of publishing.
+ * Sends messages between processes with NOTIFY. A payload must have less than 8000 bytes, so a message is sent in parts. All
+ * parts are sent in one transaction, which PostgreSQL delivers in order and not mixed with others. `notice-sender.ts` has the
+ * rules of publishing.
  */
 export function createPostgresBroadcast(options: PostgresBroadcastOptions): Broadcast {
   const { database, listener, channel, process: me, outage, onWarning } = options;
@@ -77,14 +78,14 @@ export function createPostgresBroadcast(options: PostgresBroadcastOptions): Broa
   };
 }
 
-/** Characters of a part, each of which takes three bytes at most: together with its number less than 8000 bytes. */
+/** Characters of a part. Each takes three bytes at most, so a part with its number has less than 8000 bytes. */
 const PART_CHARS = 2_600;
 
-/** Never splits a pair of surrogates. */
+/** The parts of a text. A pair of surrogates is never split. */
 export function partsOf(text: string): string[] {
   const parts: string[] = [];
   for (let from = 0; from < text.length;) {
-    // Most texts are ASCII.
+    // Most texts are ASCII, so a part may have three times as many characters.
     let to = from + 3 * PART_CHARS;
     if (Buffer.byteLength(text.slice(from, to)) > 3 * PART_CHARS) to = from + PART_CHARS;
     if (/[\uD800-\uDBFF]/.test(text.charAt(to - 1))) to -= 1;
@@ -97,14 +98,14 @@ export function partsOf(text: string): string[] {
 const PART = /^\S{1,100} (\d{1,6})\/(\d{1,6}) /;
 const MOST_PARTS = 2_000;
 
-/** Joins the parts of one message at a time: those of two never mix. */
+/** Joins the parts of one message at a time, because parts of two messages never mix. */
 export function createParts() {
   let texts: string[] = [];
   return {
-    /** The whole text with its last part; null: more follow, or some are missing. */
+    /** Takes the next part. Returns the whole text with the last part; null if more parts follow or some are missing. */
     join(payload: string): string | null {
       const [head = '', number, count] = PART.exec(payload) ?? [];
-      // Not a part: reported as malformed.
+      // The payload is not a part. The empty text is reported as malformed.
       if (head === '') return '';
       if (number === '1') texts = [];
       if (Number(number) !== texts.length + 1 || texts.length >= MOST_PARTS) return null;
@@ -122,7 +123,7 @@ interface Notification {
   payload?: string | undefined;
 }
 
-/** A connection of its own, as `pg.Client` gives it. */
+/** A connection that is not pooled; `pg.Client` has this shape. */
 interface ListenClient {
   connect(): Promise<unknown>;
   query(text: string): Promise<unknown>;
@@ -139,7 +140,7 @@ interface PostgresListenerOptions {
   process: string;
   clock: Clock;
   outage: Outage;
-  /** Called when it hears again after it did not: the server may have lost its unlogged tables meanwhile. */
+  /** Called when it listens again after an interruption. The server may have lost its unlogged tables meanwhile. */
   onReturned?: () => void;
   pingMs?: number;
 }
@@ -150,8 +151,8 @@ const RETRY_TO_MS = 5_000;
 const PING = 'ping ';
 
 /**
- * One connection that listens. A connection that is gone, or a pooler that passes no notifications on, is not noticed by
- * listening: so each `pingMs` a notification is sent over another connection, and must arrive before the next.
+ * Listens on one connection. Listening alone reveals neither a lost connection nor a pooler that drops notifications. So every
+ * `pingMs` a notification is sent over another connection, and must arrive before the next one.
  */
 export class PostgresListener {
   readonly #options: PostgresListenerOptions;
@@ -175,12 +176,12 @@ export class PostgresListener {
     this.#listeners.set(channel, listener);
   }
 
-  /** Whether what other processes tell arrives. */
+  /** Whether notifications of other processes arrive. */
   isHearing(): boolean {
     return this.#isHearing;
   }
 
-  /** Resolves when it hears for the first time. */
+  /** Resolves when it listens for the first time. */
   listening(): Promise<void> {
     return this.#first.promise;
   }
@@ -197,7 +198,7 @@ export class PostgresListener {
     }
   }
 
-  /** Listens until the connection is lost; returns why. */
+  /** Listens until the connection is lost. Returns the reason. */
   async #listenOnce(): Promise<unknown> {
     const { connect, channels } = this.#options;
     const client = (this.#client = connect());
@@ -219,7 +220,7 @@ export class PostgresListener {
     }
   }
 
-  /** Resolves when a ping was not heard. */
+  /** Sends pings. Resolves when one did not arrive. */
   async #keepPinging(signal: AbortSignal): Promise<Error> {
     const { database, channels, clock, pingMs = PING_MS } = this.#options;
     const [channel = ''] = channels;
@@ -228,7 +229,7 @@ export class PostgresListener {
       const send = database.rows({ text: 'SELECT pg_notify($1, $2)' }, [channel, `${this.#ping}${number}`]);
       const isSent = await send.then(
         () => true,
-        // The server is unavailable, or busy: no fault of this connection.
+        // The ping could not be sent, because the server is unavailable or busy. That proves nothing about this connection.
         () => false,
       );
       await clock.sleep(pingMs, signal);

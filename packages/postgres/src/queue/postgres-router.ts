@@ -20,33 +20,33 @@ import { WakeServer, type WakeServerDeps } from './wake-server.ts';
 import { WakeTable } from './wake-table.ts';
 
 export interface PostgresRouterOptions {
-  /** Its tables exist. Shared: `close` leaves it open. */
+  /** Its tables must exist. Shared with others, so `close` leaves it open. */
   database: QueueDatabase;
-  /** Hears of new wakes on `channel`. Shared too. */
+  /** Receives notifications of new wakes. Shared too. */
   listener: PostgresListener;
   channel: string;
   /** Identifies this process. */
   process: string;
   clock: Clock;
   onWarning: (error: unknown, where: string) => void;
-  /** 0 <= n < 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random?: () => number;
   observer?: RouterObserver;
-  /** A wake goes to another process when it was not renewed for this long. */
+  /** A wake that was not renewed for this time, ms, is given to another process. */
   lockMs?: number;
-  /** Interval of the looks for wakes while notifications arrive, and while they do not. */
+  /** Interval of reading the table without a notification, ms: while notifications arrive, and while they do not. */
   pollMs?: number;
   deafPollMs?: number;
   /** Maximum number of waiting actors per tenant. */
   mostWaiting?: number | undefined;
-  /** Concurrency that the store keeps pace with. Default: unlimited. */
+  /** Limits the concurrency to what the store can serve. Default: unlimited. */
   pace?: StorePace | undefined;
 }
 
 export interface PostgresRouter extends Router {
-  /** Reports that rows of the queue may have been lost. */
+  /** To be called when rows of the queue may have been lost. */
   lost(): void;
-  /** Reports a failed statement. If a table is missing, it is created again. */
+  /** To be called with the error of a failed statement. If a table is missing, it is created again. */
   suspect(error: unknown): void;
 }
 
@@ -55,9 +55,9 @@ const DEAF_POLL_MS = 200;
 const UNPACED: StorePace = { took: () => undefined, limit: () => Number.MAX_SAFE_INTEGER };
 
 /**
- * The router of many processes in one PostgreSQL. A wake is a row: `wake-table.ts` has its life, `wake-server.ts` serves it.
- * Notifications prompt a look at the table and are hints like the wakes themselves; without them each worker looks every
- * `pollMs`. A table that was lost is created again, and the store knows which actors have work.
+ * The router for many processes over one PostgreSQL. A wake is a row: `wake-table.ts` has its statements, `wake-server.ts`
+ * serves it. A notification makes workers read the table. Notifications are hints, like the wakes themselves: without them each
+ * worker reads the table at an interval. A lost table is created again, and the store knows which actors have work.
  */
 export function createPostgresRouter(options: PostgresRouterOptions): PostgresRouter {
   const { database, listener, channel, process, clock, observer = {}, mostWaiting = MOST_WAITING } = options;
@@ -94,13 +94,13 @@ export function createPostgresRouter(options: PostgresRouterOptions): PostgresRo
 
   listener.on(channel, (payload) => {
     const [from, delayMs] = payload.split(' ');
-    // Own wakes have prompted a look already.
+    // For wakes of this process the server was called already.
     if (from !== process) server?.look(Number(delayMs ?? 0));
   });
 
   return {
     async wake(address, { delayMs = 0 } = {}) {
-      // Handlers that end during `close` still wake actors, which other processes serve.
+      // Handlers that end during `close` may still wake actors, which other processes then serve.
       if (!isClosed) await reach(() => wake(address, Math.ceil(delayMs)));
     },
     start(handler, { onLost: lost = () => {}, ...rest }) {
@@ -143,7 +143,7 @@ function serve(options: PostgresRouterOptions, parts: Parts): WakeServer {
   });
 }
 
-/** Calls callbacks of the application. One that throws must not stop the router. */
+/** Calls callbacks of the application. What one throws becomes a warning, because it must not stop the router. */
 function notifier(warn: Warn) {
   return (call: () => void): void => {
     try {
@@ -156,20 +156,20 @@ function notifier(warn: Warn) {
 
 const MOST_ADDED = 256;
 const RECOUNT_MS = 1_000;
-/** The count is read again after this part of the bound was added here. */
+/** The count is read again after this process has added one `PART`th of the bound. */
 const PART = 16;
 const MAX_TENANTS = 10_000;
 
 interface WakeAdderDeps {
   table: WakeTable;
-  /** Told to other processes with the wakes. */
+  /** Id of this process, which notifications of its wakes contain. */
   process: string;
   /** Maximum number of waiting actors per tenant. */
   mostWaiting: number;
   clock: Pick<Clock, 'monotonic'>;
 }
 
-/** Adds wakes: those that come while a statement is under way are added together. */
+/** Adds wakes. Those that are requested while a statement runs are added together by the next one. */
 function createWakeAdder({ table, process, mostWaiting, clock }: WakeAdderDeps) {
   const count = (tenant: TenantId) => table.backlog(tenant, mostWaiting);
   const bound = createBacklogBound({ most: mostWaiting, count, clock });
@@ -188,8 +188,8 @@ interface Size {
 }
 
 /**
- * Bounds the waiting actors of a tenant (R8). A count is an index scan, so it is read once for many wakes; processes that
- * add at the same time exceed the bound by a part of it.
+ * Bounds the waiting actors of a tenant (R8). A count is an index scan, so it is read once for many wakes. Processes that add
+ * at the same time may therefore exceed the bound by a part of it.
  */
 function createBacklogBound(options: {
   most: number;
@@ -223,7 +223,7 @@ interface TableRepairDeps {
   onMended: () => void;
 }
 
-/** Notices missing tables, as after a restore without them, and creates them again. */
+/** Creates missing tables again, for example after a restore without them. */
 function createTableRepair({ database, warn, onMended }: TableRepairDeps) {
   let mending: Promise<void> | null = null;
 
@@ -237,7 +237,7 @@ function createTableRepair({ database, warn, onMended }: TableRepairDeps) {
     }
   }
 
-  /** Looks at the error of a failed statement. */
+  /** Checks whether a statement failed because a table is missing. */
   function suspect(error: unknown): void {
     if (isTableMissing(error)) mending ??= mend().finally(() => (mending = null));
   }

@@ -7,7 +7,7 @@ export interface QueueQueries {
   rows<T extends object>(statement: { name?: string; text: string }, values?: readonly Value[]): Promise<T[]>;
 }
 
-/** Connections to one database, and the schema of the troupe. Errors are those of the driver, with their SQLSTATE as `code`. */
+/** Connections to one database, and the schema of the troupe. Throws errors of the driver, with the SQLSTATE as `code`. */
 export interface QueueDatabase extends QueueQueries {
   schema: string;
   transaction<T>(work: (queries: QueueQueries) => Promise<T>): Promise<T>;
@@ -20,30 +20,30 @@ export function queueTablesOf(schema: string) {
   return { wakes: `${quoted}.wakes`, admission: `${quoted}.admission` };
 }
 
-/** Channel of LISTEN and NOTIFY, which all schemas of a database share. */
+/** Name of the channel for LISTEN and NOTIFY. It contains the schema, because all schemas of a database share the names. */
 export function channelOf(schema: string): string {
   return `troupe_${hash('sha256', schema, 'hex').slice(0, 16)}`;
 }
 
 /**
- * Whole ms of the server's clock, which is the same for all processes. At the start of the statement: a time that changes
- * meanwhile could not be looked up in an index.
+ * Time of the server, which is the same for all processes, in whole ms. Taken at the start of the statement, because a time
+ * that changes during it could not be searched in an index.
  */
 export const NOW = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
-/** Of the lock that creates the tables: 'TRUQ'. */
+/** 'TRUQ': id of the lock under which the tables are created. */
 const LOCK = 0x54525551;
 const NAME = 'text COLLATE "C" NOT NULL';
-/** A wake is written and removed within moments. Dead rows are cleared away before they slow the search for the next one. */
+/** Wakes live for moments, so dead rows must be vacuumed early, before they slow the search for the next wake. */
 const CHURN = 'fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000';
 
 /**
- * Both tables are unlogged: they are not written ahead, and are empty after a crash of the server. All that is in them may
- * be lost at any moment, at the cost of one sweep.
- *  - A wake that is not `timed` is the only one of its actor. `due`: not before this time. `holder` serves it, until
- *    `until` unless renewed; `again`: it was woken meanwhile. Waiting ones are served by `rank`, then `id`. `front`: it
- *    was the first of its family (`fair-queue.ts`).
- *  - `admission` has sets: members of a `scope`, each until a time, and since when.
+ * Both tables are unlogged: they have no write-ahead log, and are empty after a crash of the server. Their rows may be lost
+ * at any moment, at the cost of one sweep.
+ *  - An actor has at most one wake that is not `timed`. `due`: it is not served before this time. `holder`: the process that
+ *    serves it, up to `until` unless renewed. `again`: the actor was woken meanwhile. Waiting wakes are served by `rank`, then
+ *    `id`. `front`: when it was added, no other wake of its family was waiting (`fair-queue.ts`).
+ *  - `admission` has sets: each row is a member of the set `scope`, from `since` to `until`.
  */
 function createTables({ wakes, admission }: QueueTables): string {
   const waits = 'due IS NULL AND holder IS NULL';
@@ -68,7 +68,7 @@ function createTables({ wakes, admission }: QueueTables): string {
   ) WITH (${CHURN});`;
 }
 
-/** Creates the tables of the queue in the schema of the store, which exists. */
+/** Creates the tables of the queue in the schema of the store, which must exist. */
 export async function ensureTables(database: QueueDatabase): Promise<void> {
   const tables = queueTablesOf(database.schema);
   const found = await database.rows({
@@ -76,9 +76,9 @@ export async function ensureTables(database: QueueDatabase): Promise<void> {
   });
   if (found.length > 0) return;
   await database.transaction(async (queries) => {
-    // Two processes that create the same table at once would fail.
+    // Without the lock, two processes that create the same table at once would fail.
     await queries.rows({ text: `SELECT pg_advisory_xact_lock(${LOCK}, hashtext($1))` }, [database.schema]);
-    // Unlike their rows, the tables themselves outlive a crash.
+    // Unlike their rows, the tables themselves must survive a crash.
     await queries.rows({ text: `SET LOCAL synchronous_commit = on; ${createTables(tables)}` });
   });
 }
@@ -87,26 +87,26 @@ function literal(text: string): string {
   return text.replaceAll("'", "''");
 }
 
-/** Whether a table is missing, as after a restore without them. */
+/** Whether the error says that a table is missing. */
 export function isTableMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '42P01';
 }
 
-/** For fixed texts, of which there are few: parsed once per connection. */
+/** A named statement, which each connection parses once. Only for fixed texts, so that there are few names. */
 export function prepared(text: string): { name: string; text: string } {
   return { name: `troupe-${hash('sha256', text, 'base64url').slice(0, 20)}`, text };
 }
 
 /**
- * Gathers what is asked for while one call is under way, and passes it on together in the next: under load a statement
- * serves many, without it nothing waits.
+ * Collects the items that are added while a call runs, and passes them together to the next call. Under load one statement
+ * serves many items; without load no item waits.
  */
 export function createBatches<T, R>(call: (items: T[]) => Promise<R>, most: number) {
   let waiting: { item: T; resolve: (result: R) => void; reject: (error: unknown) => void }[] = [];
   let calling: Promise<void> | null = null;
 
   async function run(): Promise<void> {
-    // What the same turn of the event loop asks for comes along.
+    // Lets items of the same turn of the event loop join the first call.
     await Promise.resolve();
     while (waiting.length > 0) {
       const batch = waiting.splice(0, most);
@@ -125,7 +125,7 @@ export function createBatches<T, R>(call: (items: T[]) => Promise<R>, most: numb
         waiting.push({ item, resolve, reject });
         calling ??= run().finally(() => (calling = null));
       }),
-    /** Resolves when nothing is under way. */
+    /** Resolves when no call is running. */
     async idle(): Promise<void> {
       while (calling) await calling;
     },

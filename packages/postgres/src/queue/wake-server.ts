@@ -18,12 +18,12 @@ export interface WakeServerDeps {
   service: Service;
   pace: StorePace;
   clock: Clock;
-  /** 0 <= n < 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random: () => number;
   observer: RouterObserver;
   outage: Outage;
   lockMs: number;
-  /** Interval of the looks that nothing prompted, given whether prompts arrive. */
+  /** Interval of reading the table without a notification, ms. */
   pollMs: () => number;
   warn: (error: unknown, where: string) => void;
   /** Calls a callback of the application; what it throws becomes a warning. */
@@ -38,14 +38,14 @@ const RETRY_MS = 1_000;
 const MOST_ENDED = 256;
 
 /**
- * Serves wakes: takes as many as there is room for, runs the handler, and ends them.
+ * Serves wakes: takes as many as it can run, calls the handler for each, and ends them.
  *
- * Owns: which actors run in this process. Does not own: leases. A wake whose holder is late is given to another process;
- * only the store prevents both from committing.
- *  S1  A wake stays in the table while it is served, so that one of a killed process is served again when `lockMs` is over.
- *  S2  One look at the table is under way at a time; what prompts one meanwhile leads to one more.
- *  S3  An actor that runs here already is held back briefly.
- *  S4  `close` takes no more wakes, waits for the handlers, and puts back what has not begun.
+ * Owns: which actors run in this process. Does not own: leases. A wake whose holder is late is given to another process. Only
+ * the store prevents both from committing.
+ *  S1  A wake stays in the table while it is served. If its process is killed, it is served again after `lockMs`.
+ *  S2  One read of the table runs at a time. Requests for a read meanwhile lead to one more.
+ *  S3  A wake of an actor that already runs here is held back briefly.
+ *  S4  `close` takes no more wakes, waits for the handlers, and puts back wakes whose handler has not begun.
  */
 export class WakeServer {
   readonly #deps: WakeServerDeps;
@@ -57,7 +57,7 @@ export class WakeServer {
   #looking: Promise<void> | null = null;
   #looksAgain = false;
   #pollsDue = false;
-  /** Whether more may wait than there was room for. */
+  /** Whether more wakes may be waiting than were taken. */
   #mayWait = false;
 
   constructor(deps: WakeServerDeps) {
@@ -69,7 +69,7 @@ export class WakeServer {
     this.#renewals = setInterval(() => void this.#renew(), deps.lockMs / 3).unref();
   }
 
-  /** Looks for wakes, soon. `inMs`: some are due then. */
+  /** Reads the table soon. `inMs`: a wake is due after this time. */
   look(inMs = 0): void {
     if (inMs > 0) return void this.#lookIn(inMs);
     this.#looksAgain = true;
@@ -78,7 +78,7 @@ export class WakeServer {
 
   async #lookIn(ms: number): Promise<void> {
     const { clock, pollMs } = this.#deps;
-    // A later one is found by a look that nothing prompts.
+    // The regular read comes earlier than this wake.
     if (ms > pollMs()) return;
     await clock.sleep(Math.ceil(ms) + 1, this.#closing.signal);
     this.#pollsDue = true;
@@ -109,7 +109,7 @@ export class WakeServer {
     }
   }
 
-  /** Moves wakes that are due, and those of dead processes, to those that wait. */
+  /** Lets wakes that are due, and those of dead processes, wait for a worker. */
   async #moveDue(): Promise<void> {
     const { table, warn } = this.#deps;
     const needs = await table.needs();
@@ -182,7 +182,7 @@ export class WakeServer {
     return outcome;
   }
 
-  /** Tries until the server answers, but not while closing: the wake is then served again elsewhere. */
+  /** Tries until the server answers. Gives up while closing; another process then serves the wake again. */
   async #end(ended: EndedWake): Promise<void> {
     const { clock, outage, onFailed } = this.#deps;
     const waitMs = ended.waitMs === null ? null : Math.max(1, Math.round(ended.waitMs));
@@ -226,7 +226,7 @@ export class WakeServer {
     await this.#handlersEnded();
     await this.#ends.idle();
     clearInterval(this.#renewals);
-    // What was taken and has not begun.
+    // Puts back the wakes whose handler has not begun.
     await this.#deps.table.putBack(this.#deps.holder).catch(this.#deps.onFailed);
   }
 }

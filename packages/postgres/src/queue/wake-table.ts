@@ -3,27 +3,27 @@ import { type QueueDatabase, queueTablesOf, NOW, prepared } from './queue-databa
 
 /** A wake that this process holds. */
 export interface HeldWake {
-  /** Changes whenever the wake waits anew, so that an earlier holder changes nothing. */
+  /** Changes each time the wake waits again, so that an earlier holder cannot change it. */
   id: number;
   address: ActorAddress;
   /** When the actor was woken, ms since the epoch. */
   since: number;
 }
 
-/** How a held wake ends: done, or to be served after `waitMs`; `isBegun`: before others. */
+/** How a held wake ends. `waitMs`: it is served again after this time, with `isBegun` before others; null: it is done. */
 export interface EndedWake {
   id: number;
   waitMs: number | null;
   isBegun: boolean;
 }
 
-/** Whether holders have died, and when the next wake is due: 0 or less is now. */
+/** `lapsed`: wakes of dead holders exist. `dueInMs`: when the next wake is due, 0 or less for now. */
 interface WakeNeeds {
   lapsed: boolean;
   dueInMs: number | null;
 }
 
-/** The queue, as rows of one table: see `queue-database.ts` for the columns. */
+/** The queue, as rows of one table; see `queue-database.ts` for the columns. */
 export class WakeTable {
   readonly #database: QueueDatabase;
   readonly #channel: string;
@@ -35,7 +35,7 @@ export class WakeTable {
     this.#statements = wakeStatements(queueTablesOf(database.schema).wakes);
   }
 
-  /** Adds a wake for each actor, which must differ. Listeners hear `hint` if a worker may be needed. */
+  /** Adds a wake for each actor; no actor may occur twice. Sends `hint` as a notification if a worker may be needed. */
   async add(addresses: readonly ActorAddress[], hint: string): Promise<void> {
     await this.#database.rows(this.#statements.add, [...columnsOf(addresses), this.#channel, hint]);
   }
@@ -54,7 +54,7 @@ export class WakeTable {
       .map((row) => ({ id: row.id, address: addressOf(row), since: row.since }));
   }
 
-  /** Ends held wakes. Returns how many of them wait again at once, because their actors were woken meanwhile. */
+  /** Ends held wakes. Returns how many of them wait again immediately, because their actors were woken meanwhile. */
   async end(holder: string, ended: readonly EndedWake[]): Promise<number> {
     const again = await this.#database.rows(this.#statements.end, [
       holder,
@@ -79,14 +79,14 @@ export class WakeTable {
     return found ?? { lapsed: false, dueInMs: null };
   }
 
-  /** Lets due wakes wait for a worker. Returns whether there may be more. */
+  /** Lets due wakes wait for a worker, at most `STEP` of each kind. Returns whether there may be more. */
   async promote(): Promise<boolean> {
     const timed = await this.#database.rows(this.#statements.promoteTimed);
     const heldBack = await this.#database.rows(this.#statements.promoteHeldBack);
     return timed.length === STEP || heldBack.length === STEP;
   }
 
-  /** Frees the wakes of holders that died. Returns their actors. */
+  /** Lets wakes of dead holders wait again. Returns their actors. */
   async free(): Promise<ActorAddress[]> {
     return (await this.#database.rows<Row>(this.#statements.free)).map(addressOf);
   }
@@ -96,13 +96,13 @@ export class WakeTable {
     return depth ?? { waiting: 0, active: 0, delayed: 0 };
   }
 
-  /** At most `most`, so that a long queue costs no more. */
+  /** Number of waiting actors of a tenant. Counts to `most` only, which bounds the cost for a long queue. */
   async backlog(tenant: TenantId, most: number): Promise<number> {
     const [found] = await this.#database.rows<{ size: number }>(this.#statements.backlog, [tenant, most]);
     return found?.size ?? 0;
   }
 
-  /** The longest first. Of a longer queue, those that are served next. */
+  /** Waiting wakes, the longest waiting first. If there are more than `limit`, those that are served next. */
   async waiting(limit: number, tenant: TenantId | null): Promise<WaitingWake[]> {
     const { waiting } = this.#statements;
     const found = await this.#database.rows<Row & { held: boolean }>(waiting, [limit, tenant]);
@@ -131,7 +131,7 @@ function addressOf({ tenant, conversation, agent }: Row): ActorAddress {
   return { tenant, conversation, agent };
 }
 
-/** Wakes that are due, and held ones of dead processes, are moved in steps: their ranks follow from those before. */
+/** Wakes that one statement moves. The rest follows in further statements, because ranks depend on wakes moved before. */
 const STEP = 64;
 
 const WAITS = 'due IS NULL AND holder IS NULL';
@@ -141,28 +141,28 @@ const GIVEN = 'unnest($1::text[], $2::text[], $3::text[], $4::text[])';
 type WakeStatements = ReturnType<typeof wakeStatements>;
 
 /**
- * The statements of the queue. Rows are locked in the order of their actors, so that no two statements wait for each other;
- * or `SKIP LOCKED` leaves out what another has.
+ * The statements of the queue. To avoid deadlocks, each locks rows in the order of their actors, or skips locked rows with
+ * `SKIP LOCKED`.
  */
 function wakeStatements(wakes: string) {
   return { ...adding(wakes), ...serving(wakes), ...moving(wakes), ...reading(wakes) };
 }
 
-/** SQL for ranks: of what is served next, so also of a newcomer in a group where nothing waits; and the last ones of groups. */
+/** SQL for ranks. `first`: the rank that is served next. `ofFronts`, `ofFamily`: the last rank in a group, or null. */
 function ranksIn(wakes: string) {
   const last = (group: string) => `(SELECT max(rank) FROM ${wakes} AS other WHERE ${WAITS} AND ${group})`;
   const first = `(SELECT coalesce(min(rank), 0) FROM ${wakes} WHERE ${WAITS})`;
   const ofFronts = (row: string) => last(`front AND other.tenant = ${row}.tenant`);
   const ofFamily = (row: string) => last(`other.tenant = ${row}.tenant AND other.family = ${row}.family`);
-  /** Of a wake that was served, or is due: behind those that wait already, and behind its own last turn. */
+  /** Rank of a wake that waits again: after the waiting wakes of its groups, and after its own previous rank. */
   const again = `greatest(${ofFamily('known')} + 1, ${ofFronts('known')} + 1, ${first}, known.rank + 1)`;
   return { first, ofFronts, ofFamily, again };
 }
 
 /**
- * Adds a wake for each row of `given`. Tenants take turns, and so do their families: the first of a family comes after
- * the first ones of the tenant's other families, each further one after its predecessor. A wake merges into one that
- * waits; one that is held is served again after it.
+ * Adds a wake for each row of `given`. Tenants take turns, and so do the families of a tenant: the first wake of a family
+ * ranks after the first wakes of the tenant's other families, each further one after its predecessor. If the actor already
+ * has a waiting wake, nothing is added. If its wake is held, that one is served again afterwards.
  */
 function addAll(wakes: string, given: string): string {
   const { first, ofFronts, ofFamily } = ranksIn(wakes);
@@ -187,7 +187,7 @@ function addAll(wakes: string, given: string): string {
   )`;
 }
 
-/** New wakes. */
+/** Statements that add wakes. */
 function adding(wakes: string) {
   return {
     add: prepared(`WITH ${addAll(wakes, `SELECT * FROM ${GIVEN} WITH ORDINALITY AS given (${ACTOR}, family, nr)`)}
@@ -199,7 +199,7 @@ function adding(wakes: string) {
   };
 }
 
-/** What a worker does with them. */
+/** Statements of a worker that serves wakes. */
 function serving(wakes: string) {
   const ranks = ranksIn(wakes);
   return {
@@ -228,7 +228,7 @@ function serving(wakes: string) {
   };
 }
 
-/** Wakes whose time has come, or whose holder is gone. */
+/** Statements that let wakes wait whose time has come or whose holder is dead. */
 function moving(wakes: string) {
   const ranks = ranksIn(wakes);
   return {
@@ -249,7 +249,7 @@ function moving(wakes: string) {
   };
 }
 
-/** What is there. */
+/** Statements that read the queue. */
 function reading(wakes: string) {
   return {
     needs:

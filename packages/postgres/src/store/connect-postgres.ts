@@ -20,22 +20,22 @@ import { createEventDocuments } from './postgres-events.ts';
 import { prepareSchema, tablesOf } from './postgres-schema.ts';
 import { createSteps } from './postgres-steps.ts';
 
-/** Together they bound every wait: for a connection at the start, for a lock, for an answer. */
+/** These limits together bound every wait: for a connection at the start, for a lock, for an answer. */
 const CONNECT_S = 3.5;
 const STATEMENT_MS = 8_000;
-/** How much longer this process waits for an answer, or for a connection of its own, than the server works on a statement. */
+/** This process waits for an answer, or for a free connection, this much longer than the server may work on a statement. */
 const MARGIN_MS = 2_000;
 const IDLE_MS = 120_000;
-/** A server has 100 connections unless it is told otherwise. */
+/** Connections of one process. A server allows 100 in all by default. */
 const MAX_CONNECTIONS = 16;
 
 const DEFAULT_NAME = 'troupe';
-/** Major version 13. */
+/** Oldest supported server: major version 13. */
 const OLDEST = 130_000;
 
 /**
- * Set by a statement and not in the connection's options, which a connection pooler would refuse. A write whose promise has
- * resolved must be on the disk, whatever the default of the server is.
+ * Settings of a session. They are set by a statement, because a connection pooler would refuse them as connection options. A
+ * write whose promise has resolved must be on the disk, whatever the default of the server is.
  */
 const settings = (statementMs: number) => `
   SELECT set_config('statement_timeout', '${statementMs}', false),
@@ -52,8 +52,8 @@ interface PostgresTarget {
 }
 
 /**
- * Reads a url of the form that libpq knows, and parameters beside it: `schema`, the schema of the tables; `max`, the most
- * connections of this process; `statement_timeout`, ms. Throws `config_invalid`.
+ * Reads a URL of libpq's form, with three more parameters: `schema` is the schema of the tables, `max` the maximum number of
+ * connections of this process, `statement_timeout` in ms. Throws `config_invalid`.
  */
 function targetOf(url: string): PostgresTarget {
   const parsed = parseUrl(url);
@@ -96,7 +96,7 @@ export interface PostgresDriverOptions {
   clock?: Clock;
 }
 
-/** A store for many processes: the primary of a PostgreSQL. */
+/** Opens a store for many processes on the primary of a PostgreSQL. */
 export async function openPostgresDriver({
   url,
   clock = systemClock,
@@ -118,7 +118,7 @@ export async function openPostgresDriver({
   });
 }
 
-/** On a connection of its own, so that an unsuitable server is refused before anything is opened. */
+/** Checks the server and creates the schema, on a separate connection, so that an unsuitable server is refused first. */
 async function prepareDatabase(config: pg.ClientConfig, place: PostgresPlace, clock: Clock): Promise<void> {
   await withConnection(config, place, async (queries) => {
     await checkServer(queries, place);
@@ -134,7 +134,7 @@ async function withConnection<T>(
   work: (queries: Queries) => Promise<T>,
 ): Promise<T> {
   const client = new pg.Client({ ...config, types: TYPES });
-  // Its failing statement reports it.
+  // The statement that fails reports the error.
   client.on('error', () => {});
   try {
     await client.connect();
@@ -142,7 +142,7 @@ async function withConnection<T>(
   } catch (error) {
     throw postgresError(error, place);
   } finally {
-    // Not awaited: a server that never answers would block our caller.
+    // Not awaited, because a server that never answers would block the caller.
     client.end().catch(() => undefined);
   }
 }
@@ -184,9 +184,9 @@ async function checkServer(queries: Queries, place: PostgresPlace): Promise<Serv
 }
 
 /**
- * Refuses a pooler that gives each transaction some connection of the server. Settings and prepared statements of one client would
- * be those of another, a write may then be acknowledged before it is on the disk, and notifications never arrive. Two clients at
- * the same time have the same process of the server only behind such a pooler.
+ * Refuses a pooler that gives each transaction any connection of the server (transaction pooling). Clients would then share
+ * settings and prepared statements, a write could be acknowledged before it is on the disk, and notifications would never
+ * arrive. Such a pooler is recognized by two simultaneous clients that have the same process of the server.
  * https://www.pgbouncer.org/features.html
  */
 async function refuseSharedConnections(
@@ -249,7 +249,7 @@ export interface PostgresFacts {
   /** Host and database, without credentials. */
   at: string;
   version: string;
-  /** Standbys that are connected. A service may copy its data by other means. */
+  /** Number of connected standbys. A cloud service may replicate by other means, and then has none. */
   standbys: number;
   /** Whether a write waits for the disk. */
   isDurable: boolean;
@@ -267,12 +267,12 @@ export async function checkPostgres(url: string): Promise<PostgresFacts> {
 }
 
 const QUEUE_CONNECTIONS = 4;
-/** A process that stands still within a transaction holds up the others no longer than this. */
+/** Bounds how long a process that is paused within a transaction can block the others. */
 const TRANSACTION_MS = 1_000;
 
 /**
- * What the queue holds may be lost, so its writes do not wait for the disk. Every statement of it has an index, and its
- * tables grow from nothing within moments, faster than statistics follow: so plans that read the whole table are excluded.
+ * Rows of the queue may be lost, so their writes do not wait for the disk. Plans that read a whole table are excluded: every
+ * statement of the queue has an index, and its tables grow faster than the statistics by which the server plans.
  */
 const queueSettings = (statementMs: number) => `
   SELECT set_config('statement_timeout', '${statementMs}', false),
@@ -283,13 +283,13 @@ const queueSettings = (statementMs: number) => `
 
 interface QueueConnections {
   database: Database & { schema: string };
-  /** A connection of its own, to listen on. */
+  /** Opens a separate connection for LISTEN. */
   connectListener: () => pg.Client;
-  /** What an error of the driver means to the operator. */
+  /** Converts an error of the driver. */
   errorOf: (thrown: unknown) => TroupeError;
 }
 
-/** Connections for wakes, notices and admission, beside those of a store that is open. Throws `config_invalid`. */
+/** Opens connections for wakes, broadcasts and admission, separate from those of the store. Throws `config_invalid`. */
 export function openQueueConnections(url: string): QueueConnections {
   const { config, place, statementMs } = targetOf(url);
   const database = openDatabase({

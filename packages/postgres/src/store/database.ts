@@ -7,10 +7,10 @@ import type { IdRange, TermCondition } from '../troupe.ts';
 export type Value = string | number | boolean | null | readonly (string | number | null)[];
 
 export interface Statement {
-  /** Statements with a name are parsed once per connection. */
+  /** Each connection parses a statement with a name once. */
   name?: string;
   text: string;
-  /** Maximum wait for the answer, ms; default: that of the connection. */
+  /** Maximum wait for the answer, ms. Default: the limit of the connection. */
   query_timeout?: number;
 }
 
@@ -28,7 +28,7 @@ export interface Database extends Queries {
   close(): Promise<void>;
 }
 
-/** For fixed texts, of which there are few. */
+/** A named statement. Only for fixed texts, so that there are few names. */
 export function prepared(text: string): Statement {
   return { name: `troupe-${hash('sha256', text, 'base64url').slice(0, 20)}`, text };
 }
@@ -37,7 +37,7 @@ const INT8 = 20;
 const TEXT = 25;
 const TEXT_ARRAY = 1009;
 
-/** Whole numbers of Troupe are exact in JavaScript. Texts are decoded here, and encoded in `toValue`. */
+/** Parsers of column types. Bigints become numbers, because those of Troupe are exact in JavaScript. `toValue` encodes texts. */
 export const TYPES: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (oid === INT8) return Number;
@@ -52,7 +52,7 @@ const MAX = Number.MAX_SAFE_INTEGER;
 
 function toValue(value: Value): unknown {
   if (typeof value === 'string') return toStored(value);
-  // Columns of numbers are whole. A bound of a query may lie between them or beyond.
+  // Number columns hold whole numbers, but a bound of a query may be a fraction or too large.
   if (typeof value === 'number') return Math.floor(Math.min(Math.max(value, -MAX), MAX));
   return Array.isArray(value) ? value.map((each: Value) => toValue(each)) : value;
 }
@@ -71,14 +71,14 @@ export function openDatabase(config: pg.PoolConfig): Database {
   const pool = new pg.Pool({ ...config, types: TYPES });
   const listeners = new Set<() => void>();
   let closed: Promise<void> | undefined;
-  /** Connections opened before this one are not used again. */
+  /** Number of the first connection that may still be used; earlier ones are closed. */
   let oldest = 0;
   let opened = 0;
   const numbers = new WeakMap<pg.PoolClient, number>();
   const lost = () => {
     for (const listener of listeners) listener();
   };
-  // Of an idle connection, and of one in use. Without listeners the process would end.
+  // Errors of an idle connection, and of one in use. Without listeners they would end the process.
   pool.on('error', lost);
   pool.on('connect', (client) => {
     numbers.set(client, (opened += 1));
@@ -125,7 +125,7 @@ export async function inTransaction<T>(queries: Queries, work: () => Promise<T>)
     await queries.run({ text: 'COMMIT' });
     return result;
   } catch (error) {
-    // A broken connection is closed, which ends the transaction as well.
+    // An unusable connection is closed, which also ends the transaction.
     if (isUsableAfter(error)) await queries.run({ text: 'ROLLBACK' });
     throw error;
   }
@@ -135,11 +135,11 @@ export async function inTransaction<T>(queries: Queries, work: () => Promise<T>)
 export interface Conditions {
   values: Value[];
   text(): string;
-  /** One more condition; each '?' is one of the values. */
+  /** Adds a condition. Each '?' stands for one of the values. */
   add(text: string, ...values: Value[]): void;
-  /** The column is within one of the ranges; undefined: any. */
+  /** Adds the condition that the column is within one of the ranges; none if undefined. */
   addRanges(column: string, ranges: readonly IdRange[] | undefined): void;
-  /** The row of these columns comes after the place. */
+  /** Adds the condition that the row follows this position in the order of the columns. */
   addPlace(columns: readonly string[], sign: '<' | '>', place: readonly (string | number)[]): void;
 }
 
@@ -166,11 +166,11 @@ export function createConditions(): Conditions {
 }
 
 /**
- * PostgreSQL stores text as UTF-8, which has no lone surrogates, and never a NUL. These units are escaped with a character
- * that JSON texts do not contain. A text has exactly one stored form, so stored values can be compared.
+ * PostgreSQL stores text as UTF-8, which has no lone surrogates, and refuses NUL. These code units are escaped with this
+ * character, which JSON texts do not contain. A text has exactly one stored form, so stored values can be compared.
  */
 const MARK = '\u0001';
-/** Digits after the mark. */
+/** Hex digits after the mark. */
 const DIGITS = 4;
 const LONE_SURROGATE = /\p{Cs}/gu;
 
@@ -193,8 +193,8 @@ function escaped(unit: string): string {
 }
 
 /**
- * Terms in indexes of PostgreSQL's full-text search. The tenant is part of every term, so that one tenant's search reads no
- * other's entries.
+ * Terms for indexes of PostgreSQL's full-text search. The tenant is part of every term, so that a search reads no entries of
+ * another tenant.
  */
 export function termsOf(tenant: string, terms: readonly string[]): string {
   return terms.map((term) => lexeme(tenant, term)).join(' ');

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { type ErrorCode, TroupeError } from '../troupe.ts';
 
-/** Names the server in errors, instead of the url with its password. */
+/** Names the server in error messages, in place of the URL, which contains the password. */
 export interface PostgresPlace {
   host: string;
   database: string;
@@ -49,13 +49,13 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
 };
 
 /**
- * Classes of SQLSTATE that are transient: a lost connection, a conflict of transactions, a lack of resources, a busy object,
- * an operator's action, the system below. Beside them: the server takes no writes, as during a failover.
+ * Classes of transient SQLSTATE codes: a lost connection, a conflict of transactions, a lack of resources, a busy object, an
+ * operator's action, the system. A server that takes no writes, as during a failover, is transient too.
  */
 const TRANSIENT = ['08', '40', '53', '55', '57', '58'];
 /**
- * The connection leads to the wrong server or session: one that takes no writes, such as a primary that was demoted and kept its
- * connections, or one without the statements that were prepared on it. A new connection may lead to the right one.
+ * Codes of a connection to the wrong server or session: a server that takes no writes, such as a demoted primary that kept its
+ * connections, or a session that lacks statements prepared on it. A new connection may reach the right one.
  * https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
 const MISLED = ['25006', '26000', '42P05'];
@@ -70,7 +70,7 @@ export function postgresError(thrown: unknown, { host, database, schema }: Postg
     new TroupeError(code, `PostgreSQL at ${host}: ${text}`, data, { cause: thrown });
   if (thrown instanceof RangeError) return become(TOO_LARGE.code, `${TOO_LARGE.text} (${detail})`);
   if (!isRefusal(thrown)) {
-    // Thrown for a wrong argument, which is a bug of Troupe. Every other failure is one of the connection.
+    // A TypeError means a wrong argument, which is a bug of Troupe. Any other failure is one of the connection.
     if (thrown instanceof TypeError) return become('internal', detail);
     return become('store_unavailable', `no answer (${detail}). Check that it runs and the address is right`);
   }
@@ -80,7 +80,7 @@ export function postgresError(thrown: unknown, { host, database, schema }: Postg
   return isTransient ? become('store_unavailable', `${detail}; try again`) : become('internal', detail);
 }
 
-/** Whether the server itself refused the statement. */
+/** Whether the server refused the statement. */
 function isRefusal(thrown: unknown): thrown is pg.DatabaseError {
   return thrown instanceof pg.DatabaseError;
 }
@@ -91,7 +91,7 @@ export function isUsableAfter(thrown: unknown): boolean {
   return isRefusal(thrown) && thrown.severity === 'ERROR' && !isMisled(thrown);
 }
 
-/** Whether connections as old as this one lead to the wrong server too. */
+/** Whether other connections of the same age also reach the wrong server. */
 export function isMisled(thrown: unknown): boolean {
   return isRefusal(thrown) && MISLED.includes(thrown.code ?? '');
 }
@@ -100,7 +100,7 @@ export function isDuplicateKey(thrown: unknown): boolean {
   return isRefusal(thrown) && thrown.code === '23505';
 }
 
-/** An unusable url. It is not quoted, because it may contain a password. */
+/** The error of an unusable URL. Does not quote the URL, which may contain a password. */
 export function urlError(): TroupeError {
   const message =
     'the PostgreSQL url cannot be parsed. Its form is postgres://user:password@host:5432/database';

@@ -18,7 +18,7 @@ type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to'> & { recipien
 
 const COLUMNS = 'seq, id, at, kind, recipients, hash, chain, tokens, turn, data';
 
-/** Columns of an insert beside those of the log, and their values from the arrays of `eventArrays`. */
+/** Columns of an insert besides those of the log. `eventArrays` has their values. */
 export const EVENT_COLUMNS = 'seq, id, at, kind, recipients, addressed, hash, chain, tokens, turn, data';
 export const EVENT_VALUES =
   "seq, id, at, kind, string_to_array(recipients, ','), recipients <> '', hash, chain, tokens, turn, data";
@@ -37,18 +37,18 @@ export const EVENT_TYPES = [
 ] as const;
 const OF_LOG = 'tenant = $1 AND conversation = $2';
 
-/** Events of one answer, which bounds its time. */
+/** Events of one answer of the server, which bounds its duration. */
 const BATCH = 1_000;
-/** Events of one answer to a read with `maxBytes`. The server looks at the sizes of all of them. */
+/** Events of one answer to a read with `maxBytes`. The server computes the sizes of all of them. */
 const SHORT_BATCH = 100;
-/** Events of one update: one update of a long log could exceed the time limit of a statement. */
+/** Maximum events of one update, because updating a whole long log could exceed the time limit of a statement. */
 const UNADDRESSED = 1_000;
 /** Events of one answer about all conversations. */
 const ADDRESSED_BATCH = 5_000;
 
 /**
- * An event and the end of its log in the list of conversations are one write, so the list is exact. The row of the conversation is
- * locked first, see `postgres-steps.ts`.
+ * One write stores an event and the end of its log in the list of conversations, so the list is exact. It locks the row of the
+ * conversation first; see `postgres-steps.ts`.
  */
 export function createEventDocuments(database: Database, tables: Tables): EventDocuments {
   return {
@@ -64,7 +64,7 @@ function createEventInsert(
   database: Database,
   { events, conversations }: Tables,
 ): Pick<EventDocuments, 'insert'> {
-  // Locks the row of the conversation, which the first event creates, before it inserts (P3).
+  // Locks the row of the conversation before it inserts (P3). The first event creates this row.
   const insertText = (listed: string) => `
     WITH listed AS (${listed} RETURNING 1), added AS (
       INSERT INTO ${events} (tenant, conversation, ${EVENT_COLUMNS})
@@ -93,7 +93,7 @@ function createEventInsert(
     } catch (error) {
       if (!isDuplicateKey(error)) throw error;
     }
-    // A key is taken, and none was inserted. Those before it can be.
+    // A key is taken, so no row was inserted. The rows before it may still be inserted.
     if (rows.length === 1) return 0;
     for (const [index, row] of rows.entries()) if ((await insert([row])) === 0) return index;
     return rows.length;
@@ -107,7 +107,7 @@ function columnsOf(rows: readonly EventRow[]): Value[] {
   return [tenant, conversation, ...eventArrays(rows)];
 }
 
-/** A column each, in the order of `EVENT_NAMES`. */
+/** The values of the rows, one array per column, in the order of `EVENT_COLUMNS`. */
 export function eventArrays(rows: readonly EventRow[]): (string | number | null)[][] {
   const column = <K extends Exclude<keyof EventRow, 'to'>>(name: K) => rows.map((row) => row[name]);
   return [
@@ -208,7 +208,7 @@ function createAddresseeReads(
      ORDER BY at, tenant, conversation, seq LIMIT ${ADDRESSED_BATCH}`,
   );
   return {
-    /** Without an index: callers ask for the unread end of the log, which is short. */
+    /** Uses no index by agent, because callers ask for the unread end of the log, which is short. */
     async addressed({ tenant, conversation, agent }, { after, upTo }) {
       const values = [tenant, conversation, after, upTo, agent];
       return (await database.rows<{ seq: number }>(selectAddressed, values)).map(({ seq }) => seq);
@@ -239,7 +239,7 @@ function createEventChanges(
     `UPDATE ${events} SET data = new.data FROM unnest($3::text[], $4::text[]) AS new (id, data)
      WHERE ${OF_LOG} AND ${events}.id = new.id`,
   );
-  // Writers of events lock it before they write (P3), so none is missed.
+  // Writers of events lock the same row before they write (P3), so no event is missed.
   const lock = prepared(`SELECT 1 FROM ${conversations} WHERE ${OF_LOG} FOR UPDATE`);
   const remove = prepared(
     `DELETE FROM ${events} WHERE ${OF_LOG} AND seq IN (

@@ -22,15 +22,15 @@ function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** Orders by code points on every server, whatever its locale. */
+/** Sorts by code points, whatever the locale of the server. */
 const NAME = 'text COLLATE "C" NOT NULL';
 const LOG = `tenant ${NAME}, conversation ${NAME}`;
 
 /**
- *  - `standing` of a conversation is the seq of its standing, see `standings.ts`. `behind` is a column, because the server
- *    would estimate the number of such rows far too high otherwise, and not use the index.
+ *  - `standing` of a conversation is the seq of its standing; see `standings.ts`. `behind` is a column, because the server
+ *    would otherwise estimate the number of such rows far too high and not use the index.
  *  - `addressed` of an event is false if it addresses no agent, or if its conversation is being removed.
- *  - `terms` have the tenant before each term, because an index of this kind has no other column.
+ *  - Each term of `terms` begins with the tenant, because an index of this kind can have no other column.
  */
 const tablesText = (t: Tables) => `
   CREATE TABLE ${t.conversations} (
@@ -80,19 +80,19 @@ const tablesText = (t: Tables) => `
   CREATE INDEX entries_by_age ON ${t.entries} (namespace, at) WHERE namespace IN ('journal', 'effect');
   `;
 
-/** In `meta`. Lower numbers are those of unreleased versions. */
+/** Stored in `meta`. Lower numbers belong to unreleased versions. */
 export const SCHEMA_VERSION = 3;
 
 const APPLICATION = 'troupe';
-/** Of the lock under which the schema is created: 'TRUP'. */
+/** 'TRUP': id of the lock under which the schema is created. */
 const LOCK = 0x54525550;
 const POLL_MS = 100;
-/** Maximum wait for another process that creates it. */
+/** Maximum wait for another process that creates the schema. */
 const MAX_WAIT_MS = 600_000;
 
 /**
- * Creates the schema. All steps are one transaction, which the lock admits one at a time. The
- * lock is tried again and again, because a wait inside the server would need a connection without a time limit.
+ * Creates the schema in one transaction, under a lock that one process has at a time. The lock is polled, because a wait inside
+ * the server would need a connection without a time limit.
  */
 export async function prepareSchema(queries: Queries, place: PostgresPlace, clock: Clock): Promise<void> {
   const tables = tablesOf(place.schema);
@@ -104,12 +104,12 @@ export async function prepareSchema(queries: Queries, place: PostgresPlace, cloc
   }
 }
 
-/** False if another process is at it. */
+/** Returns false if another process has the lock. */
 async function tryPrepare(queries: Queries, tables: Tables, place: PostgresPlace): Promise<boolean> {
   const lock = `SELECT pg_try_advisory_xact_lock(${LOCK}, hashtext($1)) AS taken`;
   const [answer] = await queries.rows<{ taken: boolean }>({ text: lock }, [place.schema]);
   if (!answer?.taken) return false;
-  // Read again: another process may have created it meanwhile.
+  // Read again, because another process may have created the schema meanwhile.
   const version = await versionOf(queries, tables, place);
   if (version === SCHEMA_VERSION) return true;
   await queries.run({ text: "SELECT set_config('statement_timeout', '0', true)" });
@@ -120,14 +120,14 @@ async function tryPrepare(queries: Queries, tables: Tables, place: PostgresPlace
 }
 
 async function create(queries: Queries, { meta }: Tables, { schema }: PostgresPlace): Promise<void> {
-  // Asked for first: a user with rights in an existing schema needs none to create one.
+  // Looked up first, because a user may have rights in an existing schema and no right to create one.
   const [found] = await queries.rows({ text: 'SELECT 1 FROM pg_namespace WHERE nspname = $1' }, [schema]);
   if (!found) await queries.run({ text: `CREATE SCHEMA ${quoted(schema)}` });
   await queries.run({ text: `CREATE TABLE ${meta} (application text NOT NULL, version int NOT NULL)` });
   await queries.run({ text: `INSERT INTO ${meta} VALUES ($1, 0)` }, [APPLICATION]);
 }
 
-/** 0: there are no tables yet. */
+/** The version of the schema; 0 if there are no tables yet. */
 async function versionOf(queries: Queries, { meta }: Tables, place: PostgresPlace): Promise<number> {
   const text =
     'SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = $1';

@@ -24,12 +24,12 @@ import type { Tables } from './postgres-schema.ts';
 
 /**
  * A step as one transaction.
- *  P1  Usually it is one statement: events of the actor's own log after the end that this process knows. The statement changes nothing
- *      if the log ends elsewhere by then.
- *  P2  Otherwise the logs are locked, their ends and the ids that are taken are read, and the statement comes after that.
- *  P3  Whoever appends locks the row of the conversation before anything else, and of several in the order of their names: then
- *      nobody waits for anybody in a circle, and a seq is never taken. The first event of a log creates the row before itself.
- *  P4  The row of the actor is locked after those of the conversations, by whoever locks both.
+ *  P1  Usually it is one statement. It appends to the actor's own log after the end that this process knows, and changes nothing
+ *      if the log ends elsewhere.
+ *  P2  Otherwise the transaction first locks the logs and reads their ends and the taken ids, then runs the statement.
+ *  P3  Every append locks the row of its conversation first, and several rows in the order of their ids. So there are no
+ *      deadlocks, and the next seq is never taken. The first event of a log creates the row before itself.
+ *  P4  A transaction that locks both an actor and conversations locks the conversations first.
  */
 const OF_LOG = 'tenant = $1 AND conversation = $2';
 
@@ -76,7 +76,7 @@ export function createSteps(database: Database, tables: Tables): WholeSteps {
   };
 }
 
-/** Gives events their places after the ends of locked logs. */
+/** Gives events their seqs after the ends of locked logs. */
 async function placeEvents(
   queries: Queries,
   logs: ReturnType<typeof createLogLocks>,
@@ -110,7 +110,7 @@ async function placeEvents(
 }
 
 function createLogLocks({ conversations, events }: Tables) {
-  // Those that exist are locked by the update, in the order of the names; one that is removed meanwhile is created again.
+  // The update locks existing rows in the order of their ids. A row that is removed meanwhile is created again.
   const lock = prepared(
     `INSERT INTO ${conversations} AS old (tenant, conversation, head, at)
      SELECT $1, name, 0, 0 FROM unnest($2::text[]) AS names (name)
@@ -127,7 +127,7 @@ function createLogLocks({ conversations, events }: Tables) {
   );
 
   return {
-    /** The ends of the logs. None changes before the transaction ends. */
+    /** Locks the logs and returns their ends, which do not change before the transaction ends. */
     async lock(queries: Queries, tenant: string, names: readonly string[]): Promise<Map<string, LogEnd>> {
       await queries.run(lock, [tenant, names]);
       const ends = new Map<string, LogEnd>();
@@ -150,13 +150,13 @@ function createLogLocks({ conversations, events }: Tables) {
 interface Asked {
   key: ActorKey;
   step: ActorStep;
-  /** In order per log. */
+  /** The events with their seqs, in order per log. */
   placed: readonly EventRow[];
-  /** The end that the own log must have; null: the logs are locked. */
+  /** The end that the actor's own log must have. Null: the logs are locked. */
   end: LogEnd | null;
 }
 
-/** Null: an expectation did not hold. `stale`: the log ends elsewhere. */
+/** Runs the statement. Null: an expectation did not hold. `stale`: the log ends elsewhere. */
 async function writeStep(
   queries: Queries,
   tables: Tables,
@@ -172,7 +172,7 @@ async function writeStep(
   return { row: { ...row, data: asked.step.change.data ?? row.data }, isAddressed };
 }
 
-/** The texts differ in few ways, so their statements can be named. */
+/** Builds the statement of a step. There are few different texts, so the statements can be named. */
 function planStep(tables: Tables, { key, step, placed, end }: Asked): { values: Value[]; text: string } {
   const { change, takes, entries = [], rests } = step;
   const { values, sets, conditions } = planUpdate(
@@ -192,7 +192,7 @@ function planStep(tables: Tables, { key, step, placed, end }: Asked): { values: 
   ];
   if (rests) sets.push(...restingSets(change, last, bind));
   if (takes) sets.push('fence = fence + 1');
-  // The new data is not sent back.
+  // The server does not send back data that was just written.
   const data = change.data === undefined ? ', data' : '';
   parts.push(
     `actor AS (UPDATE ${tables.actors} SET ${sets.join(', ') || 'fence = fence'} FROM fresh, look
@@ -207,7 +207,7 @@ function planStep(tables: Tables, { key, step, placed, end }: Asked): { values: 
 
 type Bind = (value: Value) => string;
 
-/** P1, P3 */
+/** Locks the row of the conversation, and checks that the log ends where expected (P1, P3). */
 function freshIf({ conversations, events }: Tables, { seq, chain }: LogEnd, bind: Bind): string[] {
   const head = bind(seq);
   return [
@@ -217,7 +217,7 @@ function freshIf({ conversations, events }: Tables, { seq, chain }: LogEnd, bind
   ];
 }
 
-/** Whether an event that the actor has not processed addresses it. */
+/** SQL for whether an unprocessed event addresses the actor. */
 function lookAfter(
   { actors, events }: Tables,
   { after, isOwnAddressed }: { after: number | undefined; isOwnAddressed: boolean },
@@ -238,7 +238,7 @@ function withoutLease({
   return change;
 }
 
-/** The lease is given back unless something addresses the actor. `last`: seq of its last own event. */
+/** SQL that releases the lease unless an event addresses the actor. `last`: seq of the step's last event in the actor's log. */
 function restingSets({ owner, until, processed }: ActorChange, last: number | null, bind: Bind): string[] {
   const changed = (column: string, value: Value | undefined, type: string) =>
     value === undefined ? column : `${bind(value)}::${type}`;

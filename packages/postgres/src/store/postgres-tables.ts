@@ -33,7 +33,7 @@ import type { Tables } from './postgres-schema.ts';
 export const FACTS = 'fence, owner, until, processed, turn, abort, parked, outbox, "wakeAt"';
 export const KEY = 'tenant, conversation, agent';
 const OF_ACTOR = 'tenant = $1 AND conversation = $2 AND agent = $3';
-/** Maximum keys of one query. */
+/** Maximum number of keys in one query. */
 const MANY = 1_000;
 
 export function createActorDocuments(database: Database, { actors }: Tables): ActorDocuments {
@@ -49,7 +49,7 @@ export function createActorDocuments(database: Database, { actors }: Tables): Ac
   const selectAll = prepared(
     `SELECT ${KEY}, ${FACTS}, data FROM ${actors} WHERE tenant = $1 AND conversation = $2 ORDER BY agent`,
   );
-  // Each half by its own index.
+  // Each half of the union uses its own index.
   const selectUnfinished = prepared(
     `SELECT ${KEY} FROM ${actors} WHERE (turn IS NOT NULL OR outbox) AND parked IS NULL AND until < $1
      UNION SELECT ${KEY} FROM ${actors} WHERE "wakeAt" <= $2 AND parked IS NULL AND until < $1 LIMIT $3`,
@@ -69,7 +69,7 @@ export function createActorDocuments(database: Database, { actors }: Tables): Ac
       const { values, sets, conditions } = planUpdate(key, condition, change);
       if (raiseFence) sets.push('fence = fence + 1');
       const where = conditions.join(' AND ');
-      // The new data is not sent back.
+      // The server does not send back data that was just written.
       const data = change.data === undefined ? ', data' : '';
       const statement: Statement =
         sets.length === 0
@@ -105,7 +105,7 @@ export function createActorDocuments(database: Database, { actors }: Tables): Ac
   }
 }
 
-/** The texts differ in few ways, so their statements can be named. */
+/** Builds an update. There are few different texts, so the statements can be named. */
 export function planUpdate(
   { tenant, conversation, agent }: ActorKey,
   { fence, turn, notAborted, freeAt, parked, outbox, processed }: ActorCondition,
@@ -128,7 +128,7 @@ export function planUpdate(
   return { values, sets, conditions };
 }
 
-/** Ranks, orders and terms are read from indexes; agent, owner and text are looked for in the rows that these leave. */
+/** Ranks, orders and terms are read from indexes. Agent, owner and text are compared in the rows that remain. */
 export function createStandingDocuments(database: Database, tables: Tables): StandingDocuments {
   const { standings, conversations } = tables;
   const save = prepared(
@@ -189,7 +189,7 @@ async function list(
   addConditions(where, query);
   if (after) where.addPlace(columns, direction === 'up' ? '>' : '<', [...after.keys, after.id]);
   const sorted = columns.map((column) => `${column} ${direction === 'up' ? 'ASC' : 'DESC'}`).join(', ');
-  // The page first: the conversations of only its rows are looked up.
+  // The page is selected first, so that conversations are joined for its rows only.
   const text = `SELECT conversation AS id, head, at, standing AS seq, rank, since, cost, spent, owner, agents, words, data
     FROM (SELECT * FROM ${standings} WHERE ${where.text()} ORDER BY ${sorted} LIMIT ${Math.trunc(limit) + 1}) AS page
     JOIN ${conversations} USING (tenant, conversation) ORDER BY ${sorted}`;
@@ -228,7 +228,7 @@ function addConditions(where: Conditions, filter: StandingFilter): void {
   const { tenant, ranks, agent, owner, from, to, text, terms } = filter;
   where.add('tenant = ?', tenant);
   const [only, ...others] = ranks ?? [];
-  // Of one rank, the index has the order as well.
+  // For a single rank, the index also has the order.
   if (only !== undefined && others.length === 0) where.add('rank = ?', only);
   else if (ranks) where.add('rank = ANY (?::int[])', ranks);
   if (from !== undefined) where.add('since >= ?', from);
@@ -295,12 +295,12 @@ function columnsOf(keys: readonly EntryKey[]): string[][] {
   ];
 }
 
-/** The conversation of a passage stays locked while it is stored, so none stays that is stored during a removal. */
+/** Storing a passage locks its conversation, so no passage that is stored during a removal stays. */
 export function createPassageDocuments(
   database: Database,
   { passages, conversations }: Tables,
 ): PassageDocuments {
-  // A passage that ends after the log is left from a removed conversation of the same id.
+  // A passage that ends after the log is left over from a removed conversation of the same id.
   const save = prepared(
     `WITH log AS MATERIALIZED (
        SELECT tenant, conversation, head FROM ${conversations}
@@ -316,7 +316,7 @@ export function createPassageDocuments(
   const remove = prepared(`DELETE FROM ${passages} WHERE tenant = $1 AND conversation = $2`);
   return {
     async save({ tenant, conversation }, some) {
-      // One statement changes a row once.
+      // One statement can change a row only once.
       const each = [...new Map(some.map((passage) => [passage.first, passage])).values()];
       await database.run(save, [
         tenant,
