@@ -17,7 +17,7 @@ import { hashText } from './text/hash.ts';
 export interface AgentProfile {
   id: AgentId;
   name: string;
-  /** Ids that it had before. */
+  /** Former ids of the agent. Default: none. */
   formerly?: readonly AgentId[];
   role: 'manager' | 'worker' | 'peer';
   description: string;
@@ -27,32 +27,32 @@ export interface AgentProfile {
   contextWindow: number;
   maxOutputTokens: number;
   join: 'full' | 'summary' | 'fresh';
-  /** Role of other agents' words that a turn does not answer. Default: the user. */
+  /** Role of messages with other agents' words that the turn does not answer. Default: the user's role. */
   peers?: 'system';
-  /** Lines that tell who says what, instead of marks. Default: marks. */
+  /** How prompts show who says what: `plain` writes lines of plain words. Default: marks. */
   framing?: 'plain';
-  /** It is told what the tools and tasks of others brought. Default: their words alone. */
+  /** `results`: its prompts also show results of other agents' tools and tasks. Default: only their words. */
   sees?: 'results';
-  /** No other agent is defined. Default: others are. */
+  /** Set if no other agent is defined. */
   isAlone?: true;
-  /** Results of others may be told to it, because it sees results or a tool is shared. */
+  /** Set if its prompts may show results of others, because it sees results or a tool is shared. */
   told?: true;
   tools: readonly ToolSpec[];
-  /** Tools whose calls a person approves first, by name. Default: none. */
+  /** Tools whose calls need a person's approval, by name. Default: none. */
   approvals?: readonly ToolApproval[];
-  /** Messages that address nobody come to this agent. Default: they do not. */
+  /** Set if this agent receives messages that address nobody. */
   routes?: true;
   /** Skills that it can load, by name. Default: none. */
   skills?: readonly { name: string; description: string }[];
-  /** The instructions in its persona, own or inherited, if a function wrote them. */
+  /** The instructions in its persona, its own or inherited ones, if a function returned them. */
   written?: string;
-  /** The machine that its tools run on, in a few words. Default: nothing is said. */
+  /** Short description of the machine on which its tools run. Default: prompts do not mention it. */
   machine?: string;
   /** Prompt fragments that the application adds. */
   fragments?: AgentFragments;
 }
 
-/** A tool whose calls a person approves: all, or some by their arguments. `by`: ids of who may; null: everybody. */
+/** A tool whose calls need approval: all of them, or some by their arguments. `by`: ids of who may approve; null: everybody. */
 export interface ToolApproval {
   tool: string;
   always: boolean;
@@ -62,17 +62,17 @@ export interface ToolApproval {
 interface LayerText {
   text: string;
   hash: string;
-  /** Counted lazily: most commands freeze no baseline, and loading the tokenizer takes a third of their time. */
+  /** Token count, computed on demand: most commands freeze no baseline, and loading the tokenizer takes a third of their time. */
   tokens: () => number;
-  /** Files in the text, and `instructions` that a function wrote, by name: the hash of each. */
+  /** Hashes of the files in the text, by name, and under `instructions` that of instructions that a function returned. */
   sources?: Readonly<Record<string, string>>;
-  /** Those instructions. They are stored too, so that later turns can compare with them. */
+  /** The instructions that a function returned. They are stored so that later turns can compare with them. */
   given?: { hash: string; text: string };
 }
 
 export interface BaselineText extends LayerText {
   name: Extract<LayerName, 'rules' | 'persona' | 'tools' | 'environment'>;
-  /** Replaces `text` in chat mode, where the two differ. */
+  /** The text for chat mode, if it differs from `text`. */
   inChat?: LayerText;
 }
 
@@ -138,8 +138,8 @@ export function textsInMode(texts: readonly BaselineText[], mode: Mode | null): 
 }
 
 /**
- * Reason to freeze the baseline again, or null if it may stay. A changed roster alone is no reason: freezing would
- * cost every conversation its cache whenever an agent is added. `rosterNews` announces it instead.
+ * Reason to freeze the baseline again, or null if it may stay. A changed roster alone is not a reason: freezing would
+ * invalidate the cache of every conversation whenever an agent is added. `rosterNews` announces the change instead.
  */
 export function baselineDrift(
   frozen: BaselineBody | null,
@@ -169,13 +169,13 @@ function sameLayers({ layers }: BaselineBody, texts: readonly BaselineText[]): b
   return true;
 }
 
-/** Names of the files that are new, gone or different. */
+/** Names of the files that were added, removed or changed. */
 function changedFiles(before: LayerText['sources'] = {}, now: LayerText['sources'] = {}): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(now)]);
   return [...names].filter((name) => before[name] !== now[name]).sort();
 }
 
-/** The current roster, if it differs from the frozen one or from the last one announced. Null otherwise. */
+/** The current roster, if it differs from the last one announced, or without one from the frozen one. Otherwise null. */
 export function rosterNews(
   frozen: BaselineBody,
   texts: readonly BaselineText[],
@@ -205,13 +205,13 @@ export function baselineBody(
 
 type Agents = readonly AgentProfile[];
 
-/** Longer rosters are cut, so that a thousand agents do not fill every prompt with names. */
+/** Maximum entries of a roster, so that a thousand agents do not fill every prompt with names. */
 const MAX_ROSTER = 50;
 
-/** Characters of the descriptions of all skills. Beyond it, each gets an equal share. */
+/** Maximum characters of the descriptions of all skills. If they have more, each gets an equal share. */
 const MAX_SKILLS_LENGTH = 16_000;
 
-/** Tools that reach other agents. */
+/** Tools with which an agent addresses other agents. */
 const REACHING: readonly string[] = ['handoff', 'delegate', 'ask', 'follow_up', 'cancel_task'];
 
 function reachesOthers({ tools }: AgentProfile): boolean {
@@ -219,9 +219,9 @@ function reachesOthers({ tools }: AgentProfile): boolean {
 }
 
 /**
- * Persona and environment depend on the role. A manager sees the platform and everybody. A worker without instructions
- * inherits the manager's, sees only the managers, and leaves people to them. Peers see everybody. Chat mode omits the
- * instructions and files; identity and reporting lines are needed in every mode.
+ * Persona and environment depend on the role. A manager sees the platform and all agents. A worker without instructions
+ * inherits those of the manager; it sees only managers and leaves talking to people to them. Peers see all agents. Chat mode
+ * omits instructions and files. Identity and reporting lines are in every mode.
  */
 function personaText(
   agent: AgentProfile,
@@ -251,7 +251,7 @@ function roleText({ role, isAlone }: AgentProfile, agents: Agents): string {
   return `${TEXTS.system.worker} ${TEXTS.system.managed(managers.join(' or '))}`;
 }
 
-/** Empty where no call waits for a person. */
+/** '' if no call needs an approval. */
 function permissionsText({ approvals = [] }: AgentProfile): string {
   if (approvals.length === 0) return '';
   const lines = approvals.map(({ tool, always, by }) => {
@@ -293,7 +293,7 @@ function platformText(agent: AgentProfile): string {
     : `${TEXTS.system.platform} ${TEXTS.system.reachesNobody}`;
 }
 
-/** A worker sees the managers alone, unless it can give tasks to others. */
+/** A worker sees only managers, unless it can give tasks to others. */
 function rosterFor(agent: AgentProfile, agents: Agents): Agents {
   if (agent.role !== 'worker' || reachesOthers(agent) || managersOf(agents).length === 0) return agents;
   return agents.filter(({ id, role }) => role === 'manager' || id === agent.id);
@@ -316,8 +316,8 @@ function rosterText(roster: Agents): string {
 
 /**
  * Prompt fragments: text that an application adds to the prompts of its agents. A static fragment belongs to a frozen
- * layer and is evaluated when the runtime starts. A dynamic one is an item of the live block: evaluated when a turn is
- * pinned, recorded with that turn, and restated only when it changes.
+ * layer and is evaluated when the runtime starts. A dynamic fragment is an item of the live block: it is evaluated when a
+ * turn is pinned, recorded with that turn, and restated only when it changes.
  */
 export interface AboutAgent {
   /** Id of the agent. */
@@ -333,7 +333,7 @@ export interface AboutTurn {
   conversation: ConversationId;
   /** Id of the agent. */
   agent: AgentId;
-  /** Time of the event that the turn answers, ms. */
+  /** Time of the event that the turn answers, ms since the epoch. */
   at: number;
 }
 
@@ -341,7 +341,7 @@ export interface AboutTurn {
 type StaticText = (about: AboutAgent) => string | null;
 export type DynamicText = (about: AboutTurn) => string | null | Promise<string | null>;
 
-/** Text of a file, such as `AGENTS.md`. `name` stands above it, and names the file as the cause of a new epoch. */
+/** Text of a file, such as `AGENTS.md`. Prompts show `name` above it. If the file changes, a new epoch names it as the cause. */
 export interface FileFragment {
   layer: 'rules' | 'persona';
   name: string;
@@ -353,7 +353,7 @@ export interface AgentFragments {
   rules: readonly string[];
   environment: readonly string[];
   live: readonly { name: string; text: DynamicText }[];
-  /** In order. Default: none. */
+  /** Texts of files, in order. Default: none. */
   files?: readonly FileFragment[];
 }
 
@@ -375,18 +375,18 @@ const common = {
 export const Fragment = z.discriminatedUnion('lifecycle', [
   z.strictObject({
     ...common,
-    /** Evaluated once, when the runtime starts: it belongs to a frozen part of prompts. */
+    /** Evaluated once, when the runtime starts, and placed in a frozen part of prompts. */
     lifecycle: z.literal('static'),
-    /** Where it stands: among the rules, or with what is said of the surroundings. */
+    /** The layer that shows it. */
     layer: z.enum(['rules', 'environment']),
-    /** The text, or a function that gives it; null omits it. */
+    /** The text, or a function that returns it; null omits the fragment. */
     text: z.union([z.string(), functionOf<StaticText>()], 'must be a text or a function that gives one'),
   }),
   z.strictObject({
     ...common,
     /** Evaluated for each turn, recorded with it, and restated only when it changes. */
     lifecycle: z.literal('dynamic'),
-    /** Gives the text; null omits it. */
+    /** Returns the text; null omits the fragment. */
     text: functionOf<DynamicText>('must be a function: what never changes is a static fragment'),
   }),
 ]);

@@ -15,12 +15,12 @@ import { closeGroup } from './render/messages.ts';
 import { hashText } from './text/hash.ts';
 import { chainMessage, type Note, type View } from './view/view.ts';
 
-/** Facts about the model beyond its definition. */
+/** Facts about the model that were learnt from its provider. */
 export interface ModelFacts {
   calibration: Calibration;
   /** The window that a provider named when it refused a request. */
   window: number | null;
-  /** Images that its server refused, the latest last. */
+  /** Ids of images that its server refused, the latest last. */
   refused: readonly string[];
 }
 
@@ -41,9 +41,9 @@ interface PromptInput {
 }
 
 /**
- * The prompt: the baseline as one system message, then the view. Costs the same for any length of history, except for
- * one copy of an array of references. The open call group is closed with synthetic results; otherwise the view stays
- * as it is. A note comes last, and nothing is cached from there on.
+ * The prompt: the baseline as one system message, then the view. The time does not depend on the length of the history,
+ * except for one copy of an array of references. Closes the open call group with synthetic results, and changes nothing else
+ * in the view. A note comes last, and nothing is cached from there on.
  */
 export function buildPrompt(input: PromptInput): PromptRecord {
   const { view, conversation, agent, baseline, step } = input;
@@ -92,7 +92,7 @@ interface SystemMessage {
   chain: string;
 }
 
-/** The turns of an agent have one baseline until it changes, and its system message is long. */
+/** System messages by baseline, because they are long and turns share a baseline until it changes. */
 const SYSTEMS = new WeakMap<readonly BaselineText[], SystemMessage>();
 
 function systemOf(texts: readonly BaselineText[]): SystemMessage {
@@ -110,7 +110,7 @@ function systemMessage(texts: readonly BaselineText[]): PromptMessage {
   return { role: 'system', content: spoken.join('\n\n'), seqs: [] };
 }
 
-/** Tokens of the baseline, which is in every prompt and never shortened. */
+/** Tokens of the baseline, which every prompt contains and no compaction shortens. */
 export function baselineTokens({ layers }: BaselineBody): number {
   let sum = 0;
   for (const { tokens } of layers) sum += tokens;
@@ -172,32 +172,32 @@ function layersOf(view: View, baseline: PromptInput['baseline']): PromptLayer[] 
   return layers;
 }
 
-/** Anthropic allows the fewest of the vendors with explicit caching. */
+/** Anthropic's limit, the lowest of the vendors with explicit caching. */
 const MAX_BREAKPOINTS = 4;
 
 interface BreakpointInput {
-  /** Messages in the prompt, including the system message. All indexes refer to this list. */
+  /** Number of messages in the prompt, including the system message. All indexes refer to this list. */
   count: number;
-  /** The last message before the input of this turn. Null where no turn runs. */
+  /** Index of the last message before the input of this turn. Null if no turn runs. */
   turnBegins: number | null;
-  /** The message that holds the summary. */
+  /** Index of the message that holds the summary; null without one. */
   summaryEnds: number | null;
-  /** The last message changed by the latest prune. */
+  /** Index of the last message that the latest prune changed; null without one. */
   frontier: number | null;
   /**
-   * The last message of the previous request; see `sentBefore`. `turnBegins` stands in where it is unknown. In the
-   * first request after a prune it is the previous frontier: nothing behind that is cached.
+   * Index of the last message of the previous request; see `sentBefore`. Default: `turnBegins`. In the first request after a
+   * prune, pass the previous frontier, because nothing after it is cached.
    */
   sent?: number | null;
 }
 
 /**
- * Indexes of the messages behind which a provider with explicit caching sets a breakpoint: ascending, at most four.
+ * Indexes of the messages after which a provider with explicit caching sets a breakpoint: ascending, at most four.
  *
- * A read looks back 20 blocks from a breakpoint, and a step with many parallel calls adds more than that. So after
- * both ends of the prompt, the most valuable place is the last message of the previous request: its cache entry is
- * found there however much was added since. Next comes the frontier, which the next prune leaves alone. The summary is
- * dropped first, since the frontier stands behind it.
+ * The provider looks back only 20 blocks from a breakpoint, and a step with many parallel calls adds more than that. So after
+ * both ends of the prompt, the most valuable breakpoint is the last message of the previous request, where its cache entry is
+ * found whatever was added since. Next comes the frontier, which the next prune does not change. The summary is dropped
+ * first, because the frontier comes after it.
  */
 export function breakpointsOf({ count, turnBegins, summaryEnds, frontier, sent }: BreakpointInput): number[] {
   if (count === 0) return [];
@@ -207,7 +207,7 @@ export function breakpointsOf({ count, turnBegins, summaryEnds, frontier, sent }
   return Array.from(Int32Array.from(places).sort());
 }
 
-/** The last message of the previous request. The agent's latest words are the answer to it. */
+/** Index of the last message of the previous request, which the agent's latest words answer. */
 export function sentBefore(messages: readonly PromptMessage[]): number | null {
   let answer = messages.length - 1;
   while (answer > 0 && messages[answer]?.role !== 'assistant') answer -= 1;

@@ -1,32 +1,33 @@
 import { RUNTIME } from './text/marks.ts';
 
 /**
- * Takes marks of Troupe away that a model has copied into its answer from its prompt: small models do, and copy their own
- * copies again in the next turn. The words between marks stay.
- *  C1  Marks count at the beginning of a line, and their closing tags at the end of one too. Elsewhere somebody talks about them.
- *  C2  Code blocks stay as they are, for agents that work on texts with such marks.
- *  C3  Of other marks without a number, only the agent's own name in front of its words goes: what it writes in another's
- *      name is not made its own.
- *  C4  In the plain framing the head of its own words goes as well, and that of the runtime's.
- *  C5  Pieces give what the whole gives: a piece waits only while it may be the beginning of a mark.
+ * Removes marks of Troupe that a model copied from its prompt into its answer. Small models do that, and copy their own copies
+ * again in the next turn. The words between marks stay.
+ *  C1  Marks are removed at the beginning of a line, and closing tags also at the end of a line. Elsewhere they stay, because
+ *      the text may be about them.
+ *  C2  Code blocks stay unchanged, for agents that work on texts with such marks.
+ *  C3  A mark without a number is removed only if it is the agent's own name before its words. Otherwise words in the name of
+ *      another speaker would become the agent's own.
+ *  C4  In the plain framing, the head of the agent's own words and that of the runtime's words are removed too.
+ *  C5  The result does not depend on how the answer is cut into pieces. Text is held back only while it may begin a mark.
  */
 export class AnswerCleaner {
   readonly #own: string;
   readonly #framing: 'marked' | 'plain';
-  /** The beginning of the line is decided. */
+  /** It is decided whether the line begins with a mark. */
   #isOpen = false;
-  /** Of the line: a mark was taken away. */
+  /** A mark was removed from the line. */
   #isCut = false;
-  /** What may be a mark, or the end of one. */
+  /** Text held back because it may be a mark, or a part of one. */
   #held = '';
-  /** What is shown of the line, as far as it tells whether a code block begins or ends. */
+  /** The beginning of the shown line, long enough to tell whether a code block begins or ends. */
   #line = '';
-  /** The fence of the code block. */
+  /** The opening fence of the current code block; null outside. */
   #code: string | null = null;
-  /** Keys of the marks that were taken away: their ends follow. */
+  /** Keys of the removed marks, whose closing tags are removed too. */
   readonly #opened = new Set<string>();
 
-  /** `own`: how the agent is named in prompts, without the `@`. `framing`: how they tell who says what. */
+  /** `own`: the agent's name in prompts, without the `@`. `framing`: how prompts show who says what. */
   constructor(own: string, framing: 'marked' | 'plain' = 'marked') {
     this.#own = own;
     this.#framing = framing;
@@ -44,7 +45,7 @@ export class AnswerCleaner {
     return shown;
   }
 
-  /** What waits. The line goes on if more words follow. */
+  /** Returns the text that was held back. More pieces may follow and continue the line. */
   end(): string {
     const shown = this.#rest();
     this.#isOpen ||= shown !== '';
@@ -98,7 +99,7 @@ export class AnswerCleaner {
 
   #cutMarks(isWhole: boolean): void {
     for (;;) {
-      // Blanks behind a mark go with it, also if they come in a later piece.
+      // Blanks after a mark are removed with it, even if they come in a later piece.
       if (this.#isCut) this.#held = this.#held.replace(BLANKS, '');
       const length = this.#markAt(isWhole);
       if (length === 0) return;
@@ -120,11 +121,11 @@ export class AnswerCleaner {
     return this.#headAt(isWhole) || this.#labelAt(isWhole);
   }
 
-  /** A head of the plain framing. */
+  /** Length of a head of the plain framing at the beginning; 0 without one. */
   #headAt(isWhole: boolean): number {
     if (this.#framing !== 'plain') return 0;
     const head = HEAD.exec(this.#held);
-    // Blanks behind it may follow.
+    // Blanks after the head may still follow.
     if (!head || (!isWhole && head[0].length === this.#held.length)) return 0;
     const { name } = head.groups ?? {};
     return name === this.#own || name === RUNTIME ? head[0].length : 0;
@@ -133,7 +134,7 @@ export class AnswerCleaner {
   #labelAt(isWhole: boolean): number {
     const label = LABEL.exec(this.#held);
     if (!label) return 0;
-    // A link follows its text at once.
+    // A following character may show that this is the text of a Markdown link.
     if (!isWhole && label[0].length === this.#held.length) return 0;
     const { at = '', name, to = '' } = label.groups ?? {};
     return name === this.#own && at + to !== '' ? label[0].length : 0;
@@ -146,7 +147,7 @@ export class AnswerCleaner {
     return BEGINNINGS.some((beginning) => beginning.test(this.#held));
   }
 
-  /** Closing tags of marks that were opened, at the end of the line. */
+  /** Removes closing tags of removed marks at the end of the line. */
   #cutEnds(): void {
     for (;;) {
       const at = this.#held.lastIndexOf('<');
@@ -164,9 +165,9 @@ export function cleanAnswer(text: string, own: string, framing: 'marked' | 'plai
   return cleaner.push(text) + cleaner.end();
 }
 
-/** The first letters of all marks and heads. Of other lines no more is read. */
+/** Matches the first letter of every mark and head. Lines that do not match are not examined further. */
 const MAY_BEGIN = /^[ \t]{0,64}(?:[<[#F]|$)/;
-/** A key has a digit: `<summary-card>` is an element of somebody's page. `…` stands for it in the rules. */
+/** A key has a digit, while `<summary-card>` may be an element of a page. The rules write `…` in place of a key. */
 const TAG =
   /^[ \t]{0,64}<\/?(?<name>msg|missed|handoff|reminder|summary|transcript)-(?<key>(?=[a-f]*\d)[\da-f]{4,16}|…|\.\.\.)>[ \t]*/i;
 const KEYED =
@@ -179,7 +180,7 @@ const HEAD_BEGINNINGS = [
   /^[ \t]{0,64}From @?[\w.-]{1,64}(?:,? [^:\n()]{0,160})?(?: \([\d :-]{0,16}\)?)?(?::[ \t]{0,64})?$/,
 ];
 const BLANKS = /^[ \t\r]+/;
-/** The beginning of a mark that is not whole, or blanks in front of one. */
+/** Match an incomplete mark, or blanks before one. */
 const BEGINNINGS = [
   /^[ \t]{0,64}(?:<\/?(?:[a-z]{0,10}|[a-z]{3,10}-(?:[\da-f]{0,16}|…|\.{1,3})))?$/i,
   /^[ \t]{0,64}\[(?:@|new|reminder|late result of )[^[\]\n]{0,256}$/,
@@ -191,7 +192,7 @@ const NUMBER = /^[ \t]{0,64}#\d{0,6}[ \t\r]{0,64}$/;
 const CLOSING =
   /^<\/((?:msg|missed|handoff|reminder|summary|transcript)-(?:[\da-f]{4,16}|…|\.\.\.))>[ \t\r]{0,64}$/i;
 
-/** More of a line is not looked at for the fence of a code block. */
+/** Characters of a line that are examined for the fence of a code block. */
 const CODE_LINE = 256;
 const CODE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/;
 
@@ -204,13 +205,13 @@ function closes(line: string, fence: string): boolean {
   return own !== undefined && own.startsWith(fence) && line.trim() === own;
 }
 
-/** Longest end of a line that waits for its closing tags. */
+/** Maximum characters at the end of a line that are held back because of closing tags. */
 const MAX_TAIL = 512;
 const MAX_TAG = 40;
 const BLANK = /[ \t\r]/;
 const IN_TAG = /[^<>\s]/;
 
-/** Where the end begins that may be blanks and closing tags. Read from the end: a pattern would try every beginning. */
+/** Index from which on a line may be only blanks and closing tags. Searches from the end, because a pattern would be slow. */
 function tailOf(line: string): number {
   const first = Math.max(0, line.length - MAX_TAIL);
   let at = line.length;

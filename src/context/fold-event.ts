@@ -10,7 +10,7 @@ import { applyCompactionEvent } from './compaction/apply.ts';
 import { atOnce, type Steps } from './text/steps.ts';
 import { isOwn, type View } from './view/view.ts';
 
-/** Kinds that change how agents work, or what they may see of the past. */
+/** Kinds that change how agents work, or which past events they may see. */
 const DIRECTING: ReadonlySet<EventKind> = new Set<EventKind>([
   'mode.changed',
   'phase.changed',
@@ -20,8 +20,8 @@ const DIRECTING: ReadonlySet<EventKind> = new Set<EventKind>([
 ]);
 
 /**
- * Folds one event of the log into the view. Skips events at or before `view.upTo`, so reading them again is harmless.
- * Only events of the running turn are rendered at once (V3).
+ * Folds one event of the log into the view. Skips events up to `view.upTo`, so reading them again is harmless.
+ * Only events of the running turn are rendered immediately (V3).
  */
 export function foldEvent(view: View, event: Event): void {
   const steps = foldOrBegin(view, event);
@@ -29,8 +29,8 @@ export function foldEvent(view: View, event: Event): void {
 }
 
 /**
- * The same, but leaves what may take long to the caller: the start of a turn renders everything pending. The view is
- * inconsistent until the last step is done.
+ * Like `foldEvent`, but returns work that may take long as steps for the caller: the start of a turn renders all pending
+ * events. The view is inconsistent until the last step is done.
  */
 export function foldOrBegin(view: View, event: Event): Steps<void> | undefined {
   if (event.seq <= view.upTo) return undefined;
@@ -57,13 +57,13 @@ function direct(view: View, event: Event): void {
   if (event.kind === 'compaction') view.compactions.set(event.id, event.body);
 }
 
-/** A request to compact is for the next turn. What was asked for before a fork stays with the original conversation. */
+/** Records a request to compact, for the next turn. Ignores requests from before a fork, which belong to the original. */
 function noteRequest(view: View, event: EventOf<'command'>): void {
   if (event.body.from) view.compactAsked = null;
   else if (event.body.agent === view.agent && asksToCompact(event)) view.compactAsked = event.seq;
 }
 
-/** Folds a draft of the running turn that is not in the log yet. Its seq is filled in when the event arrives. */
+/** Folds a draft of the running turn before it is in the log. Its seq is filled in when the event arrives. */
 export function foldAhead(view: View, draft: EventDraft, count: (text: string) => number): void {
   if (!view.turn || view.turn.id !== draft.turn || view.turn.ahead.has(draft.id)) return;
   if (draft.kind === 'baseline' || draft.kind === 'prune') {
@@ -106,7 +106,7 @@ function foldOfTurn(view: View, event: Event): Steps<void> | undefined {
 }
 
 /**
- * The usage that the provider reported for the last call of the turn. Null if it reported none or an implausible one.
+ * The usage that the provider reported for the last call of the turn. Null if there is none or it is implausible.
  */
 function anchorOf({ last }: TurnDoneBody): UsageAnchor | null {
   if (!last) return null;

@@ -3,32 +3,32 @@ import { readRanks, SPLIT, type Ranks } from '../../base/o200k-ranks.ts';
 import type { PromptMessage } from '../../events/index.ts';
 
 /**
- * Tokens of a text in o200k, the encoding of OpenAI's models since GPT-4o; calibration makes up for the others. Counting is
- * quadratic on text without word breaks and takes a microsecond for every token that is not a word, as in Chinese or Base64. So
- * text is counted in slices. Of a text that would take long, evenly spaced slices are counted and stand for the rest.
- * The count is deterministic.
+ * Tokens of a text in o200k, the encoding of OpenAI's models since GPT-4o. Calibration corrects the count for other models.
+ * Counting takes quadratic time on text without word breaks, and a microsecond for each token that is not a word, as in
+ * Chinese or Base64. So a text is counted in slices. For a text that would take long, evenly spaced slices are counted, and
+ * the count is extrapolated. The result is deterministic.
  */
 const SLICE = 1_024;
 /** Length of a slice of text without word breaks. */
 const UNBROKEN_SLICE = 256;
-/** Slices counted first, to classify a long text. */
+/** Number of slices that are counted first, to classify a long text. */
 const PROBES = 16;
-/** From this many tokens per character on, a text does not consist of words. */
+/** A text with at least this many tokens per character does not consist of words. */
 const DENSE = 0.4;
-/** Characters counted of a long text, and of one that is slow to count. */
+/** Maximum characters that are counted of a long text, and of a text that is slow to count. */
 const COUNTED = 65_536;
 const COUNTED_IF_SLOW = 8_192;
 
 let counter: ((text: string) => number) | null = null;
 
-/** The vocabulary is read at the first count: most commands count nothing. */
+/** Loads the vocabulary at the first count, because most commands count nothing. */
 function openCounter(): (text: string) => number {
   return (counter ??= createTokenCounter(readRanks(), SPLIT));
 }
 
 export function countTokens(written: string): number {
   if (written.length <= SLICE) return written === '' ? 0 : (counter ?? openCounter())(written);
-  // Lone surrogates all count as U+FFFD, so they also give the same slices.
+  // All lone surrogates count as U+FFFD, so texts that differ only in them are sliced in the same way.
   const text = written.toWellFormed();
   const slices = slicesOf(text);
   const counts = new Map<string, number>();
@@ -37,13 +37,13 @@ export function countTokens(written: string): number {
   const isSlow = probe.tokens > probe.length * DENSE || text.length < (slices.length * SLICE) / 2;
   const step = Math.ceil(text.length / (isSlow ? COUNTED_IF_SLOW : COUNTED));
   const { tokens, length } = countEvery(slices, step, counts);
-  // A token has at least one byte, but extrapolation may exceed that where almost every byte is a token.
+  // A token has at least one byte, so the number of bytes bounds an extrapolation that is too high.
   return Math.min(Math.round((tokens * text.length) / length), Buffer.byteLength(text));
 }
 
-/** Characters counted of a text at most: the probes, and the slices that stand for the rest. */
+/** Maximum characters counted of a slow text: the probes, and the slices from which the rest is extrapolated. */
 const MOST_COUNTED = PROBES * SLICE + COUNTED_IF_SLOW;
-/** How many times as long as other work on a character counting it may take: a made-up word is many tokens. */
+/** Counting a character may take this many times as long as other work on it, because an invented word is many tokens. */
 const COUNTED_AS = 6;
 /** Fixed cost of a count, in characters. */
 const COUNT_CHARS = 32;
@@ -92,34 +92,34 @@ function sliceEnd(text: string, start: number): number {
   return unit >= 0xd800 && unit <= 0xdbff ? end - 1 : end;
 }
 
-/** An estimate for prose that Troupe writes itself. */
+/** Estimated tokens of prose that Troupe writes itself. */
 export function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** An estimate for headers, fences and reminders: keys and times take a token for about two characters. */
+/** Estimated tokens of headers, fences and reminders. Keys and times take a token for about two characters. */
 export function estimateFraming(length: number): number {
   return Math.ceil(Math.max(0, length) / 2);
 }
 
-/** An estimate for marks and times: names, and digits of which a token holds three. */
+/** Estimated tokens of marks and times, which are names and digits; a token holds three digits. */
 export function estimateMarks(length: number): number {
   return Math.ceil((Math.max(0, length) * 2) / 5);
 }
 
-/** A provider's overhead per message. */
+/** Tokens that a provider adds per message. */
 export const FRAME_TOKENS = 4;
 
 /**
  * Tokens assumed for an image of any size. Anthropic documents that images over about 1,600 tokens are scaled down.
- * Newer models may count large ones higher, and small ones count less; calibration makes up for it.
+ * Newer models may count large images higher, and small images count less. Calibration corrects that.
  */
 export const IMAGE_TOKENS = 1_600;
 
 /**
- * Counts tokens as `gpt-tokenizer` does, over the vocabulary in flat arrays: 5 MB and some milliseconds to load. There it is a
- * string and two entries of maps for each of 200,000 tokens, which takes a hundred megabytes and half a second. Stored
- * counts come from both, so they are equal for every text, its way with byte order marks included.
+ * Counts tokens exactly as `gpt-tokenizer` does, because stored counts come from both; even its handling of byte order marks
+ * is the same. The vocabulary is in flat arrays here: 5 MB that load in some milliseconds. In `gpt-tokenizer` it is a string
+ * and two map entries for each of 200,000 tokens, which takes a hundred megabytes and half a second.
  */
 function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) => number {
   const rankOf = createRankTable(ranks);
@@ -128,7 +128,7 @@ function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) => numb
   let starts = new Int32Array(1_025);
   let pairs = new Int32Array(1_025);
 
-  /** Writes a part of the text to `piece`, and returns its bytes. */
+  /** Encodes a part of the text into `piece`. Returns the number of bytes. */
   function encode(text: string, start: number, end: number): number {
     if (piece.length < (end - start) * 3) {
       piece = new Uint8Array((end - start) * 3);
@@ -143,15 +143,15 @@ function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) => numb
     return end - start;
   }
 
-  /** Rank of the bytes of a piece in a pair of neighbours, or `NONE`. */
+  /** Rank of the token with these bytes of the piece, or `NONE`. */
   function rankOfPair(start: number, end: number): number {
     const isMarked = piece[start] === 0xef && end - start > 2 && startsWithMark(piece, start);
     if (!isMarked) return rankOf(piece, start, end);
-    // gpt-tokenizer decodes bytes to look them up, and the decoder takes a byte order mark away.
+    // gpt-tokenizer decodes bytes to look them up, and its decoder drops a leading byte order mark.
     return isUtf8(piece, start, end) ? rankOf(piece, start + 3, end) : NONE;
   }
 
-  /** Joins the two neighbours of the lowest rank, again and again; of equal ones, the first. */
+  /** Merges the neighbouring pair of the lowest rank, the first of equals, until no pair is a token. Returns the count. */
   function countMerged(size: number): number {
     for (let at = 0; at <= size; at++) {
       starts[at] = at;
@@ -178,12 +178,12 @@ function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) => numb
   return function countTokens(text) {
     let tokens = 0;
     split.lastIndex = 0;
-    // Every character belongs to a piece, so each piece begins where the one before it ends.
+    // Every character belongs to a piece, so each piece begins where the previous one ends.
     for (let start = 0; split.test(text); start = split.lastIndex) {
       const end = split.lastIndex;
       const size = encode(text, start, end);
       const isToken = rankOf(piece, 0, size) !== NONE;
-      // Lone surrogates are no token, while U+FFFD, which they are encoded as, is one.
+      // A lone surrogate is encoded as U+FFFD, which is a token, although the surrogate is not.
       const isOne = isToken && (size === end - start || text.slice(start, end).isWellFormed());
       tokens += isOne ? 1 : countMerged(size);
     }
@@ -191,7 +191,7 @@ function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) => numb
   };
 }
 
-/** Above every rank. */
+/** Greater than every rank. */
 const NONE = 0x7fffffff;
 const RANK_BITS = 18;
 const SLOT_BITS = 19;
@@ -233,7 +233,7 @@ function createRankTable({ lengths, bytes: all }: Ranks): RankOf {
   };
 }
 
-/** FNV-1a, its bits mixed once more. */
+/** FNV-1a, with its bits mixed at the end. */
 const FNV_START = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 
@@ -243,7 +243,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash ^ (hash >>> 15);
 }
 
-/** Whether the bytes start with a byte order mark: gpt-tokenizer finds no token that does. */
+/** Whether the bytes start with a byte order mark. gpt-tokenizer finds no token that starts with one. */
 function startsWithMark(bytes: Uint8Array, start: number): boolean {
   return bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf;
 }
@@ -255,29 +255,29 @@ function isUtf8(bytes: Uint8Array, start: number, end: number): boolean {
     strict.decode(bytes.subarray(start, end));
     return true;
   } catch {
-    // Half a character.
+    // The bytes end within a character.
     return false;
   }
 }
 
 /**
- * Vendors' tokenizers differ from ours by kind of content: least in prose, most in code and in calls, which they
- * frame.
+ * Vendors' counts differ from Troupe's by kind of content: least in prose, most in code and in calls, around which vendors
+ * add tokens.
  */
 const KINDS = ['prose', 'code', 'calls', 'system'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Our token counts of a request, by kind. */
+/** Troupe's token counts of a request, by kind. */
 export const KindTokens = z.record(z.enum(KINDS), z.number().nonnegative());
 export type KindTokens = z.infer<typeof KindTokens>;
 
 export const NO_TOKENS: KindTokens = { prose: 0, code: 0, calls: 0, system: 0 };
 
-/** One kind per message, by role alone: tools mostly return code. */
+/** The kind of a whole message, by its role, because tools mostly return code. */
 export function kindOf(message: PromptMessage): Kind {
   switch (message.role) {
     case 'system':
-      // Words of other agents may have this role; those of the runtime are of no event.
+      // A message with seqs has words of other agents, which may have the role `system`. Without seqs it is the runtime's.
       return message.seqs.length > 0 ? 'prose' : 'system';
     case 'tool':
       return 'code';
@@ -288,7 +288,7 @@ export function kindOf(message: PromptMessage): Kind {
   }
 }
 
-/** `system`: tokens of the baseline, which stands before the messages. */
+/** Token counts of a request. `system`: tokens of the baseline, which comes before the messages. */
 export function kindTokens(
   counted: Iterable<{ message: PromptMessage; tokens: number }>,
   system = 0,
@@ -304,13 +304,13 @@ export function sumOf(kinds: KindTokens): number {
 
 const Parameters = z.array(z.number()).length(KINDS.length + 1);
 /**
- * A model's own token count relative to ours: a ratio for each kind of content, and the tokens that the provider adds
+ * A model's own token count relative to Troupe's: a ratio for each kind of content, and the tokens that the provider adds
  * to every request. A Kalman filter learns them from reported usage. Each report is one equation,
  *
  *   reported = ratio of prose x prose + ratio of code x code + ... + added
  *
  * divided by `reported`, so that a report of 2,000 tokens weighs as much as one of 200,000.
- *  C1  Pure: the same reports in the same order give the same state.
+ *  C1  It is pure: the same reports in the same order give the same state.
  *  C2  An implausible report changes nothing, and an outlier counts as a moderate error. Ratios stay within 0.5..3.
  */
 export const Calibration = z.object({
@@ -323,31 +323,31 @@ export const Calibration = z.object({
 });
 export type Calibration = z.infer<typeof Calibration>;
 
-/** The last reported usage of the same model since the last compaction, with our count for that request. */
+/** The last usage that the same model reported since the last compaction, with Troupe's count of that request. */
 export interface UsageAnchor {
   kinds: KindTokens;
   reported: number;
 }
 
-/** Reports needed for a calibration. */
+/** Number of reports from which on a calibration is used without a safety factor. */
 const CALIBRATED_AFTER = 3;
-/** Safety factor until then. */
+/** Safety factor before that. */
 const MARGIN = 1.1;
 const RATIO_RANGE = { from: 0.5, to: 3 };
-/** In thousands of tokens. An agent harness behind a provider may add its own prompt and tools. */
+/** Thousands of tokens that a provider may add. An agent harness behind it may add its own prompt and tools. */
 const ADDED_RANGE = { from: 0, to: 40 };
-/** Standard deviations of the prior. */
+/** Standard deviations of the parameters before any report. */
 const RATIO_PRIOR = 0.3;
 const ADDED_PRIOR = 1.5;
-/** Error of a report for reasons outside the equation, as a share of it. */
+/** Standard deviation of a report for reasons outside the equation, as a share of the report. */
 const NOISE = 0.02;
-/** Change from one report to the next, through other content of the same kind. Standard deviation. */
+/** Standard deviation of a ratio from one report to the next, because content of the same kind varies. */
 const DRIFT = 0.004;
-/** A report further off than this many standard deviations counts as this far off. */
+/** An error of more standard deviations than this counts as an error of this many. */
 const SURPRISE = 3;
-/** Plausible range of reported / counted. The provider's own tokens are allowed on top of it. */
+/** Plausible range of reported / counted, without the tokens that the provider adds. */
 const PLAUSIBLE = { from: 0.3, to: 4 };
-/** Share of a window that a provider may add. */
+/** Maximum share of a window that a provider may add. */
 const ADDED_SHARE = 0.25;
 
 export function emptyCalibration(): Calibration {
@@ -378,7 +378,7 @@ export function observe(state: Calibration, { kinds, reported }: UsageAnchor): C
   };
 }
 
-/** Never negative. `calibrated` is false while the safety factor applies. */
+/** Estimates the vendor's count; never negative. `calibrated` is false while the safety factor applies. */
 export function estimate(
   { reports, mean }: Calibration,
   { kinds, anchor }: { kinds: KindTokens; anchor: UsageAnchor | null },
@@ -388,27 +388,27 @@ export function estimate(
   let index = 0;
   for (const kind of KINDS) grown += (kinds[kind] - (anchor?.kinds[kind] ?? 0)) * (mean[index++] ?? 0);
   if (!anchor) grown += (mean[KINDS.length] ?? 0) * 1_000;
-  // Uncertain amounts are estimated high: growth is scaled up, shrinkage down.
+  // Without calibration the estimate errs on the high side: growth is scaled up, shrinkage is scaled down.
   const safe = calibrated ? grown : grown > 0 ? grown * MARGIN : grown / MARGIN;
   return { tokens: Math.max(0, Math.ceil((anchor?.reported ?? 0) + safe)), calibrated };
 }
 
 /**
- * The least that a request of so many estimated tokens can have by the vendor's count, `reported` of which are certain. An
- * estimate is a reason to compact early, not to refuse: what may fit is sent, and the report on it calibrates.
+ * The lowest plausible vendor's count for a request of `tokens` estimated tokens, of which `reported` were reported by the
+ * vendor. An estimate is a reason to compact early but not to refuse: a request that may fit is sent, and its usage calibrates.
  */
 export function leastEstimate(tokens: number, reported: number): number {
   const guessed = tokens - reported;
   return guessed <= 0 ? tokens : reported + Math.floor((guessed / MARGIN) * RATIO_RANGE.from);
 }
 
-/** Never exceeds the prior variance, so a kind seen again after a million reports does not jump. */
+/** The grown variance, at most that of the prior, so that a kind that was not seen for a million reports does not jump. */
 function drift(variance: number, index: number): number {
   return Math.min(variance + DRIFT * DRIFT, Math.max(variance, priorOf(index) ** 2));
 }
 
 /**
- * Whether a report may belong to the counted request. `window` is the model's: a harness adds at most a part of it, and
+ * Whether a report is plausible for the counted request. `window` is the model's. A harness adds at most a part of it, and
  * a larger report would make every later prompt seem too long.
  */
 export function isPlausible({ kinds, reported }: UsageAnchor, window = Infinity): boolean {

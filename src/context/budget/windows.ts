@@ -2,20 +2,20 @@ import { modelTable } from '../../events/index.ts';
 
 /** Compaction begins at this share of the available tokens. */
 export const TRIGGER = 0.8;
-/** A prompt warns from this share on. */
+/** From this share of the available tokens on, a prompt warns. */
 export const WARNING = 0.65;
-/** The largest request that providers accept, in UTF-8. */
+/** Bytes of the largest request that providers accept. */
 export const MAX_REQUEST_BYTES = 32 * 1_024 * 1_024;
 
 interface TokenBudget {
   window: number;
-  /** Reserved for the answer. */
+  /** Tokens reserved for the answer. */
   reserved: number;
-  /** Available for everything that is sent, tools included. */
+  /** Tokens available for everything that is sent, tools included. */
   available: number;
 }
 
-/** At least half of the window is for the prompt, however long an answer is requested. */
+/** Divides a window. At least half of it is for the prompt, whatever length of answer is requested. */
 export function budgetOf({
   window,
   maxOutputTokens,
@@ -31,7 +31,7 @@ export function budgetOf({
 
 interface Usage {
   level: 'normal' | 'warning' | 'critical';
-  /** Used percentage of the available tokens, rounded down: 80 appears only when compaction is due. */
+  /** Used percentage of the available tokens, rounded down so that 80 appears only when compaction is due. */
   percent: number;
 }
 
@@ -42,25 +42,25 @@ export function usageLevel(tokens: number, available: number): Usage {
 }
 
 /**
- * Limits of models by name, from the vendors' pages as of November 2026. A configured window comes before this
- * table, and what an overflow error says comes before both.
+ * Limits of models by name, from the vendors' pages as of November 2026. A configured window takes precedence over this
+ * table, and a limit named by an overflow error takes precedence over both.
  *
- * Conservative where unsure, since a window that is too small costs an early compaction and one that is too large a
- * refused request:
- *  - Where a vendor limits the input more tightly than the whole, `window` is that limit (GPT-5: 272,000 of 400,000,
+ * Unsure values are conservative, because a window that is too small costs an early compaction, and one that is too large
+ * costs a refused request:
+ *  - If a vendor limits the input more tightly than the whole, `window` is the limit of the input (GPT-5: 272,000 of 400,000,
  *    from 5.4 on 922,000 of 1,050,000).
- *  - Open weights are served with any window up to their own; these are the ones that most hosts give.
- *  - A window that must be asked for (`[1m]`, a beta header) counts only if the name asks for it.
+ *  - Hosts serve open weights with any window up to the model's own. The values are those of most hosts.
+ *  - A window that must be requested (`[1m]`, a beta header) counts only if the name requests it.
  */
 interface ModelWindow {
   window: number;
   maxOutput: number;
 }
 
-/** For unknown models. */
+/** Window of unknown models. */
 export const DEFAULT_WINDOW = 128_000;
 
-/** Name pattern, window, longest answer. The first match counts, so specific patterns come first. */
+/** Name pattern, window, longest answer. The first match decides, so specific patterns come first. */
 const MODELS: readonly (readonly [name: string, window: number, maxOutput: number])[] = [
   // OpenAI
   ['gpt-6', 922_000, 128_000],
@@ -146,28 +146,28 @@ export const windowOf: (model: string) => ModelWindow | null = modelTable(
 );
 
 /**
- * Providers name the limit when they refuse a request as too long. The wording is no contract, so each pattern
+ * The limit that a provider names when it refuses a request as too long. The wording may change, so each pattern
  * requires the words around the number. A text that no pattern matches is ignored.
  */
 interface Limit {
   window: number;
-  /** Tokens of the request; null if the message does not name them. */
+  /** Tokens of the refused request; null if the message does not name them. */
   asked: number | null;
 }
 
-/** Plausible windows, in tokens. Any other number means something else. */
+/** Range of plausible windows, in tokens. A number outside it is not a window. */
 const WINDOW_RANGE = { from: 1_024, to: 20_000_000 };
-/** Characters read of an error: some errors contain a copy of the request. */
+/** Characters read of an error, because some errors contain a copy of the request. */
 const READ_CHARACTERS = 4_000;
 
-/** 200000, 200,000, 200.000, 200_000, 200 000 and 128k. */
+/** A number in the forms 200000, 200,000, 200.000, 200_000, 200 000 and 128k. */
 const N = String.raw`(\d{1,3}(?:[,._'\u00a0\u202f ]\d{3}){1,4}(?![\d])|\d{1,12}(?:\.\d{1,12})?[kKmM]\b|\d{1,12})`;
 
-/** Other limits: per minute, of a plan, or of the answer alone. */
+/** Messages about other limits: per minute, of a plan, or of the answer only. */
 const NOT_OF_THE_WINDOW =
   /\b(?:tokens|requests) per (?:second|min|minute|hour|day)\b|\bTPM\b|rate.?limit|too many requests|\bquota\b|maximum allowed number of output tokens/i;
 
-/** The first match names the window. */
+/** Group 1 of the first pattern that matches is the window. */
 const WINDOW_PATTERNS = [
   // prompt is too long: 210000 tokens > 200000 maximum · 190000 + 16384 > 200000
   `${N} (?:tokens? )?> ${N} maximum`,

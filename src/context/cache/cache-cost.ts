@@ -20,7 +20,7 @@ interface CacheFacts {
 
 /**
  * A prompt as the blocks that its provider sees: the tools, the system text, then for each message its text, each
- * call, each result. Blocks are memoized per message, so a long log is counted once and not once per request.
+ * call and each result. Blocks are cached per message, so a long log is counted once and not once per request.
  */
 export function cacheRequestOf(prompt: CachedPrompt, { at, output, count }: CacheFacts): CacheRequest {
   const memo = memoOf(count);
@@ -47,7 +47,7 @@ export function cacheRequestOf(prompt: CachedPrompt, { at, output, count }: Cach
   };
 }
 
-/** Counts messages beforehand, in steps: counting a long log at once would block other work. */
+/** Counts messages in advance and in steps, because counting a long log at once would block other work. */
 export function* countMessages(messages: readonly PromptMessage[], count: Count): Steps<void> {
   const memo = memoOf(count);
   for (const message of messages) {
@@ -57,12 +57,12 @@ export function* countMessages(messages: readonly PromptMessage[], count: Count)
 }
 
 interface Parts {
-  /** Sent only to the model that signed it. */
+  /** Reasoning, which is sent only to the model that signed it. */
   reasoning: CacheBlock | null;
   rest: readonly CacheBlock[];
 }
 
-/** Messages and tools keep their identity from prompt to prompt. The system message is new for each. */
+/** Caches by object identity: prompts share their messages and tools. The system message is new in each prompt. */
 interface Memo {
   messages: WeakMap<PromptMessage, Parts>;
   tools: WeakMap<ToolSpec, CacheBlock>;
@@ -123,7 +123,7 @@ function* splitMessage(message: PromptMessage, count: Count): Steps<Parts> {
   return { reasoning: signed === null ? null : yield* blockOf('reasoning', signed, count), rest };
 }
 
-/** Adapters send images before the text. */
+/** The blocks of images. Adapters send images before the text. */
 function imageBlocks(images: readonly ImageRef[] = []): CacheBlock[] {
   return images.map(({ hash }) => ({ hash: hashText(`image\n${hash}`), tokens: IMAGE_TOKENS }));
 }
@@ -131,7 +131,7 @@ function imageBlocks(images: readonly ImageRef[] = []): CacheBlock[] {
 function* blockOf(role: string, text: string, count: Count): Steps<CacheBlock> {
   const hash = yield* hashSteps([`${role}\n`, text]);
   const tokens = count(text);
-  // Counting takes several times as long as hashing.
+  // Counting takes several times as long as hashing, hence the factor.
   yield 4 * text.length;
   return { hash, tokens };
 }
@@ -141,16 +141,16 @@ function isOwnReasoning(message: PromptMessage, { provider, model }: CachedPromp
   return message.reasoning?.provider === provider && message.reasoning.model === model;
 }
 
-/** A request as a cache sees it. */
+/** A request as a vendor's cache sees it. */
 export interface CacheRequest {
-  /** Milliseconds, ascending over the requests. */
+  /** Time, ms. Ascending over the requests. */
   readonly at: number;
   /** Routing key, for vendors that route by key. */
   readonly key: string;
-  /** Hash of everything else that must match: model, effort, thinking mode, tool set. */
+  /** Hash of everything else that must be equal: model, effort, thinking mode, tool set. */
   readonly variant: string;
   readonly blocks: readonly CacheBlock[];
-  /** Indexes of the blocks behind which a breakpoint stands, ascending. For explicit caching. */
+  /** Indexes of the blocks after which a breakpoint is set, ascending. For explicit caching. */
   readonly breakpoints: readonly number[];
   /** Tokens of the answer. */
   readonly output: number;
@@ -170,9 +170,9 @@ export interface CacheOutcome {
   readonly written: number;
   /** Tokens that were neither read nor written. */
   readonly fresh: number;
-  /** In fresh input tokens, output included. */
+  /** Cost in the price of fresh input tokens, output included. */
   readonly cost: number;
-  /** The first block that differs from the longest live prefix; null if no live prefix continues differently. */
+  /** Index of the first block that differs from the longest live prefix; null if no live prefix continues differently. */
   readonly brokeAt: number | null;
 }
 
@@ -181,7 +181,7 @@ export interface CacheReport {
   readonly total: Omit<CacheOutcome, 'brokeAt'> & { readonly output: number; readonly hitRate: number };
 }
 
-/** Simulates a vendor's cache over a sequence of requests. Each is answered before the next is sent. */
+/** Simulates a vendor's cache over a sequence of requests, each answered before the next is sent. */
 export function simulateCache(requests: readonly CacheRequest[], rules: CacheRules): CacheReport {
   const roots = new Map<string, PrefixNode>();
   const outcomes = requests.map((request) => {
@@ -284,11 +284,11 @@ function atBreakpoints(
   return { read, written: Math.max(0, size(written.at(-1) ?? 0) - read) };
 }
 
-/** Tokens of the longest whole request, with or without its answer, that this one begins with. */
+/** Tokens of the longest earlier request, with or without its answer, with which this request begins. */
 function longestUnit({ nodes, sums }: Path, { at, output }: CacheRequest, alive: number): number {
   const unit = nodes.findLast(({ cachedAt }) => cachedAt > alive);
   const input = sums[unit?.to ?? 0] ?? 0;
-  // The blocks behind a request are its answer if they match its exact size. Otherwise only its input counts.
+  // The blocks after an earlier request are its answer if they have its exact size. Otherwise only its input counts.
   const whole = input + (unit?.answerTokens ?? 0);
   if (unit) unit.cachedAt = at;
   const end = nodes.at(-1);
@@ -300,22 +300,22 @@ function longestUnit({ nodes, sums }: Path, { at, output }: CacheRequest, alive:
 }
 
 /**
- * All prefixes sent so far, as a compressed tree of blocks. Requests that begin alike share a path; nodes stand only
- * where they part, end or have a breakpoint. So a request costs one comparison per shared block and nothing for the
+ * All prefixes sent so far, as a compressed tree of blocks. Requests with the same beginning share a path; nodes exist only
+ * where requests diverge, end or have a breakpoint. So a request costs one comparison per shared block and nothing for the
  * rest.
  */
 interface PrefixNode {
-  /** From the parent to here: `blocks[from]` to `blocks[to - 1]`, counted from the start of the request. */
+  /** The path from the parent to here is `blocks[from]` to `blocks[to - 1]`, counted from the start of the request. */
   readonly blocks: readonly { readonly hash: string }[];
   from: number;
   readonly to: number;
-  /** By the hash of their first block. */
+  /** Child nodes by the hash of their first block. */
   readonly children: Map<string, PrefixNode>;
   /** Time of the last request through here; -Infinity if none. */
   sentAt: number;
-  /** Last use of the prefix up to here as one cached unit; -Infinity if none. */
+  /** Time of the last use of the prefix up to here as one cached unit; -Infinity if none. */
   cachedAt: number;
-  /** Size of the answer to the last request that ended here. */
+  /** Tokens of the answer to the last request that ended here. */
   answerTokens: number;
 }
 
@@ -361,15 +361,15 @@ function splitNode(parent: PrefixNode, child: PrefixNode, at: number): PrefixNod
   return upper;
 }
 
-/** True if any request continued from here after `since`. */
+/** Whether a request continued from here after `since`. */
 function wentOn({ children }: PrefixNode, since: number): boolean {
   return [...children.values()].some(({ sentAt }) => sentAt > since);
 }
 
 /**
- * How each vendor caches prompts, and at what prices, relative to one fresh input token. As published by the vendors
- * in autumn 2026; assumptions are marked. For all vendors a changed byte breaks everything behind it, and another
- * model, effort, thinking mode or tool set is another cache.
+ * How each vendor caches prompts, with prices relative to one fresh input token. As published by the vendors in autumn
+ * 2026; comments mark assumptions. For all vendors a changed byte invalidates everything after it, and another model,
+ * effort, thinking mode or tool set has a separate cache.
  */
 export type CacheVendor = 'anthropic' | 'openai' | 'gemini' | 'deepseek';
 
@@ -380,7 +380,7 @@ export interface CacheRules {
   readonly minimumTokens: number;
   /** Reads are rounded down to a multiple of this. */
   readonly stepTokens: number;
-  /** Lifetime since the last use. A read counts as a use. */
+  /** Lifetime since the last use, ms. A read counts as a use. */
   readonly ttlMs: number;
   /** Requests with different cache keys share nothing. */
   readonly routedByKey: boolean;
@@ -389,9 +389,9 @@ export interface CacheRules {
 }
 
 /**
- * breakpoints      only prefixes that ended at a breakpoint are cached; a read walks back from each breakpoint
- * longest-prefix   whatever a request has in common with an earlier one
- * whole-requests   only a prefix that was a whole earlier request: its input, or its input and output
+ * breakpoints      caches only prefixes that end at a breakpoint; a read walks back from each breakpoint
+ * longest-prefix   caches the longest prefix that a request has in common with an earlier one
+ * whole-requests   caches only whole earlier requests: their input, or their input and output
  */
 type CacheMatch =
   | { readonly kind: 'breakpoints'; readonly most: number; readonly lookbackBlocks: number }
@@ -460,7 +460,7 @@ export function cacheRules(
         match: { kind: 'longest-prefix' },
         minimumTokens: lookUp(GEMINI_MINIMUM, model, 4_096),
         stepTokens: 1,
-        // Not published ("a short amount of time"): assumed to equal OpenAI's.
+        // Published only as "a short amount of time". Assumed to equal OpenAI's.
         ttlMs: 10 * MINUTE_MS,
         routedByKey: false,
         price: { read: 0.1, write: 1, output: lookUp(GEMINI_OUTPUT, model, 8) },
@@ -468,8 +468,8 @@ export function cacheRules(
     case 'deepseek':
       return {
         vendor,
-        // DeepSeek also caches prefixes shared by several requests, and pieces of very long ones, but does not publish
-        // where they end. Both are left out, so that no layout scores by luck.
+        // DeepSeek also caches prefixes shared by several requests, and pieces of very long requests, but does not publish
+        // where they end. Both are ignored, so that no layout scores well by luck.
         match: { kind: 'whole-requests' },
         minimumTokens: 64,
         stepTokens: 64,

@@ -1,7 +1,7 @@
 import type { LayerName, PromptLayer, PromptMessage, PromptRecord, ToolSpec } from '../../events/index.ts';
 import { imagesText } from '../text/event-text.ts';
 
-/** A logged change under which a prompt was rendered: an adopted compaction, or pruned outputs. */
+/** A logged change in force when a prompt was rendered: an adopted compaction, or pruned outputs. */
 interface Cut {
   event: string;
   kind: 'adopt' | 'prune';
@@ -12,20 +12,20 @@ type CutPrompt = Pick<PromptRecord, 'mode' | 'provider' | 'model' | 'layers' | '
 };
 
 export interface CacheBreak {
-  /** The part of the prompt that differs. */
+  /** The layer of the prompt that differs. */
   layer: LayerName;
-  /** Index of the first message that differs; null if the break is elsewhere. */
+  /** Index of the first message that differs; null if the break is not in a message. */
   message: number | null;
-  /** The event that caused it; null if there is none, or none in the log yet. */
+  /** Id of the event that caused it; null if there is none, or if it is not in the log yet. */
   event: string | null;
-  /** Why it differs, for people. */
+  /** Text for people that says why it differs. */
   cause: string;
 }
 
 /**
  * Why a provider cannot reuse all of `before` for `after`; null if `after` begins with all of it. Checks in the order
- * in which providers read: model, tools, system text, messages. A delta extends the provider's own memory, so nothing
- * can be said about it.
+ * in which providers read: model, tools, system text, messages. A delta extends the memory of the provider's session, so for
+ * deltas the result is null.
  */
 export function locateBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   if (before.mode === 'delta' || after.mode === 'delta') return null;
@@ -56,7 +56,7 @@ function toolText(tool: ToolSpec): string {
   return JSON.stringify(tool);
 }
 
-/** As `+added -removed ~changed`. A changed order alone counts as well. */
+/** The changed tools, as `+added -removed ~changed`. A changed order is also a change. */
 function toolNews(before: readonly ToolSpec[], after: readonly ToolSpec[]): string {
   const was = new Map(before.map((tool) => [tool.name, toolText(tool)]));
   const is = new Set(after.map(({ name }) => name));
@@ -90,7 +90,7 @@ function messageBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   if (message >= lastingCount(before)) return null;
   const known = new Set(before.cuts?.map(({ event }) => event));
   const news = after.cuts?.filter(({ event }) => !known.has(event)) ?? [];
-  // An adoption changes the view from the start, so it is the cause even beside a prune.
+  // An adoption changes the view from its start, so it is the cause even if there was a prune too.
   const cut = news.find(({ kind }) => kind === 'adopt') ?? news[0];
   const event = cut?.event ?? null;
   if (cut?.kind === 'adopt') return { layer: 'summary', message, event, cause: `summary adopted (${event})` };
@@ -99,7 +99,7 @@ function messageBreak(before: CutPrompt, after: CutPrompt): CacheBreak | null {
   return { layer: 'history', message, event, cause: `message ${message} ${how}` };
 }
 
-/** Messages that later requests must begin with: all except a note. */
+/** Number of messages with which later requests must begin: all except a note. */
 export function lastingCount({ messages, layers }: Pick<PromptRecord, 'messages' | 'layers'>): number {
   return messages.length - (layers.some(({ name }) => name === 'note') ? 1 : 0);
 }
@@ -114,8 +114,8 @@ export function countSame(before: readonly PromptMessage[], after: readonly Prom
 }
 
 /**
- * Compares what is sent. Seqs are ignored: they arrive later for an agent's own words. Warm prompts share their
- * messages.
+ * Compares what is sent. Ignores seqs, which arrive later for an agent's own words. Compares identity first, because warm
+ * prompts share their messages.
  */
 export function isSame(a: PromptMessage, b: PromptMessage): boolean {
   if (a === b) return true;
@@ -135,7 +135,7 @@ function hashOf(prompt: CutPrompt, name: LayerName): string | null {
   return layerOf(prompt, name)?.hash ?? null;
 }
 
-/** The baseline event that froze a layer; null if it is not in the log yet. */
+/** Id of the baseline event that froze a layer; null if it is not in the log yet. */
 function sourceOf(prompt: CutPrompt, name: LayerName): string | null {
   const source = layerOf(prompt, name)?.source;
   return source === undefined || source === 'next' ? null : source;

@@ -18,44 +18,44 @@ export interface CompactionBase {
   upTo: number;
   reason: CompactionReason;
   by: AgentId;
-  /** Tokens of what it replaces, and its own budget as rendered. */
+  /** `before`: tokens of the events that it replaces. `budget`: maximum tokens of the compaction as rendered. */
   before: number;
   budget: number;
-  /** Everything after `previous.upTo`, up to `upTo`. */
+  /** The events after `previous.upTo`, up to `upTo`. */
   events: readonly Event[];
   previous: CompactionBody | null;
   policy: CompactionPolicy;
   secret: string;
   people: People;
   count: (text: string) => number;
-  /** People whose demands are constraints. */
+  /** Trusted people, whose demands are constraints. */
   trusted?: Trusted;
 }
 
-/** Framing around the parts, and the shares of the budget tried until the whole fits. */
+/** Tokens of the text around the parts, and the shares of the budget that are tried until the whole fits. */
 const FRAME_TOKENS = 100;
 const SHARES = [1, 0.95, 0.9, 0.8, 0.6, 0.4, 0.2];
-/** Cost of rendering and counting the lists or the whole once, in characters. Their size is bounded. */
+/** Cost of rendering and counting the lists or the whole once, in characters. It is constant, because their size is bounded. */
 const LISTING_WORK = 65_536;
-/** Around the lists. */
+/** Tokens around the lists. */
 const JOINT_TOKENS = 3;
-/** Most that lists may take of a compaction, and the same as a share of everything beside them. */
+/** Maximum share of the lists in a compaction, and the same relative to everything else. */
 const LISTS_SHARE = 0.2;
 const LISTS_BESIDE = LISTS_SHARE / (1 - LISTS_SHARE);
 /**
- * Most that people's demands may take of the room before anything else: half of the smallest compaction, a fifth of most.
- * They are literal, short, and stand nowhere else once their messages have left.
+ * Maximum share that people's demands take before anything else: half of the smallest compaction, a fifth of most others.
+ * They are literal and short, and once their messages are covered, no other part of the prompt has them.
  */
 const DEMANDS_SHARE = 0.2;
 const MOST_DEMANDS_SHARE = 0.5;
 const DEMANDS_TOKENS = 200;
-/** Words have at least this much: the first request, shortened. */
+/** Minimum tokens for words, so that the first request is shown, at least shortened. */
 const LEAST_WORDS_TOKENS = 80;
-/** Share that people's words may take of what a model's summary and the lists leave. */
+/** Maximum share of people's words in the room that a model's summary and the lists leave. */
 const PEOPLE_SHARE = 0.6;
-/** Least share of the others' words beside a short summary: what agents decided. */
+/** Minimum share of the words of others if the summary is short, so that decisions of agents are kept. */
 const OTHERS_SHARE = 0.2;
-/** Share that an earlier prose summary may take of an extraction. */
+/** Maximum share of an earlier prose summary in an extraction. */
 const PROSE_SHARE = 0.4;
 
 type Composed = CompactionBody | null;
@@ -69,7 +69,7 @@ export function* extractionSteps(base: CompactionBase): Steps<Composed> {
   const { previous, count } = base;
   const facts = yield* factsOf(base);
   const candidates = yield* candidatesOf(base);
-  // The events behind an earlier model summary are not read again, so its words cannot be found anew.
+  // The events of an earlier model summary are not read again, so extraction could not find its facts again.
   const prose = (room: number) => headTail(previous?.summary ?? '', Math.floor(room * PROSE_SHARE), count);
   const most = Math.max(0, base.budget - FRAME_TOKENS);
   const choose = yield* chooserSteps(candidates, createPricing(count), {
@@ -86,7 +86,7 @@ export function* extractionSteps(base: CompactionBase): Steps<Composed> {
   });
 }
 
-/** A model's summary, beside people's words verbatim and the facts. */
+/** A compaction of a model's summary, people's words verbatim, and the facts. */
 export function summaryCompaction(base: SummaryBase): Composed {
   return atOnce(summarySteps(base));
 }
@@ -109,7 +109,7 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
     mostForOthers: others,
   });
   return yield* firstFitting(base, facts, function* (room) {
-    // Lists come before the model's words: they are literal, and what a summary leaves out is found nowhere else.
+    // Lists take precedence over the model's words: they are literal, and no other part has what a summary leaves out.
     const forLists = Math.min(listsNeed, Math.floor(room * LISTS_SHARE));
     const text = shortened(whole, room - forLists, count);
     const words = count(text);
@@ -151,7 +151,7 @@ function demoted(facts: Facts, trusted: readonly string[]): Facts {
 
 type Composition = Pick<CompactionBody, 'strategy' | 'summary' | 'quotes' | 'chosen' | 'usage'>;
 
-/** Demands have their room first. The lists have what the words leave, and never more than their share of the whole. */
+/** Demands get their room first. The lists get what the words leave, at most their share of the whole. */
 function* firstFitting(
   base: CompactionBase,
   facts: Facts,
@@ -162,14 +162,14 @@ function* firstFitting(
     const room = Math.max(0, Math.floor((budget - FRAME_TOKENS) * share));
     const most = mostForDemands(room);
     const few = yield* wordsIn(room - Math.min(most, tokensOf(facts, 'demands', base)));
-    // What the words say anyway is not listed, and the words have its room: more room never shows less.
+    // Demands that the words contain are not listed, so the words get their room. More room never shows less.
     const forDemands = Math.min(most, tokensOf(unsaid(facts, few), 'demands', base));
     const { usage, ...words } = yield* wordsIn(room - forDemands);
     const parts = { number, upTo, reason, by, before, secret, count, ...words, ...(usage && { usage }) };
     yield LISTING_WORK;
     const left =
       budget - composeCompaction({ ...parts, facts, demands: '', listing: '' }).tokens.after - JOINT_TOKENS;
-    // The frame took more than was set aside: the words give way, not the demands.
+    // If the frame took more than was reserved, the words are shortened and not the demands.
     if (left < forDemands && share !== SHARES.at(-1)) continue;
     yield LISTING_WORK;
     const lists = yield* listsBeside({ ...parts, facts }, Math.min(left, most), base);
@@ -198,7 +198,7 @@ function* listsBeside(
   return { demands, listing: renderFacts(facts, most, count, { part: 'rest', shown, people }) };
 }
 
-/** Tokens of a part of the lists if all of it were shown. */
+/** Tokens of a part of the lists, if all of it were shown. */
 function tokensOf(facts: Facts, part: ListingPart, { count, people, budget }: CompactionBase): number {
   return count(renderFacts(facts, budget, count, { part, people }));
 }
@@ -212,7 +212,7 @@ function saidBy({ summary, quotes }: Pick<Composition, 'summary' | 'quotes'>): s
   return [summary, ...quotes.map(({ text }) => text)].join('\n');
 }
 
-/** Without the demands that the words contain to the letter. Where others have claims, what binds is always listed. */
+/** The facts without demands that the words contain literally. If there are claims, all constraints stay listed. */
 function unsaid(facts: Facts, words: Pick<Composition, 'summary' | 'quotes'>): Facts {
   if ((facts.claims ?? []).length > 0) return facts;
   const said = saidBy(words);
@@ -222,8 +222,8 @@ function unsaid(facts: Facts, words: Pick<Composition, 'summary' | 'quotes'>): F
 const HEADING = /^#{1,6} /;
 
 /**
- * A model's summary without its section of constraints. A model may have believed an untrusted person; the constraints
- * found without a model are listed with their speakers instead.
+ * A model's summary without its section of constraints, because a model may have believed an untrusted person. The
+ * constraints found without a model are listed with their speakers instead.
  */
 function withoutConstraints(summary: string): string {
   let isLeftOut = false;

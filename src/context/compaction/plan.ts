@@ -9,16 +9,16 @@ export interface SharedCompaction {
 }
 
 /**
- * Changes to a view, gathered over the strategies and applied at once: two changes for one request would cost the
- * cache twice.
+ * Changes to a view, collected over the strategies and applied together, because two changes for one request would
+ * invalidate the cache twice.
  */
 export interface CompactionPlan {
-  /** `upTo`: the last event that it replaces in this view. Newer events that it covers too stay as they are. */
+  /** `upTo`: the last event that it replaces in this view. Newer events stay in the view, even if it covers them. */
   compaction: (SharedCompaction & { upTo: number }) | null;
   pruned: readonly EventId[];
   /** Turns whose retrieved memories are removed. */
   forgotten: readonly TurnId[];
-  /** The early steps of the running turn, as text. */
+  /** The text that replaces the early steps of the running turn. */
   turn: { id: TurnId; steps: number; text: string } | null;
   trimmed: readonly { event: EventId; text: string }[];
 }
@@ -35,7 +35,7 @@ export function isEmptyPlan({ compaction, pruned, forgotten, turn, trimmed }: Co
   return !compaction && !turn && pruned.length + forgotten.length + trimmed.length === 0;
 }
 
-/** A prune needs no new epoch; everything else does. */
+/** Whether the plan needs no new epoch: it only prunes. */
 export function isPruneOnly({ compaction, turn, trimmed }: CompactionPlan): boolean {
   return !compaction && !turn && trimmed.length === 0;
 }
@@ -64,7 +64,7 @@ export function withPlan(view: View, plan: CompactionPlan): View {
   return fork;
 }
 
-/** The plan without prunes of what it covers anyway. */
+/** The plan without prunes of events that it covers. */
 export function presentIn(view: View, plan: CompactionPlan): CompactionPlan {
   const { slots, told } = withPlan(view, { ...plan, pruned: [] });
   const left = new Set(slots.map(({ event }) => event));
@@ -78,32 +78,32 @@ export function latestCompaction(view: View): SharedCompaction | null {
   return id !== undefined && body !== undefined ? { id, body } : null;
 }
 
-/** Least tokens of a useful summary. */
+/** Minimum tokens of a useful summary. */
 const LEAST_TOKENS = 150;
 const WANTED_TOKENS = 3_000;
-/** Tokens of facts and a few sentences in a small window, where a tenth hardly exceeds the frame. */
+/** Tokens of facts and a few sentences. In a small window, a tenth of the window would hardly exceed the frame. */
 const SMALL_TOKENS = 400;
 const FACTS_TOKENS = 6_000;
 /**
- * Parts of the room up to the target that a compaction may take: the lesser one where messages would otherwise have
- * less than `keepTokens`.
+ * Shares of the free room up to the target that a compaction may take. The lower share applies if messages would otherwise
+ * have less than `keepTokens`.
  */
 const COMPACTION_SHARE = 0.3;
 const LEAST_COMPACTION_SHARE = 0.25;
-/** A round stays whole or is covered whole if that moves the cut by at most this part of the target. */
+/** The cut moves to the beginning of a round if that covers at most this share of the target more. */
 const ROUND_SHARE = 0.05;
 
 export interface ProposedCut {
   upTo: number;
-  /** Room for the compaction as rendered. */
+  /** Maximum tokens of the compaction as rendered. */
   budget: number;
-  /** Present tokens of the events it would cover. */
+  /** Tokens in the present view of the events that it would cover. */
   before: number;
 }
 
 /**
- * The reach and size of a new compaction: it gets a part of the room up to the target, and the newest messages fill
- * the rest. If what must stay leaves too little of that room, all else is covered. Null if a summary never has room.
+ * The last event and the size of a new compaction. It gets a share of the room up to the target, and the newest messages fill
+ * the rest. If what must stay leaves too little room, everything else is covered. Null if there is no room for a summary.
  */
 export function cutPointFor(
   view: View,
@@ -125,7 +125,7 @@ export function cutPointFor(
   return { upTo, budget, before: sizeIn(view, room) - sizeAt({ upTo, beginsRound: false }) };
 }
 
-/** Tokens of a compaction beside `least` tokens that stay anyway. Null if there is no room for one. */
+/** Tokens of a compaction if `least` tokens stay in any case. Null if there is no room for one. */
 function compactionTokens(least: number, room: Room, policy: CompactionPolicy): number | null {
   const tenth = Math.floor(room.available * 0.1);
   const small = Math.min(SMALL_TOKENS, Math.floor(room.available * 0.25));
@@ -139,18 +139,18 @@ function compactionTokens(least: number, room: Room, policy: CompactionPolicy): 
     const most = policy.quoteTokens + policy.summaryTokens + FACTS_TOKENS;
     return Math.min(most, Math.max(wanted, Math.floor(share)));
   }
-  // More than the target: with the room up to the trigger, or with the minimum if the rest alone exceeds the trigger.
+  // The target cannot be reached. The compaction gets the room up to the trigger, or the minimum if the rest exceeds it.
   const smallest = Math.min(WANTED_TOKENS, Math.max(LEAST_TOKENS, tenth));
   const modest = Math.max(smallest, Math.min(wanted, room.trigger - least));
-  // The size of the baseline is known from earlier requests: only the rest may turn out larger.
+  // Only the part beside the baseline may turn out larger than estimated: the baseline was measured by earlier requests.
   const sure = room.fixed + (room.available - room.fixed) * 0.95;
   const last = Math.min(modest, Math.floor(sure) - least);
   return last >= LEAST_TOKENS ? last : null;
 }
 
 /**
- * The first place that leaves at most `limit` tokens, so as much as possible stays verbatim. Where a round begins shortly
- * behind it, that place. Null if none leaves so little.
+ * The first place that leaves at most `limit` tokens, so that as much as possible stays verbatim. If a round begins shortly
+ * after it, the beginning of that round. Null if no place leaves so little.
  */
 export function findPlace(
   places: readonly Place[],
@@ -179,7 +179,7 @@ const NO_FACTS: Facts = {
   pending: [],
 };
 
-/** A compaction without words, at the start of a view, to measure what remains beside it. */
+/** A compaction without words, with which the rest of a view can be measured. */
 function emptyCompaction(upTo: number): NonNullable<CompactionPlan['compaction']> {
   const body: CompactionBody = {
     number: 1,
@@ -199,19 +199,19 @@ function emptyCompaction(upTo: number): NonNullable<CompactionPlan['compaction']
 }
 
 /**
- * The last place at or before `upTo` where no call waits for its result. A summary between a call and its result would
- * leave one of them alone in some agent's view. `events` reach to the end of the known log.
+ * The last place at or before `upTo` that is not between a call and its result. A compaction that ends between them would
+ * leave one of them alone in some agent's view. `events` must reach to the end of the known log.
  */
 export function pairSafe(events: readonly Event[], upTo: number): number {
   let safe = upTo;
-  // Moving before one pair may split an earlier one, so the order is from last to first.
+  // Moving before one pair may split an earlier pair, so pairs are checked from last to first.
   for (const { from, to } of pairsOf(events).toSorted((a, b) => b.from - a.from)) {
     if (from <= safe && to > safe) safe = from - 1;
   }
   return safe;
 }
 
-/** Each call with its result. A call of a turn still being committed may get its result later. */
+/** The seqs of each call and its result. `to` is Infinity for a call whose turn has not ended and may still bring a result. */
 function pairsOf(events: readonly Event[]): { from: number; to: number }[] {
   const pairs: { from: number; to: number; turn: string | undefined }[] = [];
   const latest = new Map<string, { to: number }>();
@@ -231,18 +231,18 @@ function pairsOf(events: readonly Event[]): { from: number; to: number }[] {
   return pairs.filter(({ to, turn }) => to !== Infinity || !ended.has(turn));
 }
 
-/** A place in a view before which everything may be covered: no call is parted from its result. */
+/** A place in a view up to which everything may be covered, without separating a call from its result. */
 export interface Place {
-  /** The last covered event. */
+  /** Seq of the last covered event. */
   upTo: number;
-  /** Whether a round begins behind it: words of others after the agent's own. */
+  /** Whether a round begins after it: words of others that follow the agent's own. */
   beginsRound: boolean;
 }
 
 /**
- * The places behind `floor` up to which a compaction may reach, oldest first. A turn may be parted between two of its
- * steps, a block of missed lines between two lines. Inputs and steps of the running turn, and what the view has not
- * shown yet, lie behind the last place or are never covered.
+ * The places after `floor` up to which a compaction may reach, oldest first. A place may be between two steps of a turn, or
+ * between two lines of a block of missed lines. Inputs and steps of the running turn, and events that the view has not
+ * shown yet, come after the last place or are never covered.
  */
 export function placesIn(view: View, floor = view.floor): Place[] {
   const units = unitsOf(view).toSorted((a, b) => a.first - b.first || a.last - b.last);
@@ -252,14 +252,14 @@ export function placesIn(view: View, floor = view.floor): Place[] {
   for (const [at, unit] of units.entries()) {
     last = Math.max(last, unit.last);
     const next = units[at + 1];
-    // In the log a result may stand behind words of others that came while the call ran.
+    // In the log a result may come after words of others that arrived while the call ran.
     if (last <= floor || last > end || (next && next.first <= last)) continue;
     places.push({ upTo: last, beginsRound: next?.beginsRound ?? true });
   }
   return places;
 }
 
-/** What is covered as a whole: one line of somebody else, or the agent's own words with the results of their calls. */
+/** A part that is covered as a whole: one line of another speaker, or the agent's own step with its results. */
 interface Unit {
   first: number;
   last: number;
@@ -273,7 +273,7 @@ function unitsOf({ slots, turn }: View): Unit[] {
     if (layer === 'summary' || (step !== null && step.turn === turn?.id)) continue;
     const beginsRound = message.role === 'user' && slots[at - 1]?.message.role !== 'user';
     if (part) units.push(...unitsOfLines(slot, beginsRound, turn?.inputs));
-    // A synthetic result is in no log and goes with its step.
+    // A synthetic result is not in the log and belongs to its step.
     else if (lastSeq(slot) !== Infinity) addOwn(units, slot, beginsRound);
   }
   return units;

@@ -3,46 +3,46 @@ import { MAX_REQUEST_BYTES } from '../budget/windows.ts';
 import type { View } from '../view/view.ts';
 
 /**
- * When and how far a view is compacted. Tokens are as counted; shares refer to the window minus the reserved answer.
+ * When and how far a view is compacted. Tokens are Troupe's count. Shares are of the window minus the reserved answer.
  */
 export interface CompactionPolicy {
-  /** Share at which compaction begins. */
+  /** Share at which compaction begins, 0 to 1. */
   trigger: number;
-  /** Share that a compaction aims at, and the same after a provider refused a request as too long. */
+  /** Share that a compaction aims at, 0 to 1. */
   target: number;
-  /** Share of the window to come down to after a refusal, 0 to 1. */
+  /** Share that a compaction aims at after a provider refused a request as too long, 0 to 1. */
   targetAfterOverflow: number;
   /**
    * A compaction that leaves more than this share of the room for the history made no progress. That room is what the
-   * baseline leaves below the trigger. After three in a row, no other is made for a prompt that fits without one.
+   * baseline leaves below the trigger. After three such compactions in a row, a prompt that fits is not compacted again.
    */
   progress: number;
-  /** Least share of the room that a rewrite must gain if the request fits without it: a rewrite costs the cache. */
+  /** Minimum share that a compaction must gain if the request fits without it, because it invalidates the cache. */
   leastGain: number;
-  /** Least tokens kept verbatim at the end of the history. More stay as far as the target allows. */
+  /** Minimum tokens kept verbatim at the end of the history. More are kept as far as the target allows. */
   keepTokens: number;
-  /** Most tokens of people's words kept verbatim in a compaction. */
+  /** Maximum tokens of people's words kept verbatim in a compaction. */
   quoteTokens: number;
-  /** Most tokens of a model's summary. */
+  /** Maximum tokens of a model's summary. */
   summaryTokens: number;
-  /** A summary request fails after this long without output, ms. While words arrive there is no limit. */
+  /** A summary request fails after this time without output, ms. There is no limit while output arrives. */
   summaryIdleMs: number;
   /** Whether outputs of tools may become placeholders. */
   prune: {
-    /** The results of this many newest turns are never pruned. */
+    /** Number of newest turns whose results are never pruned. */
     turns: number;
-    /** Newest results that are never pruned, and the least gain of a prune, in tokens. */
+    /** Tokens of the newest results that are never pruned, and the minimum gain of a prune in tokens. */
     protectTokens: number;
     minGain: number;
     /**
-     * Whether each turn begins with a prune, although there is room: every request after it is shorter, and the first is
-     * read from the cache only as far as the oldest removed result.
+     * Whether each turn begins with a prune even if there is room. Later requests are then shorter, but of the first one the
+     * cache has only the part before the oldest removed result.
      */
     eachTurn: boolean;
-    /** Tools whose results are never pruned. */
+    /** Names of tools whose results are never pruned. */
     exempt: readonly string[];
   };
-  /** After this long without a turn the cache has expired, ms: a compaction then costs nothing extra. */
+  /** After this time without a turn, ms, the cache has expired, so a compaction costs nothing extra. */
   coldMs: number;
 }
 
@@ -66,7 +66,7 @@ export const DEFAULT_POLICY: CompactionPolicy = {
   coldMs: 300_000,
 };
 
-/** The policy for a window: token limits meant for large windows become shares of small ones. */
+/** The policy for a window. In small windows, token limits that are meant for large ones become shares. */
 export function scaledPolicy(policy: CompactionPolicy, available: number): CompactionPolicy {
   const most = (tokens: number, share: number) => Math.min(tokens, Math.floor(available * share));
   const { prune } = policy;
@@ -88,21 +88,21 @@ export interface Room {
   /** The window minus the reserved answer. */
   available: number;
   trigger: number;
-  /** Size that a compaction aims at. */
+  /** Tokens that a compaction aims at. */
   target: number;
-  /** The baseline: in every prompt, never shortened. */
+  /** Tokens of the baseline, which every prompt contains and no compaction shortens. */
   fixed: number;
 }
 
-/** Share of the present history that a compaction at a person's request aims at. */
+/** Share of the present history that a compaction requested by a person aims at. */
 const MANUAL_SHARE = 0.5;
-/** The least shares of the room beside the baseline, so that a large baseline leaves a history that can be reached. */
+/** Minimum shares of the room beside the baseline, so that with a large baseline the limits can still be reached. */
 const LEAST_TRIGGER = 0.5;
 const LEAST_TARGET = 0.25;
 
 /**
- * `ratio` is the provider's count per counted token, as far as is known; `history` the counted tokens
- * of the view, which only a person's request depends on.
+ * Limits of a prompt. `ratio`: the provider's tokens per counted token, if known. `history`: counted tokens of the view, used
+ * only if a person requested the compaction.
  */
 export function roomOf(
   {
@@ -153,7 +153,7 @@ export function sizeIn(view: View, { fixed }: Room): number {
   return fixed + view.tokens;
 }
 
-/** The size below which a compaction made progress. */
+/** A compaction that leaves fewer tokens than this made progress. */
 export function progressLimit({ trigger, fixed }: Room, { progress }: CompactionPolicy): number {
   return fixed + Math.max(0, trigger - fixed) * progress;
 }

@@ -7,16 +7,16 @@ import { MEMORIES } from '../view/live.ts';
 import { partTokens, renderPart } from '../render/messages.ts';
 
 interface PruneChoice {
-  /** Results, of this agent and of others. */
+  /** Ids of results, of this agent and of others. */
   events: EventId[];
   /** Counted tokens saved. */
   gain: number;
 }
 
 /**
- * Chooses old tool results to show as placeholders, in one batch and the oldest first, until `enough` tokens are saved:
- * a prune costs the cache of everything behind its first change. Calls, failures and exempt tools stay, as do the
- * newest turns and results. Results of others come first: their agents have them too.
+ * Chooses old tool results to show as placeholders, the oldest first, until `enough` tokens are saved. It chooses all in one
+ * batch, because a prune invalidates the cache of everything after its first change. Calls, failures, results of exempt tools,
+ * and the newest turns and results stay. Results of others are chosen first, because their own agents still have them.
  */
 export function choosePrune(view: View, { prune }: CompactionPolicy, enough = Infinity): PruneChoice {
   const own = prunableSlots(view, prune);
@@ -31,7 +31,7 @@ export function choosePrune(view: View, { prune }: CompactionPolicy, enough = In
   return { events, gain };
 }
 
-/** Oldest first. */
+/** The slots whose results may be pruned, oldest first. */
 function prunableSlots({ slots }: View, prune: CompactionPolicy['prune']): Slot[] {
   const prunable: Slot[] = [];
   const end = startOfTurns(slots, prune.turns);
@@ -44,7 +44,7 @@ function prunableSlots({ slots }: View, prune: CompactionPolicy['prune']): Slot[
   return prunable.toReversed();
 }
 
-/** Results of others, but those of the newest turns. Oldest first. */
+/** Results of others, except those of the newest turns. Oldest first. */
 function toldOutputs({ slots, turn }: View, { turns, eachTurn, exempt }: CompactionPolicy['prune']): Line[] {
   const begins = eachTurn ? turn?.begins : undefined;
   return slots
@@ -53,7 +53,7 @@ function toldOutputs({ slots, turn }: View, { turns, eachTurn, exempt }: Compact
     .filter(({ output, tokens }) => output && tokens > PLACEHOLDER_TOKENS * 2 && !exempt.includes(output.of));
 }
 
-/** The turns, but the newest `turns` and the running one, whose retrieved memories can be removed. Oldest first. */
+/** Turns whose retrieved memories can be removed: all but the newest `turns` and the running one. Oldest first. */
 export function oldMemories({ slots, turn }: View, { prune }: CompactionPolicy): TurnId[] {
   return slots.slice(0, startOfTurns(slots, prune.turns)).flatMap(({ part }) => {
     const live = part?.live;
@@ -67,8 +67,8 @@ function isPrunable({ message, event, tokens }: Slot, exempt: readonly string[])
 }
 
 /**
- * The start of the newest `turns` turns. A turn starts with a message of another participant after the agent's own
- * words.
+ * Index of the slot where the newest `turns` turns start. A turn starts with a message of another participant after the
+ * agent's own words.
  */
 function startOfTurns(slots: readonly Slot[], turns: number): number {
   let at = slots.length;
@@ -80,13 +80,13 @@ function startOfTurns(slots: readonly Slot[], turns: number): number {
 }
 
 interface Pruned {
-  /** Results, by event. */
+  /** Ids of the events of the results. */
   events: ReadonlySet<EventId>;
   /** Turns whose retrieved memories are removed from their live block. */
   memories: ReadonlySet<TurnId>;
 }
 
-/** Replaces results by placeholders that name the tool and where the whole output is. `recount` updates the sums. */
+/** Replaces results by placeholders that name the tool and the id of the whole output. The caller then calls `recount`. */
 export function pruneSlots(view: View, { events, memories }: Pruned): void {
   if (events.size + memories.size === 0) return;
   view.slots = view.slots.map((slot) => {
@@ -97,7 +97,7 @@ export function pruneSlots(view: View, { events, memories }: Pruned): void {
   });
 }
 
-/** Upper bound of a placeholder. Results that are hardly larger are left alone. */
+/** Upper bound of the tokens of a placeholder. Results that are hardly larger are not pruned. */
 export const PLACEHOLDER_TOKENS = 60;
 
 function withoutOutput(slot: Slot): Slot {
@@ -108,7 +108,7 @@ function withoutOutput(slot: Slot): Slot {
   return { ...slot, message: { ...message, content }, tokens, pruned: true };
 }
 
-/** Returns the same slot if it tells none of them. */
+/** Replaces results of others in a block. Returns the same slot if it contains none of them. */
 function withoutTold(slot: Slot, part: Part, events: ReadonlySet<EventId>, secret: string): Slot {
   if (!linesOf(part).some(({ event, output }) => output && events.has(event))) return slot;
   const prune = (line: Line): Line => (events.has(line.event) ? withoutWords(line) : line);
@@ -136,7 +136,7 @@ function withoutWords(line: Line): Line {
   };
 }
 
-/** Returns the same slot if it has no memories. */
+/** Removes the memories of a slot. Returns the same slot if it has none. */
 function withoutMemories(slot: Slot, secret: string): Slot {
   const { part, message } = slot;
   if (part?.live?.items[MEMORIES] === undefined) return slot;

@@ -5,38 +5,38 @@ import { cutOutput } from '../text/outputs.ts';
 import type { Steps } from '../text/steps.ts';
 import { type Line, lineTokens, linesOf, type Slot, type View } from '../view/view.ts';
 
-/** A text that may be shortened. Inputs of the running turn never are. */
+/** A text that may be shortened. Inputs of the running turn are never shortened. */
 interface LongText {
   event: EventId;
   text: string;
   tokens: number;
-  /** Of an output: the id with which it is read. */
+  /** The id by which the whole output is read; null for a text that is not an output. */
   output: string | null;
-  /** The agent has not read it yet. */
+  /** Whether the agent has not read it yet. */
   isNew: boolean;
 }
 
 interface Shared {
-  /** Tokens of the view, and those that it may have. */
+  /** `size`: tokens of the view. `aim`: tokens that it may have. */
   size: number;
   aim: number;
-  /** Most tokens of an older text while the newest results do not fit whole. */
+  /** Maximum tokens of an older text while the newest results do not fit whole. */
   mostOfOld: number;
-  /** Results that the agent has not read yet. */
+  /** Ids of results that the agent has not read yet. */
   unread: ReadonlySet<EventId | null>;
   count: (text: string) => number;
 }
 
-/** Nothing is cut shorter. */
+/** No text is cut to fewer tokens. */
 const LEAST_TOKENS = 80;
-/** A cut gains at least this, or the text stays. */
+/** A text is cut only if it is longer than the result by this factor. */
 const WORTH = 1.1;
 /** Cost of shortening and counting one text, in characters. */
 const CUT_WORK = 16_384;
 
 /**
- * Shortens the long texts of a view so that they share the room: all to the same length, short ones stay whole. The newest
- * results are the last to be shortened. Outputs keep head, tail and the id under which all of them is read.
+ * Shortens the long texts of a view to the same length, so that they share the room. Shorter texts stay whole. The newest
+ * results are shortened last. Outputs keep head, tail and the id by which the whole output is read.
  */
 export function* shareRoom(view: View, room: Shared): Steps<{ event: EventId; text: string }[]> {
   const texts = view.slots.flatMap((slot) => textsOf(slot, view, room.unread));
@@ -94,7 +94,7 @@ function textsOf(slot: Slot, { turn }: View, unread: ReadonlySet<EventId | null>
   const text = message.content;
   if (message.role === 'tool')
     return [{ event, text, tokens, output: artifact ?? event, isNew: unread.has(event) }];
-  // Calls stay as they are.
+  // A message with calls is not shortened.
   const isCalling = message.role === 'assistant' && (message.calls?.length ?? 0) > 0;
   return [{ event, text, tokens: isCalling ? estimateTokens(text) : tokens, output: null, isNew: false }];
 }

@@ -29,7 +29,7 @@ import { shareRoom } from './share-room.ts';
 
 /**
  * One compaction in progress. A strategy extends the plan if that makes the prompt smaller, and returns the outcome.
- * The view is not touched until the whole plan is applied.
+ * The view changes only when the whole plan is applied.
  */
 export interface CompactionRun {
   readonly view: View;
@@ -39,16 +39,16 @@ export interface CompactionRun {
   /** Counted tokens of the present prompt. */
   readonly before: number;
   plan: CompactionPlan;
-  /** Counted tokens with the plan. */
+  /** Counted tokens of the prompt with the plan. */
   after: number;
   /** Strategies that made the prompt smaller. */
   used: CompactionStrategy[];
 }
 
-/** Share of the trigger that suffices for strategies without a model call: the next turn does not compact again. */
+/** Share of the trigger that suffices for strategies without a model call, so that the next turn need not compact again. */
 const ENOUGH = 0.9;
 
-/** `fits`: below the strategy's limit. `gained`: smaller, but not enough. `nothing`: no use. */
+/** `fits`: the prompt is below the strategy's limit. `gained`: it is smaller, but not enough. `nothing`: no gain. */
 export type StrategyOutcome = 'fits' | 'gained' | 'nothing';
 
 export function startRun(
@@ -60,8 +60,8 @@ export function startRun(
 }
 
 /**
- * First removes old memories, which retrieval finds again when they are useful. Then adopts another agent's compaction,
- * which costs nothing.
+ * Removes old memories, which retrieval finds again when they are useful. If that is not enough, adopts the newest shared
+ * compaction, which costs no model call.
  */
 export function adoptStrategy(run: CompactionRun): StrategyOutcome {
   if (forgetMemories(run) === 'fits') return 'fits';
@@ -71,7 +71,7 @@ export function adoptStrategy(run: CompactionRun): StrategyOutcome {
   const before = { plan: run.plan, after: run.after, used: run.used };
   const outcome = tryCompaction(run, latest, 'adopt', sparingLimit(run));
   if (outcome === 'nothing' || isWorthwhile(run)) return outcome;
-  // Alone it would not be worth the cache, and a new compaction replaces it.
+  // The adoption alone is not worth the invalidated cache, and a new compaction would replace it.
   Object.assign(run, before);
   return 'nothing';
 }
@@ -91,14 +91,14 @@ export function pruneStrategy(run: CompactionRun): StrategyOutcome {
   return tryPlan(run, { ...plan, pruned: [...plan.pruned, ...events] }, 'prune', sparingLimit(run));
 }
 
-/** The size that a strategy without a model must reach to be the last one. */
+/** If a strategy without a model call reaches this size, no further strategy is tried. */
 function sparingLimit(run: CompactionRun): number {
   const { before, room, reason } = run;
   if (reason !== 'over_budget') return room.target;
   return Math.min(room.trigger * ENOUGH, isFitting(run) ? before - leastGain(run) : Infinity);
 }
 
-/** The size at which a rewrite stops: everything below it stays. */
+/** The size at which a strategy stops, so that as much as possible stays. */
 function aimOf(run: CompactionRun): number {
   return Math.min(run.room.target, run.before - leastGain(run));
 }
@@ -107,29 +107,29 @@ function leastGain({ room, policy }: CompactionRun): number {
   return room.available * policy.leastGain;
 }
 
-/** Whether the request could be sent as it is. */
+/** Whether the request could be sent without compaction. */
 function isFitting({ view, room }: Pick<CompactionRun, 'view' | 'room'>): boolean {
   return isWithin(view, room, room.available);
 }
 
 /**
- * Whether the plan gains enough to write the cache again. A request that does not fit otherwise has no choice, a
- * newcomer's prompt is in no cache, and a person who asks for a compaction has decided.
+ * Whether the plan gains enough to justify writing the cache again. It always does for a request that does not fit otherwise,
+ * for a newcomer, whose prompt is in no cache, and for a person's request, if it gains anything.
  */
 export function isWorthwhile(run: CompactionRun): boolean {
   return gainSuffices(run, run.after);
 }
 
 function gainSuffices(run: CompactionRun, after: number): boolean {
-  // Nobody needs this room, so a compaction that may gain nothing is not paid for.
+  // The prompt does not need this room, so a compaction that may gain nothing is not paid for.
   if (run.reason === 'manual' || run.reason === 'each_turn') return after < run.before;
   if (isStrict(run) || !isFitting(run)) return true;
   return run.before - after >= leastGain(run);
 }
 
 /**
- * The reach of the next compaction. Null if none would help or be worth it, or if the last ones did not help and the
- * request fits without one.
+ * The last event and the size of the next compaction. Null if none would gain enough, or if the last ones made no progress
+ * and the request fits without one.
  */
 export function proposeCut(run: CompactionRun): ProposedCut | null {
   const { view, room, policy, before } = run;
@@ -141,7 +141,7 @@ export function proposeCut(run: CompactionRun): ProposedCut | null {
   return hasStalled(run) && after > compactionLimit(run) ? null : cut;
 }
 
-/** What the running turn was reminded of makes room for the history that it was taken from. */
+/** Removes the running turn's own memories, to make room for the history from which they were retrieved. */
 function forgetOwnMemories(run: CompactionRun): boolean {
   const { view, plan } = run;
   const turn = view.turn?.id;
@@ -159,7 +159,7 @@ export function takeCompaction(
   return tryCompaction(run, compaction, strategy, compactionLimit(run));
 }
 
-/** Covers no more than needed: of the events behind, which the compaction tells too, as many stay as have room. */
+/** Covers no more than needed: of the events that the compaction covers, the newest stay as far as there is room. */
 function tryCompaction(
   run: CompactionRun,
   compaction: SharedCompaction,
@@ -177,7 +177,7 @@ function tryCompaction(
   return tryPlan(run, planAt(place), strategy, limit);
 }
 
-/** As far as a running turn is shortened; all of its text stays that has room below the trigger. */
+/** Shortens the running turn as far as needed. Texts stay whole if the prompt has room for them below the trigger. */
 export function* trimStrategy(
   run: CompactionRun,
   outputs: readonly EventDraft[],
@@ -193,7 +193,7 @@ export function* trimStrategy(
   return trimmed ? tryPlan(run, trimmed, 'trim', room.available * 0.95) : 'nothing';
 }
 
-/** Replaces the text for the early steps of the running turn. False if that would take more room. */
+/** Replaces the text for the early steps of the running turn. Returns false if the plan would then gain too little. */
 export function replaceTurnSummary(run: CompactionRun, text: string): boolean {
   const { view, plan, room } = run;
   if (!plan.turn) return false;
@@ -205,7 +205,7 @@ export function replaceTurnSummary(run: CompactionRun, text: string): boolean {
   return true;
 }
 
-/** The last event shown. Pending events lie beyond it, except ends of tasks, which wait for their own turn. */
+/** Seq of the last event shown. Pending events come after it, except ends of tasks, which wait for their own turn. */
 function shownUpTo({ upTo, pending, agent }: View): number {
   const first = pending.find((event) => !isTaskEnd(event) || !event.to.includes(agent));
   return first ? first.seq - 1 : upTo;
@@ -213,28 +213,28 @@ function shownUpTo({ upTo, pending, agent }: View): number {
 
 type Count = (text: string) => number;
 
-/** The size below which a compaction is worth it. */
+/** The size that a compaction must reach. */
 function compactionLimit(run: CompactionRun): number {
   const { room, policy } = run;
   return isStrict(run) ? room.target : Math.max(room.target, progressLimit(room, policy));
 }
 
-/** Whether the target counts, and not what the cache costs. */
+/** Whether the compaction must reach the target, regardless of the cost of the cache. */
 function isStrict({ reason }: CompactionRun): boolean {
   return reason === 'overflow' || reason === 'join' || reason === 'manual';
 }
 
-/** This many compactions in a row without progress stop further ones. */
+/** Number of compactions in a row without progress after which no further one is made. */
 export const STALLED_AFTER = 3;
 
-/** Whether the last compactions gained too little for another one. A request that does not fit has no choice. */
+/** Whether the last compactions gained too little for another one. Never true for a request that does not fit. */
 export function hasStalled(run: Pick<CompactionRun, 'view' | 'room' | 'policy'>): boolean {
   const { view, room, policy } = run;
   if (!isFitting(run)) return false;
   const latest = view.cuts
     .filter((cut) => cut.kind === 'adopt' && cut.compaction !== null)
     .slice(-STALLED_AFTER);
-  // The trigger of that time: the window may have been another one.
+  // Each is judged by the trigger of its time, because the window may have changed.
   const failed = latest.filter(({ tokens }) => tokens.after > progressLimit({ ...room, ...tokens }, policy));
   return failed.length === STALLED_AFTER;
 }
@@ -259,9 +259,9 @@ interface TrimInput {
   plan: CompactionPlan;
   room: Room;
   policy: CompactionPolicy;
-  /** Size at which the running turn is short enough. */
+  /** Size of the prompt at which the running turn is short enough. */
   limit: number;
-  /** Size above which texts are shortened, and what they are shortened to. */
+  /** `most`: size of the prompt above which texts are shortened. `aim`: size that shortening aims at. */
   most: number;
   aim: number;
   /** Output of the running turn so far. */
@@ -269,25 +269,25 @@ interface TrimInput {
   count: (text: string) => number;
 }
 
-/** Shares of the available tokens: newest outputs, newest steps at least, and an older text where new results need the room. */
+/** Shares of the available tokens for: the newest outputs, the newest steps, the text of early steps, an older text. */
 const OUTPUTS_SHARE = 0.05;
 const STEPS_SHARE = 0.15;
 const PREFIX_SHARE = 0.1;
 const OLD_TEXT_SHARE = 0.04;
-/** Texts are shortened again, to this share, while they are too long. */
+/** While the prompt is too long, texts are shortened again with an aim reduced by this factor. */
 const AGAIN = 0.7;
 const MAX_TRIES = 6;
 
 /**
- * The last resort: prunes tool outputs of the running turn and all old memories, then replaces its early steps by a
- * text, then shortens long texts. Each stage runs only while the prompt is too long. Null if nothing is left to do.
+ * The last resort. First prunes tool outputs of the running turn and all old memories, then replaces early steps of the turn
+ * by a text, then shortens long texts. Each stage runs only while the prompt is too long. Null if nothing can be done.
  */
 function* planTrim(input: TrimInput): Steps<CompactionPlan | null> {
   const { room, limit } = input;
   const stages = [
     { stage: pruneDeep, limit },
     { stage: replaceEarlySteps, limit },
-    // Texts are shortened only for a request that is too long.
+    // Texts are shortened only if the request is too long to send.
     { stage: shorten, limit: input.most },
   ];
   let { plan } = input;
@@ -299,7 +299,7 @@ function* planTrim(input: TrimInput): Steps<CompactionPlan | null> {
   return plan === input.plan ? null : plan;
 }
 
-/** The oldest first, down to the target. Never results of the last step: the agent has not read them yet. */
+/** Prunes the oldest first, down to the target. Never prunes results of the last step, which the agent has not read yet. */
 function* pruneDeep({ plan, policy, room }: TrimInput, view: View): Steps<CompactionPlan | null> {
   const unread = newestResults(view);
   const prune = { ...policy.prune, turns: 0, protectTokens: Math.floor(room.available * OUTPUTS_SHARE) };
@@ -314,15 +314,15 @@ function* pruneDeep({ plan, policy, room }: TrimInput, view: View): Steps<Compac
   return { ...plan, pruned: [...plan.pruned, ...old], forgotten };
 }
 
-/** Results of the step at the end of the prompt. */
+/** Ids of the results of the step at the end of the prompt. */
 function newestResults({ slots, turn }: View): ReadonlySet<EventId | null> {
   const end = slots.findLastIndex(({ message }) => message.role !== 'user') + 1;
   const from = slots.slice(0, end).findLastIndex(({ message }) => message.role !== 'tool') + 1;
-  // Steered inputs may stand behind the results. Results before the turn's own input are of an earlier turn.
+  // Inputs that steered the turn may follow the results. Results before the turn's own input belong to an earlier turn.
   return new Set(from < (turn?.begins ?? 0) ? [] : slots.slice(from, end).map(({ event }) => event));
 }
 
-/** Replaces the early steps of a turn that outgrew its window by a text. The newest stay. */
+/** Replaces the early steps of a turn that outgrew its window by a text. The newest steps stay. */
 function* replaceEarlySteps(
   { plan, room, outputs, count }: TrimInput,
   view: View,
@@ -344,7 +344,7 @@ function* replaceEarlySteps(
   return { ...plan, turn: { id: turn.id, steps, text: text || '(nothing of note)' } };
 }
 
-/** The newest steps have the room that everything else leaves up to the target. */
+/** Tokens for the newest steps: the room that everything else leaves up to the target. */
 function stepsRoom(view: View, turn: string, room: Room): number {
   const ofTurn = view.slots.filter(({ step }) => step?.turn === turn);
   const size = ofTurn.reduce((sum, { tokens }) => sum + tokens, 0);
@@ -352,7 +352,7 @@ function stepsRoom(view: View, turn: string, room: Room): number {
   return Math.max(room.available * STEPS_SHARE, free);
 }
 
-/** The first step to keep: the newest within the budget, and always the last one. */
+/** Index of the first step to keep. The newest steps within the budget are kept, at least the last one. */
 function keptFrom({ slots }: View, turn: string, budget: number): number {
   const sizes = new Map<number, number>();
   for (const { step, tokens } of slots) {
@@ -384,14 +384,14 @@ function asLogged(draft: EventDraft, seq: number): Event {
   return { ...nowhere, ...draft, seq } as Event;
 }
 
-/** Shortens long texts, no more than needed, but never inputs of the running turn. */
+/** Shortens long texts no more than needed, and never inputs of the running turn. */
 function* shorten(input: TrimInput, view: View): Steps<CompactionPlan | null> {
   const { plan, room, count, view: whole } = input;
   const unread = newestResults(view);
   const size = sizeIn(view, room);
   const mostOfOld = Math.floor(room.available * OLD_TEXT_SHARE);
   let shorter: CompactionPlan | null = null;
-  // The size of a shortened text is estimated, and a request has its most bytes too.
+  // Repeats, because the size of a shortened text is estimated and the bytes of a request are limited too.
   for (let [tries, { aim }] = [0, input]; tries < MAX_TRIES; tries += 1, aim *= AGAIN) {
     const trimmed = yield* shareRoom(view, { size, aim, mostOfOld, unread, count });
     if (trimmed.length === 0) break;

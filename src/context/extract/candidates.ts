@@ -21,14 +21,14 @@ const KEY_KINDS: ReadonlySet<Event['kind']> = new Set([
   'run.directive',
 ]);
 
-/** Only the newest candidates are judged. Facts cover what is older. */
+/** Maximum number of candidates that are judged, the newest. Facts cover older events. */
 const MOST_CANDIDATES = 5_000;
-/** Characters judged in all. */
+/** Maximum characters that are judged in all. */
 const MOST_JUDGED = 8 * 1_048_576;
-/** Characters of all texts together, more than any window holds. Beyond it each speaker has an equal part. */
+/** Maximum characters of all texts, more than any window holds. If there are more, each speaker gets an equal share. */
 const MOST_QUOTABLE = 8 * 1_048_576;
 const LEAST_QUOTABLE = 256;
-/** Cost of an event beside its text, in characters. */
+/** Cost of an event besides its text, in characters. */
 const DRAFTED = 256;
 
 const NO_PINS: Pins = { pinned: [], replaced: new Map() };
@@ -39,7 +39,7 @@ interface CandidateOptions {
   pins?: Pins;
 }
 
-/** Everything that may be quoted, ascending by seq. An event that was quoted before and occurs again counts once. */
+/** Everything that may be quoted, ascending by seq. An event that the previous compaction quoted too occurs once. */
 export function* candidateSteps(
   events: readonly Event[],
   quotes: readonly Quote[],
@@ -86,7 +86,7 @@ function* draftsOf(events: readonly Event[], count: Count, trusted: Trusted): St
   return drafts;
 }
 
-/** A text beyond its speaker's part of what may be quoted is as if both its ends were all of it. */
+/** Cuts a text that exceeds its speaker's share to its two ends. */
 function limited<D extends Omit<Draft, 'judged'>>(draft: D, limit: number): D {
   if (draft.whole.length <= limit) return draft;
   const { tokens: _, ...rest } = draft;
@@ -121,10 +121,10 @@ function draftOfQuote({ seq, speaker, text, cut = false, untrusted }: Quote): Dr
 export interface Candidate {
   seq: number;
   speaker: string;
-  /** Words of an untrusted person. */
+  /** Set for words of an untrusted person. */
   untrusted?: true;
   pinned?: Pin['why'];
-  /** As in `Quote`. */
+  /** Id of the author, as in `Quote`. */
   by?: string;
   replacedBy?: number;
   role: Scorable['role'];
@@ -133,16 +133,16 @@ export interface Candidate {
   /** 1 for the newest round. A round begins with words of a person. */
   round: number;
   scored: Score;
-  /** Whether the whole text is already a shortened quote. */
+  /** Whether `whole` is already shortened. */
   isCut: boolean;
   whole: string;
-  /** Of `whole`, if they were counted when it was stored. */
+  /** Token count of `whole`, if it was stored with the event. */
   tokens?: number;
-  /** The parts of which a digest chooses. */
+  /** The parts from which a digest chooses. */
   units: () => Unit[];
 }
 
-/** A candidate before its place among the others is known, with its input for scoring. */
+/** A candidate before its age and round are known, with its input for scoring. */
 type Draft = Omit<Candidate, 'age' | 'round' | 'scored'> & { judged: Omit<Scorable, 'role' | 'age'> };
 
 const MAX_ARGS = 160;
@@ -155,7 +155,7 @@ function callLine({ name, args }: ToolCall, result: ToolResultBody | null): stri
   return `${name} ${compactArgs(args)} -> ${result ? result.outcome : 'no result'}${artifact}`;
 }
 
-/** Longer arguments hold a file; their beginning identifies it. */
+/** Arguments with more characters are not parsed: they hold a file, and their beginning identifies it. */
 const MAX_PARSED = 65_536;
 
 function compactArgs(args: string): string {
@@ -163,7 +163,7 @@ function compactArgs(args: string): string {
   try {
     root = JSON.parse(args.slice(0, MAX_PARSED));
   } catch {
-    // Shown as written, since it is not JSON.
+    // Arguments that are not JSON are shown as written.
     return capped(
       args
         .slice(0, 8 * MAX_ARGS)
@@ -189,7 +189,7 @@ function shortValue(value: unknown): string {
   );
 }
 
-/** The part of a result worth quoting: its errors, or all of it if it is short. One tool call retrieves the rest. */
+/** The part of a result that is worth quoting: its errors, or all of it if it is short. One tool call reads the rest. */
 function excerptOf(
   result: ToolResultBody,
   call: ToolCall,
@@ -202,15 +202,15 @@ function excerptOf(
   return count(content) <= Math.min(maxTokens, SHORT_RESULT_TOKENS) ? content : '';
 }
 
-/** Tokens for the excerpts of all results of one step. */
+/** Maximum tokens of the excerpts of all results of one step. */
 const EXCERPT_TOKENS = 160;
 
 type Group = readonly (ToolResultBody | null)[];
 type Results = ReadonlyMap<number, Group>;
 
 /**
- * The results of each step in the order of its calls. Ids recur from step to step, so a result belongs to the last
- * step.
+ * The results of each step in the order of its calls. Steps may use the same call ids, so a result belongs to the last step
+ * with its id.
  */
 function resultsOf(events: readonly Event[]): Results {
   const groups = new Map<number, (ToolResultBody | null)[]>();
@@ -234,7 +234,7 @@ function resultsOf(events: readonly Event[]): Results {
   return groups;
 }
 
-/** A call as a digest shows it: the commands of a shell, or the files that are changed. */
+/** A call as a digest shows it: the commands of a shell, or the changed files. */
 function shortCall(call: ToolCall, result: ToolResultBody | null): string {
   const commands = isShell(call.name) ? shellParts(call).map((part) => capped(part, MAX_VALUE)) : [];
   const what =
@@ -246,12 +246,12 @@ function shortCall(call: ToolCall, result: ToolResultBody | null): string {
 
 const MOST_COMMANDS = 3;
 
-/** Whether a call changes a file: what it says about that adds nothing unless it failed. */
+/** Whether a call changes a file. The result of such a call is informative only if it failed. */
 function changes(call: ToolCall): boolean {
   return filesOf(call).modified.length > 0;
 }
 
-/** Quotes a step with a line per call and, if informative, an excerpt of the result. */
+/** A step as a quote: a line per call and, if it is informative, an excerpt of the result. */
 function draftOfStep(event: EventOf<'step'>, speaker: string, group: Group, count: Count): Draft {
   const { content, calls } = event.body;
   const outputs = calls.map((call, index) => ({ call, result: group[index] ?? null }));
@@ -281,11 +281,11 @@ function draftOfStep(event: EventOf<'step'>, speaker: string, group: Group, coun
 
 /** Input for scoring an event. */
 interface Scorable {
-  /** Spoken words; '' if there are only calls. */
+  /** The words of the event; '' if it has only calls. */
   text: string;
-  /** The calls, one line each. Words in their arguments are code and demand nothing. */
+  /** The calls, one line each. Words in their arguments are code and never demands. */
   calls: string;
-  /** Results of the calls. */
+  /** Texts of the results of the calls. */
   results: string;
   role: 'person' | 'key' | 'reply' | 'work' | 'system';
   /** 0 for the newest, 1 for the oldest. */
@@ -299,7 +299,7 @@ interface Score {
   why: string[];
 }
 
-/** Only both ends of a long text are judged: the important words are there, and it stays cheap. */
+/** Characters judged of a long text, at its two ends: the important words are there, and judging stays cheap. */
 const MAX_JUDGED = 6_000;
 const LARGE_RESULT = 2_000;
 const CODE = /```|=>|\bfunction\b|\bclass\b|[{};]\s*$/m;
@@ -307,7 +307,7 @@ const NUMBER = /(?:^|[^\w.])[$€£¥]?\d[\d.,:]*\d(?:%|\b)/g;
 
 const ROLE_POINTS = { person: 4, key: 4, reply: 2, work: 0, system: 1 } as const;
 
-/** How much an event is worth keeping, as a sum of named parts. Judges `most` characters of it. */
+/** Scores how much an event is worth keeping, as a sum of named parts. Judges at most `most` characters. */
 function scoreEvent({ text, calls, results, role, age, kept }: Scorable, most: number = MAX_JUDGED): Score {
   const judged = (written: string) => bothEnds(written, Math.min(most, MAX_JUDGED));
   const spoken = judged(text);
@@ -347,7 +347,7 @@ function upTo(max: number, points: number): number {
   return Math.min(max, points);
 }
 
-/** To hundredths, so that sums are equal on every machine and readable. */
+/** Rounds to hundredths, so that sums are readable and equal on every machine. */
 function round(points: number): number {
   return Math.round(points * 100) / 100;
 }
@@ -355,14 +355,14 @@ function round(points: number): number {
 /** A sentence, an item or a call: the smallest part of a message that a digest shows. */
 export interface Unit {
   text: string;
-  /** The heading above it, without which an item may mean nothing. */
+  /** The heading above it, without which an item may not be understood. */
   heading: string | null;
   isCall: boolean;
-  /** An item of a list, a row of a table, or a short piece of code. */
+  /** Set for an item of a list, a row of a table and a short piece of code. */
   isItem?: true;
 }
 
-/** Stands between parts that were on lines of their own. */
+/** Joins parts that were on separate lines. */
 export const JOINT = ' / ';
 const LEFT_OUT = ' … ';
 
@@ -370,11 +370,11 @@ const ITEM = /^(?:[-*+•]|\d{1,3}[.)])\s+\S/;
 const HEADING = /^(?:#{1,6}\s|(?:\*\*|__)[^*_]{2,80}(?:\*\*|__):?$)|[:：](?:\*\*)?$/;
 const MAX_HEADING = 60;
 const MAX_UNIT = 280;
-/** Only both ends of a longer text are divided. */
+/** Characters of a text that are divided into parts. Of a longer text these are its two ends. */
 const MOST_CHARS = 16_384;
 const MOST_UNITS = 160;
 
-/** The parts of a text. Code in fences is left out: it stands in files. */
+/** The parts of a text. Omits long code in fences, because files have it. */
 function unitsOf(text: string): Unit[] {
   const units: Unit[] = [];
   let heading: string | null = null;
@@ -388,7 +388,7 @@ function unitsOf(text: string): Unit[] {
       continue;
     }
     const isItem = ITEM.test(line) || line.startsWith('|');
-    // The list under the heading has ended.
+    // A part that is not an item ends the list under the heading.
     if (!isItem && units.at(-1)?.heading === heading) heading = null;
     const parts = (isItem ? [bare(line)] : sentencesOf(line)).filter((part) => /[\p{L}\p{N}]/u.test(part));
     for (const part of parts)
@@ -413,7 +413,7 @@ function linesOf(text: string): { line: string; isCode: boolean }[] {
   return lines;
 }
 
-/** The chosen parts of a message on one line, ascending by place, with a sign for what is left out between them. */
+/** The chosen parts of a message on one line, in their order, with a sign where parts between them were left out. */
 export function joinUnits(units: readonly Unit[], chosen: readonly number[]): string {
   let line = '';
   let last = -1;

@@ -5,10 +5,10 @@ import { MOST_PER_EVENT, shownDemand, isDemand, isTelling } from './demands.ts';
 import { addSaying, authorOf, keyOf, type Sayings } from './spoken-text.ts';
 
 /**
- * The newer word of a person beside their older ones. An older demand leaves only where the newer sentence is about it
- * and nothing else, and takes it back (*English is fine*, *you may drop that table now*) or names its value as wrong
- * (*not 8080: 9090*). Otherwise both stay, the newest last: a ban that is lost is worse than one too many. Nobody takes
- * back what somebody else has demanded.
+ * Corrections: how a person's newer words change their older demands. An older demand is removed only if the newer sentence is
+ * about this demand alone and withdraws it (*English is fine*, *you may drop that table now*), or if it names its value as
+ * wrong (*not 8080: 9090*). Otherwise both stay, the newest last, because a lost ban is worse than a superfluous one. Nobody
+ * can withdraw a demand of another person.
  */
 const edged = (words: string) => String.raw`(?<![\p{L}\p{N}_])(?:${words})(?![\p{L}\p{N}_])`;
 
@@ -43,23 +43,23 @@ const ALLOWS = new RegExp(
   )}|也?(?:可以|没问题|沒問題|行)(?:了|的)?|允许|允許|不用再|(?:ても|でも|で)?(?:いい|大丈夫|よい|構いません)(?:です|よ)*|許可(?:します)?|괜찮|해도 ?(?:됩니다|돼)|사용 가능|يمكن|لا بأس|مسموح|מותר|בסדר|אפשר|ठीक है|सकते`,
   'giu',
 );
-/** What follows is no longer meant: `not 8080`, `instead of 8080`. */
+/** Precedes a value that no longer holds: `not 8080`, `instead of 8080`. */
 const INSTEAD_OF =
   /(?:^|[^\p{L}\p{N}])(?:not|instead of|rather than|nicht|(?:an)?statt|pas|au lieu d[eu]|no(?=\s+\S*\p{N})|en (?:vez|lugar) del?|não(?!\s*,)|em vez d[eoa]s?|non(?!\s*,)|invece (?:di|del|della)|не|вместо|niet|in plaats van|nie|zamiast|değil|不是|ではなく|아니라)[\s,:]*(?:(?:in|on|at|the|to|auf|an|der|die|das|le|la|el|en|em|o|a|il|в|на)\s+){0,2}([\p{L}\p{N}][\p{L}\p{N}_./:-]*)/giu;
-/** `8080ではなく9090`, `8080 yerine`: what is no longer meant stands before. */
+/** Follows a value that no longer holds: `8080ではなく9090`, `8080 yerine`. */
 const IS_NOT = /([\p{L}\p{N}_./-]{1,40}?)\s?(?:ではなく|じゃなくて?|yerine|değil|아니라|대신|के बजाय)/giu;
 const NEGATED = new RegExp(
   `${edged(String.raw`not|never|no|nobody|nothing|without|avoid|stop|n['’]t|\p{L}+n['’]t|forbidden|cannot|nicht|nie|niemals|kein\p{L}*|pas|jamais|interdit\p{L}*|nunca|jamás|não|non|mai|не|никогда|нельзя|niet|geen|nooit|asla|không|đừng|لا|אל|אסור|मत|prohibid[oa]s?|vietat[oa]|proibid[oa]s?|verboten`)}|不要|不得|不能|不可|禁止|别|勿|ない|禁|마세요|금지`,
   'iu',
 );
 const DENIALS = new RegExp(NEGATED.source, 'giu');
-/** *English is fine*: the matter itself is permitted, and not one deed. */
+/** Permits a matter in general and not a single action: *English is fine*. */
 const MATTER_IS_FINE =
   /(?<![\p{L}\p{N}_])(?:is|are|ist|sind|est|sont|está|están|é|são|è|sono|va|vanno|es|son|можно)(?![\p{L}\p{N}_])|也(?:可以|行)|(?<![んい])でも(?:いい|大丈夫)|도 괜찮/iu;
-/** `The backups are fine` tells how they are, and permits nothing. */
+/** Describes a state and permits nothing: `The backups are fine`. */
 const TELLS_STATE =
   /^(?:and |but |so )?(?:the|my|our|your|this|that|these|those|die|der|das|les?|la|el|los|las|os?|as?|il|lo|i|gli|de|het)(?!\p{L})[^,]{0,80}(?:fine|ok|okay|good|right|ordnung|gut|bien|bem|bom|bene|vanno|prima)(?!\p{L})/iu;
-/** What it asks for first is no part of what it forbids: `never merge without two approvals`. */
+/** A ban with a condition, which is not itself forbidden: `never merge without two approvals`. */
 const CONDITIONAL = new RegExp(
   `${edged('without|unless|until|before|except|ohne|bevor|bis|außer|sans|avant|sauf|sin|antes|hasta|salvo|sem|até|senza|prima|finché|без|пока|кроме|zonder|voordat|tenzij')}|除非|之前|なしに|前に|없이|전에`,
   'iu',
@@ -68,12 +68,12 @@ const QUESTION = /[?？؟]["'”’»)]*$/;
 const LONGEST = 280;
 const MOST_LEFT = 3;
 
-/** Cost of comparing is bounded: the newest demands of the author. */
+/** Maximum number of demands that a sentence is compared with, the newest of its author. Bounds the cost. */
 const MOST_COMPARED = 60;
-/** Sentences of one message that may revise. */
+/** Maximum number of sentences of one message that are examined as corrections. */
 const MOST_REVISIONS = 40;
 
-/** Adds the demands of a person's words, in order. What they take back leaves, and what is said again is the newest. */
+/** Adds the demands in a person's words, in order. Removes demands that they withdraw. A repeated demand becomes the newest. */
 export function addDemandsOf(list: Sayings, text: string, speaker: Omit<Saying, 'text'>): void {
   let found = 0;
   let looked = 0;
@@ -98,7 +98,7 @@ function isAboutEarlier(sentence: string): boolean {
   return sentence.search(CHANGES) !== -1 || sentence.search(ALLOWS) !== -1;
 }
 
-/** Whether a sentence revises older ones of its author, which leave if that is certain. */
+/** Whether a sentence corrects older demands of its author. Removes these if the correction is certain. */
 function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>): boolean {
   const isPermission = sentence.search(ALLOWS) !== -1;
   const own = ownEntries(list, speaker);
@@ -113,15 +113,15 @@ function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>)
   if (withoutDenied(list, own, sentence)) return true;
   const [one] = nearest;
   if (!one) return false;
-  // Values alone are about the newest value of their form.
+  // A sentence with values and no words is about the newest demand with a value of the same form.
   const isOne = nearest.length === 1 || said.words.size === 0;
   const isSure = isOne && one.left === 0 && takesBack(sentence, one, { isPermission });
   if (isSure) list.delete(keyOf(one.entry));
-  // Said of something else as well, it is the newest word on the matter only if it says little more.
+  // A sentence with other words too counts as a correction only if it has few of them.
   return isSure || (one.left <= MOST_LEFT && (best > 0 || one.sameShape));
 }
 
-/** Whether a sentence names the value of an older one as wrong, which leaves unless it forbids that value. */
+/** Whether a sentence names a value of older demands as wrong. Removes these, except those that forbid the value. */
 function withoutDenied(list: Sayings, own: readonly Saying[], sentence: string): boolean {
   const text = parted(sentence);
   const denied = [...text.matchAll(INSTEAD_OF), ...text.matchAll(IS_NOT)].map((match) =>
@@ -136,26 +136,26 @@ function withoutDenied(list: Sayings, own: readonly Saying[], sentence: string):
 }
 
 interface Terms {
-  /** Numbers, and what has a digit. */
+  /** Numbers and words with a digit. */
   values: ReadonlySet<string>;
-  /** Beginnings of the words that say what it is about. */
+  /** Stems of the words that say what it is about. */
   words: ReadonlySet<string>;
 }
 
 interface Compared {
-  /** Words of both. */
+  /** Number of words and values that both have. */
   shared: number;
-  /** Both have a value, the same. */
+  /** Both have a value in common. */
   sameValue: boolean;
-  /** The newer sentence has the last word of the older: what it is about, where verbs stand before. */
+  /** The newer sentence contains the last word of the older, which says what it is about, because verbs come before. */
   isSameEnd: boolean;
-  /** Values of the newer sentence that the older lacks. */
+  /** Number of values of the newer sentence that the older lacks. */
   more: number;
-  /** Words of the newer sentence that the older lacks. */
+  /** Number of words of the newer sentence that the older lacks. */
   left: number;
-  /** Words and values of the older that the newer sentence lacks. */
+  /** Number of words and values of the older that the newer sentence lacks. */
   missed: number;
-  /** Both have a value of the same form. */
+  /** Both have a value of the same form, and the values differ. */
   sameShape: boolean;
 }
 
@@ -168,13 +168,13 @@ function takesBack(
   if (!isPermission && !isBan(entry.text)) return sameShape;
   if (NEGATED.test(sentence.replace(CHANGES, ' '))) return false;
   if (isPermission) return shared > 0 && missed <= mayMiss(sentence, about) && !CONDITIONAL.test(entry.text);
-  // A ban ends where its author orders the very thing.
+  // A ban ends when its author orders exactly what it forbids.
   return shared > 1 && missed === 0 && more === 0;
 }
 
 /**
- * Words of a rule that a permission need not name. One for a single deed names them all, or leaves the rule as it is: *never deploy
- * on Fridays*, *you can deploy now*.
+ * Number of words of a rule that a permission need not name. A permission for a single action must name them all to end the
+ * rule: *you can deploy now* does not end *never deploy on Fridays*.
  */
 function mayMiss(sentence: string, { entry, sameValue, isSameEnd }: Compared & { entry: Saying }): number {
   if (!MATTER_IS_FINE.test(sentence)) return 0;
@@ -183,7 +183,7 @@ function mayMiss(sentence: string, { entry, sameValue, isSameEnd }: Compared & {
   return isSameEnd ? Infinity : 1;
 }
 
-/** In *No, not 8080: 9090* a value is denied, and nothing forbidden. */
+/** Whether a demand forbids something. *No, not 8080: 9090* corrects a value and forbids nothing. */
 function isBan(text: string): boolean {
   const isChange = text.search(CHANGES) === 0;
   return NEGATED.test(isChange ? text.replace(CHANGES, ' ').replace(INSTEAD_OF, ' ') : text);
@@ -206,7 +206,7 @@ function compared(newer: Terms, older: Terms): Compared {
   const shared = words + values.length;
   const forms = new Set([...older.values].map(formOf));
   const sameShape = [...newer.values].some((value) => !older.values.has(value) && forms.has(formOf(value)));
-  // A name with a digit in it tells which matter is meant; a bare number is a limit as often.
+  // A shared value with a letter identifies the matter. A shared number may also be just a limit.
   const isNamed = values.some((value) => /\p{L}/u.test(value));
   const missed = isNamed ? 0 : older.words.size + older.values.size - shared;
   const last = [...older.words].at(-1);
@@ -231,7 +231,7 @@ function termsIn(entry: Saying): Terms {
 
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}_./:-]*/gu;
 const DENSE = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]/u;
-/** Words of every demand. */
+/** Words that occur in many demands and do not say what one is about. */
 const COMMON =
   /^(?:please|need|needs|want|that|this|these|those|with|from|into|about|there|here|what|when|which|then|than|have|has|been|being|will|would|could|can|may|them|they|your|yours|mine|our|ours|the|and|but|for|are|you|too|also|just|only|always|never|must|should|shall|use|used|using|any|all|some|said|rule|limit|bitte|eine?[nmrs]?|und|oder|auch|der|die|das|den|dem|mit|für|auf|ist|sind|darf|dürfen|soll|muss|nur|immer|niemals|les|des|une|dans|pour|avec|est|sont|vous|sur|las|los|una|para|con|por|está|solo|siempre|nunca|uma|para|com|são|sempre|apenas|della|delle|sono|per|sempre|solo|это|для|как|что|только|всегда)$/iu;
 
@@ -253,7 +253,7 @@ function termsOf(text: string): Terms {
   return { values, words };
 }
 
-/** Digits and Latin letters apart from the signs that stand beside them without a space. */
+/** Inserts spaces between digits or Latin letters and adjacent characters of scripts without spaces. */
 function parted(text: string): string {
   return text.replace(
     /(?<=[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}])(?=\w)|(?<=\w)(?=[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}])/gu,
@@ -271,7 +271,7 @@ function plain(word: string): string {
   return withoutEnd(word.toLowerCase(), '.:/-');
 }
 
-/** `8080` and `9090` have one form, `v2` and `v3` another. */
+/** The form of a value: `8080` and `9090` have the same form, `v2` and `v3` another. */
 function formOf(value: string): string {
   return value.replace(/\p{N}+/gu, '0');
 }

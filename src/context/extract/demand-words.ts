@@ -1,13 +1,13 @@
 /**
- * Words of obligation by language, as data. `strong` words demand by themselves. `weak` ones (always, only, at least)
- * demand if the sentence tells nothing of its speaker. Each is a plain alternation: no text makes it slow.
+ * Words of obligation by language, as data. A `strong` word makes a sentence a demand. A `weak` word (always, only, at least)
+ * does so if the sentence is not about its speaker. Each list becomes a plain alternation, which no text makes slow.
  */
 interface DemandWords {
   strong: readonly string[];
   weak: readonly string[];
-  /** First persons with a verb, past tenses and feelings: the sentence tells, and demands nothing. */
+  /** First persons with a verb, past tenses and feelings. A sentence with them describes and does not demand. */
   tells: readonly string[];
-  /** Written without spaces around words: they match anywhere. */
+  /** The language is written without spaces, so its words match anywhere. */
   unspaced?: true;
 }
 

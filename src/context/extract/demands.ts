@@ -3,28 +3,28 @@ import { DEMAND_WORDS } from './demand-words.ts';
 import { CONSTRAINT, isChatter } from './lexicon.ts';
 
 /**
- * Demands: obligations, prohibitions, limits, preferences and refusals, in their speaker's words. People at ease use the
- * same words (*I always love it*, *that must have been great*), so a word alone is not enough: who is to do it, and
- * whether the sentence tells or asks, decides. Each test is a plain pattern over one sentence or clause: linear.
+ * Demands: obligations, prohibitions, limits, preferences and refusals, in their speaker's words. Small talk uses the same
+ * words (*I always love it*, *that must have been great*), so a word alone is not enough. It also matters who is to act, and
+ * whether the sentence describes or demands. Each test is a plain pattern over one sentence or clause, so it takes linear time.
  */
 const MAX_CONSTRAINT = 320;
-/** A page of rules is kept whole; a pasted book is not. */
+/** Maximum demands taken from one event: all of a page of rules, but not of a pasted book. */
 export const MOST_PER_EVENT = 80;
-/** Only the beginning of a longer sentence is judged: it is data. */
+/** Characters judged of a sentence. A longer one is data. */
 const MOST_JUDGED = 1_200;
 
 const words = (pattern: string) => new RegExp(`(?<![\\p{L}\\p{N}_])(?:${pattern})(?![\\p{L}\\p{N}_])`, 'iu');
 const at = (pattern: string) => new RegExp(`^(?:${pattern})(?![\\p{L}\\p{N}_])`, 'iu');
 
-/** Phrases of an agent that repeats a person's demand. */
+/** Phrases by which an agent reports a person's demand. */
 const QUOTES_A_PERSON =
   /\b(?:you(?:['’]ve| have)? (?:asked|said|told|want|wanted|prefer|preferred|requested|specified|mentioned)|the (?:user|customer|client)|as (?:you )?(?:requested|instructed)|your (?:preference|instruction|request|constraint|requirement)s?|per your|sie (?:sagten|wollten|möchten)|vous (?:avez|voulez)|usted|você|lei ha|вы (?:сказали|просили|хотели))(?![\p{L}\p{N}_])|(?:您|你)(?:说|要求|希望)|とのこと|ご希望/iu;
 const QUESTION = /[?？؟]["'”’»)]*$/;
 const EXCLAIMED = /[!！]["'”’»)]*$/;
-/** Code and logs are full of these words, but demand nothing. */
+/** Lines of code and logs, which contain such words without demanding anything. */
 const CODE = /[;{}]\s*$|\\[nrt"]|^[+-]?\s*(?:const|let|var|return|import|\/\/)\s/;
 
-/** The demands in a text. An agent's count where it repeats those of a person. */
+/** The demands in a text. In an agent's text only reported demands of a person count. */
 export function constraintsOf(text: string, byAgent: boolean): string[] {
   const found: string[] = [];
   for (const line of sentencesOf(text)) {
@@ -36,12 +36,12 @@ export function constraintsOf(text: string, byAgent: boolean): string[] {
   return found;
 }
 
-/** As it is listed. */
+/** A demand as lists show it. */
 export function shownDemand(sentence: string): string {
   return capped(sentence, MAX_CONSTRAINT, KEPT);
 }
 
-/** An agent's words that repeat a person's demand. Its questions and notes to itself do not. */
+/** Whether an agent's sentence reports a person's demand. Questions and notes to itself do not. */
 function isReport(sentence: string): boolean {
   return (
     QUOTES_A_PERSON.test(sentence) &&
@@ -58,16 +58,16 @@ export function isDemand(sentence: string): boolean {
   return isEnglishDemand(judged) || (!ENGLISH.test(judged) && isDemandElsewhere(judged));
 }
 
-/** A request in the form of a question. */
+/** Questions that are requests. */
 const ASKED =
   /(?:can|could|would) (?:you|we) (?:please )?(?:not|never|only|always|stop|avoid|keep|make sure|refrain)(?!\p{L})|(?:können|könnt|kannst|würden) (?:sie|ihr|du) (?:bitte )?(?:nicht|kein|nur|immer)|(?:pouvez|pourriez|peux)[- ](?:vous|tu) (?:ne |éviter|toujours)/iu;
 
-/** Words that English alone has. */
+/** Words that only English has. */
 const ENGLISH = words(
   String.raw`the|and|to|this|that|you|my|with|have|for|it['’]s|i['’]m|don['’]t|can['’]t|never|always|must|should|not|only|please|your|like|what|how|would|be|been|from`,
 );
 
-/** What introduces a clause without being its subject. */
+/** Words at the beginning of a clause that are not its subject. */
 const LEAD =
   /^(?:(?:please|kindly|just|also|and|but|so|then|again|remember(?: to|,)?|note(?: that)?|ok(?:ay)?|however|still|actually|important|one more thing|for (?:now|this)|in (?:general|any case))[\s,:!]+|(?:thanks|thank you|hi|hello|hey)[,:!]+\s*){0,4}/iu;
 const CLAUSES = /[,;:，；：、—–]|\s-\s|\s(?:but|and|because|since|then|until now)\s/iu;
@@ -75,17 +75,17 @@ const CLAUSES = /[,;:，；：、—–]|\s-\s|\s(?:but|and|because|since|then|u
 const MODAL = words(
   String.raw`must(?:n['’]?t| not)?(?!-)|shall(?: not)?|may (?:not|only)|can only|cannot|can['’]?t|(?:is|are) (?:not |only )?(?:to be|allowed|permitted|required|forbidden|acceptable)|(?:has|have) to|needs? to|should(?:n['’]?t| not)?`,
 );
-/** Something is guessed, or was so: `must have been`, `must be so proud`, `should have gone`. */
+/** Follows a modal verb that expresses a guess or the past: `must have been`, `must be so proud`, `should have gone`. */
 const GUESSED =
   /^(?:['’]ve|of|have (?:been|felt|had|gone|taken|made|given|seen|known|got|done|put|cost|come|a (?:lot|blast|ton)|unreal|so|such|fun|\p{L}+ed(?!\p{L}))|(?:still |also |all )?be (?:so|very|really|such|quite|pretty|super|incredibly|truly|nice|fun|great|hard|tough|amazing|awesome|exciting|excited|proud|happy|thrilled|lovely|cool|interesting|difficult|incredible|unbelievable|raw|[\p{L}]+(?:ing|ful)(?=[.!,]?$)|a (?:lot|great|nice|real|big|tough|hard|good|blast|wonderful)|(?:feel|hav|miss|do|gett|enjoy)ing)|feel|mean|miss|love|seem|look|admit|say|confess|agree|wait|\p{L}+ (?:\p{L}+ )?so (?:much|many))(?!\p{L})/iu;
-/** Nobody in particular is meant, or the speaker. */
+/** Subjects that mean the speaker, or nobody in particular. */
 const OWN =
   /(?:^|\s)(?:a|if you|when you|sometimes you|(?:don|doesn|didn)['’]t|no|might|would|could|(?:i|we|he|she|it|they|you)(?:['’]ll| will)(?: \p{L}+)?|(?:i|who)(?: (?:totally|definitely))?(?: (?:also|really|actually|just|still|only|do))?|there|what|where|i['’]m|people|(?:my|his|her) \p{L}+)$/iu;
 const GROUP = /(?:^|\s)we(?: all| both| really| just| totally| definitely)?$/iu;
 const VAGUE = /(?:^|\s)(?:it|that|this|they|you|you guys|those|these)$/iu;
 const CANNOT_IDIOM =
   /^(?:wait|believe|imagine|remember|recall|see|find|tell|think|help|thank|hear|beat|deny|agree|let|be (?:right|beat)|go wrong|picture|live|stand|stop|get (?:enough|over)|even|ever|argue|complain|say|forget|seem|express|lose|fail|just|quite|really|explain|describe|count)(?!\p{L})/iu;
-/** What a speaker cannot do binds others: `I can't eat nuts`, `we can't use PHP`. */
+/** Inabilities of the speaker that bind others: `I can't eat nuts`, `we can't use PHP`. */
 const OWN_LIMIT =
   /^(?:accept|allow|approve|eat|drink|have|use|pay|afford|fly|travel|meet|attend|come (?:on|before|after)|be (?:there|available)|work (?:on|before|after|with)|ship|sign|do (?:it|that|this|any|mon|tues|wednes|thurs|fri|satur|sun))/iu;
 
@@ -112,13 +112,13 @@ const SURE = words(
 const WANTED = words(
   String.raw`(?:i|we)(?:['’]d like| would like| want| need| require) (?:the|all|every|each|no|our|its|it|any|texts?|everything)(?: \p{L}+){0,5} (?:to be|in|by|as|before|without|under|below|within|only|done|kept|written|signed)`,
 );
-/** In the middle of a clause that tells nothing of a person. */
+/** Words that make a clause a demand if it is not about a person. */
 const LIMIT = words(
   String.raw`always(?! (?:there|here|been|good|fun|nice|great|a|an|the|ready|so|hear|\p{L}+ing)(?!\p{L}))|never(?!-)|only|exclusively|at (?:least|most)|unless|without|no longer|instead|everywhere|(?:below|under|within|up to|over|above|by) [$€£¥]?\d[\d.,]*|(?:budget|limit|maximum|minimum|deadline|requirement|constraint|condition|rule|policy)s?(?: (?:is|are|of)(?! \p{L}+ed)|:)|max(?:imum)?\.? [$€£¥]?\d|prefer(?:red|ably)|(?:is|are) required`,
 );
 const LABEL =
   /^(?:rule|policy|constraint|requirement|condition|limit|budget|deadline|note|important)s?(?: \d+)?: ?\S/iu;
-/** Somebody is told of: a first or third person with a verb, a past tense, or what is felt. */
+/** Beginnings of sentences that describe somebody: a first or third person with a verb, a past tense, or a feeling. */
 const TELLS_OF =
   /^(?:i(?:['’](?:m|ve|ll|d))?|we['’](?:ve|re|ll)|we (?:were|had|always|never|just|all|only|love|have|got|went|did|are)|he|she|they|it['’]s|it (?:is|was|has|feels|makes|made|reminds?|kills|takes|showed|means|['’]s)|that['’]s|that (?:was|is)|this (?:was|is|one)|there(?:['’]s| is| are| was)|you(?:['’](?:re|ve|ll)| always| never| only| have| are| were| guys)|my|his|her|so|such|what|how|wow|aw+|yeah|yes|haha|can['’]?t|without|instead of \p{L}+ing|and instead|try|keep in touch|your|always (?:here|been|fun|nice|good|great)|never (?:saw|had|been|thought|knew|seen|heard)|sometimes|last|when|if only|not only|as always|thanks|here['’]s|taking|sharing|being|seeing|having|trying|finding|good|love|glad|nice|cool|yep|who|dance|life|people)(?!\p{L})/iu;
 const SELF = words(String.raw`i|i['’]\p{L}+|me|my|myself`);
@@ -128,7 +128,7 @@ const PAST = words(
 const FELT = words(
   String.raw`amazing|awesome|love[ds]?|loving|fun|happy|happiness|proud|great|wonderful|beautiful|inspir\p{L}+|special|joy\p{L}*|dreams?|hearts?|smiles?|feel(?:s|ing|ings)?|excit\p{L}+|sweet|cool|lovely|grateful|thankful|bless\p{L}*|glad|hug\p{L}*|miss(?:ed|ing)? (?:you|him|her|it|them|my)|friends?|famil(?:y|ies)|memor(?:y|ies)|hopes?|hopefully|support(?:ive|ing)?|fulfilling|rewarding|relax\p{L}*|nice|encourag\p{L}+|passion\p{L}*|journey|tough|buddy|enjoy\p{L}*|usually|often|gonna|wanna|kinda|gotta|lol|myself|yourself|kids|adventure|comfort\p{L}*`,
 );
-/** The speaker is not sure, or speaks of themselves: advice and wishes bind nobody. */
+/** Words of uncertainty, and about the speaker's own plans. Advice and wishes bind nobody. */
 const HEDGED = words(
   String.raw`maybe|perhaps|i (?:guess|feel|hope|wish|bet|wonder|suppose)|probably|might|reminds?|makes? (?:me|you|us)|feels? like|it['’]s like|i think i|i think we should|i['’]ll|i['’]m (?:going|trying|sure)|someday`,
 );
@@ -149,7 +149,7 @@ function isEnglishDemand(sentence: string): boolean {
   return clauses.some((clause) => LIMIT.test(clause) && !isPersonal(clause));
 }
 
-/** By its words alone. */
+/** Whether the words of a sentence alone make it a demand. */
 function isPlainDemand(sentence: string): boolean {
   if (SURE.test(sentence)) return !PROMISED.test(sentence);
   return isRefusal(sentence) || LABEL.test(sentence) || PLEASED.test(sentence);
@@ -161,13 +161,13 @@ function isRefusal(sentence: string): boolean {
   return sentence.length <= MOST_REFUSED && REFUSED.test(sentence);
 }
 
-/** Tells of people and of what is felt, and orders nothing. */
+/** Whether a sentence describes people or feelings and orders nothing. */
 export function isTelling(sentence: string): boolean {
   if (EXCLAIMED.test(sentence) || FELT.test(sentence) || HEDGED.test(sentence)) return true;
   return TELLS_OF.test(sentence) || SELF.test(sentence) || PAST.test(sentence);
 }
 
-/** Tells something of the speaker. */
+/** Whether a clause is about the speaker or another person. */
 function isPersonal(clause: string): boolean {
   return TELLS_OF.test(clause) || SELF.test(clause);
 }
@@ -183,7 +183,7 @@ function isOrder(clause: string, { isCasual, tells }: { isCasual: boolean; tells
   return !GUESSED.test(rest) && isObliged({ verb, subject, rest }, isCasual);
 }
 
-/** How a group always does it binds whoever works for it. */
+/** Customs of a group, which bind everybody who works for it: `we never …`. */
 const CUSTOM = at(
   String.raw`we (?:never|always|only|don['’]t|do not) (?!just|even|really|have|know|think|see|get|go|want|mind|had|feel|\p{L}+ed)\p{L}+`,
 );
@@ -194,7 +194,7 @@ interface Obliged {
   rest: string;
 }
 
-/** Whether somebody or something else than the speaker has to be or do something. */
+/** Whether the clause obliges somebody or something other than the speaker. */
 function isObliged({ verb, subject, rest }: Obliged, isCasual: boolean): boolean {
   if (/^can(?:not|['’]?t)/iu.test(verb)) return !isCasual && isImpossible(subject, rest);
   const isBan = BAN.test(verb) || BAN_BEHIND.test(rest);
@@ -204,7 +204,7 @@ function isObliged({ verb, subject, rest }: Obliged, isCasual: boolean): boolean
   return isBan || (!PAST.test(subject) && !isAdvice({ verb, subject, rest }));
 }
 
-/** Said with feeling, only a ban or what some matter must do is a demand. */
+/** In a sentence with feeling, only a ban, or an obligation of a thing, is a demand. */
 function isDemandAloud({ verb, subject, rest }: Obliged, isBan: boolean): boolean {
   if (!/^(?:must|may|shall)/iu.test(verb) || OWN.test(subject)) return false;
   if (FELT.test(subject) || FELT.test(rest)) return false;
@@ -212,7 +212,7 @@ function isDemandAloud({ verb, subject, rest }: Obliged, isBan: boolean): boolea
   return isBan || (isOfMatter && !/^be(?!\p{L})/iu.test(rest));
 }
 
-/** What the speaker is going to do. */
+/** The speaker announces what they are going to do. */
 const PROMISED = words(String.raw`i['’]ll|i will (?!not)`);
 const BAN = /n['’]?t$|not|only|forbidden/iu;
 const BAN_BEHIND = /^(?:never|not|only|always)(?!\p{L})/iu;
@@ -224,7 +224,7 @@ function isImpossible(subject: string, rest: string): boolean {
   return OWN.test(subject) ? OWN_LIMIT.test(rest) : !/(?:^|\s)(?:he|she|they)$/iu.test(subject);
 }
 
-/** What friends tell each other to do, and what a group has to do without a limit. */
+/** Whether the clause is advice among friends, or an obligation of a group without a limit. */
 function isAdvice({ verb, subject, rest }: Obliged): boolean {
   if (/^should/iu.test(verb)) return GROUP.test(subject) || (VAGUE.test(subject) && ADVISED.test(rest));
   if (/^must$/iu.test(verb)) return VAGUE.test(subject) && STATE.test(rest) && !RULED.test(rest);
@@ -243,7 +243,7 @@ interface Words {
   tells: RegExp;
 }
 
-/** All languages in one: a text rarely has words of another that demand. */
+/** The words of all languages in one pattern, because a text rarely contains demanding words of another language. */
 const ELSEWHERE: Words = {
   strong: joined('strong'),
   weak: joined('weak'),
@@ -267,5 +267,5 @@ function isDemandElsewhere(sentence: string): boolean {
   return weak.test(sentence) && !tells.test(sentence) && !EXCLAIMED.test(sentence) && !isChatter(sentence);
 }
 
-/** What a long sentence is cut around. */
+/** Words around which a long sentence is cut. */
 const KEPT = new RegExp(`${LIMIT.source}|${MODAL.source}|${ELSEWHERE.strong.source}`, 'iu');

@@ -28,17 +28,17 @@ import {
 } from './spoken-text.ts';
 import { capped, oneLine, sentencesOf, bare } from '../text/cut-text.ts';
 
-/** Most names taken from one result. More would push out names that are needed, and the artifact has them all. */
+/** Maximum names taken from one result. More would push out needed names, and the artifact of the result has all of them. */
 const MAX_NEW_PER_RESULT = 150;
 const MAX_NAME = 256;
 const MAX_FAILURE = 240;
-/** Each list of names keeps those mentioned last. */
+/** Maximum names of a list. It keeps those mentioned last. */
 const MOST_NAMES = 500;
-/** Errors kept, the newest. */
+/** Maximum number of errors kept, the newest. */
 const MOST_ERRORS = 24;
-/** Longer arguments hold a file, not the name of one. */
+/** Arguments with more characters are not parsed: they hold a file and not the name of one. */
 const MAX_PARSED = 1_048_576;
-/** Fixed cost of an event, in characters. */
+/** Fixed cost of examining an event, in characters. */
 const EVENT_CHARS = 256;
 
 type NameList = 'artifacts' | 'filesRead' | 'filesModified' | 'identifiers' | 'passing';
@@ -47,10 +47,10 @@ type Lists = Record<NameList, Set<string>> & Record<SayingList, Sayings>;
 type Read = (text: string) => string;
 
 /**
- * Facts found without a model, with their speakers. A fold over events: collected in one part or in several, the lists
- * are the same, as long as everything can be read (see `readLimits`) and no call is apart from its result. What leaves:
- * tasks that the events show done, errors of an attempt that later succeeds or that somebody reports as fixed, and
- * the names that were not mentioned for longest.
+ * Facts found without a model, with their speakers. It is a fold over events: collected in one part or in several, the lists
+ * are the same, if all texts are within the read limits and no part separates a call from its result. Removed are tasks that
+ * the events show as done, errors of an attempt that later succeeds or that somebody reports as fixed, and the names that
+ * were not mentioned for the longest time.
  */
 export function* collectFactsSteps(
   events: readonly Event[],
@@ -156,7 +156,7 @@ function addError(errors: Sayings, entry: Saying): void {
   }
 }
 
-/** Errors of earlier attempts at the same leave: it succeeded, or failed again with errors of its own. */
+/** Removes errors of earlier attempts at the same thing, which succeeded by now or failed again with new errors. */
 function settle(errors: Sayings, attempts: readonly string[]): void {
   for (const [key, entry] of errors)
     if (entry.attempt !== undefined && attempts.includes(entry.attempt)) errors.delete(key);
@@ -176,9 +176,9 @@ function addSpeech(lists: Lists, event: Event, text: string, trusted: Trusted): 
   if (event.kind === 'message') trackQuestions(lists.pending, event, text, trusted);
 }
 
-/** A trusted person's demand is a constraint. Anybody else's demand, or report of one, is a claim. */
+/** A demand of a trusted person is a constraint. A demand of anybody else, or a report of a demand, is a claim. */
 function addDemands({ constraints, claims }: Lists, event: Event, text: string, trusted: Trusted): void {
-  // The runtime's own words are not carried on: its rules stand in the frozen layers.
+  // Words of the runtime are not kept, because the frozen layers have its rules.
   if (event.author.kind === 'system') return;
   const own = demandingText(event, text);
   if (own === '') return;
@@ -191,7 +191,7 @@ function addDemands({ constraints, claims }: Lists, event: Event, text: string, 
   addDemandsOf(constraints, own, speaker);
 }
 
-/** Only the author, trusted people and agents can tick off a task: agents do the work. */
+/** Only the author, trusted people and agents can mark a task as done. Agents can, because they do the work. */
 function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trusted: Trusted): void {
   const speaker = speakerOfEvent(event, trusted);
   const mayClose = (entry: Saying) => speaker.untrusted !== true || entry.by.id === event.author.id;
@@ -205,7 +205,7 @@ function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trust
     : new Map<string, string[]>();
   for (const text of open) {
     const saying = { text, ...speaker };
-    // A task with a number is listed once, in its newest words.
+    // A task with a number is listed once, with its newest text.
     const id = taskId(text);
     if (id !== null) {
       const keys = numbered.get(id) ?? [];
@@ -232,7 +232,7 @@ function numberedTasks(pending: Sayings): Map<string, string[]> {
   return numbered;
 }
 
-/** Questions, delegations and approvals are closed by events of their own. */
+/** Whether an entry is a task of a list. Questions, delegations and approvals have their own closing events. */
 function isTask(entry: Saying): boolean {
   return entry.asks === undefined && !isTracked(entry.text);
 }
@@ -261,14 +261,14 @@ function addArtifacts(lists: Lists, text: string): void {
 }
 
 /**
- * Paths named by calls are in the lists of files already. A name counts once it was used: in words of a person, or in
- * words or calls of an agent after it had been met before. What only results contain is met in passing.
+ * Adds names. Paths of files in calls are skipped, because the lists of files have them. A name counts as used if a person said
+ * it, or if an agent says or passes it after it occurred before. Other names, for example from results, are only in `passing`.
  */
 function addWords(lists: Lists, text: string, where: 'person' | 'speech' | 'call' | 'result'): void {
   const { identifiers, passing, filesRead, filesModified } = lists;
   const isSpoken = where === 'person' || where === 'speech';
   const { paths, ids, names } = findWords(text, isSpoken);
-  // A path from where some file is says nothing elsewhere: code names its modules so.
+  // A relative path outside of speech is skipped, because it depends on the file that contains it, as imports in code do.
   const places = isSpoken ? paths : paths.filter((path) => !/^\.{1,2}\//.test(path));
   const words = [...new Set([...ids, ...places, ...names])].filter(
     (word) => word.length <= MAX_NAME && !filesRead.has(word) && !filesModified.has(word),
@@ -276,7 +276,7 @@ function addWords(lists: Lists, text: string, where: 'person' | 'speech' | 'call
   const used = words.filter(
     (word) => identifiers.has(word) || where === 'person' || (where !== 'result' && passing.has(word)),
   );
-  // A result that repeats a known name does not make it newer.
+  // A name that occurs again in a result does not become newer.
   if (where !== 'result') {
     for (const word of used) passing.delete(word);
     add(identifiers, used);
@@ -289,7 +289,7 @@ function failureOf({ code, message }: EventOf<'turn.failed'>['body']): string {
   return capped(`${code}: ${oneLine(message)}`, MAX_FAILURE);
 }
 
-/** Adds entries at the end, where known ones move as well. The first ones of a full list leave. */
+/** Adds entries at the end, and moves known ones there. A full list drops its first entries. */
 function add(list: Set<string>, entries: readonly string[]): void {
   for (const entry of entries) {
     if (entry === '') continue;
@@ -304,7 +304,7 @@ function add(list: Set<string>, entries: readonly string[]): void {
 const ENDED = /^(?:completed|done|cancell?ed|finished|closed|removed)$/i;
 const TODO_TOOL = /todo|task_?list|checklist|plan/i;
 
-/** The list given to a to-do tool. */
+/** The tasks passed to a to-do tool. */
 function tasksOfCall({ name, args }: ToolCall): Tasks {
   const tasks: Tasks = { open: [], done: [] };
   if (!TODO_TOOL.test(name)) return tasks;
@@ -312,7 +312,7 @@ function tasksOfCall({ name, args }: ToolCall): Tasks {
   try {
     root = JSON.parse(args);
   } catch {
-    // Without JSON there is no list.
+    // Arguments that are not JSON contain no list.
     return tasks;
   }
   const lists = typeof root === 'object' && root !== null ? Object.values(root) : [];
@@ -348,10 +348,10 @@ export function questionsOf(text: string): string[] {
 }
 
 const MAX_ITEM = 320;
-/** Characters read of a text that becomes one line. */
+/** Maximum characters read of a text that becomes one line. */
 const MAX_READ = 4_096;
 
-/** A question stays open until a participant speaks who could answer it. */
+/** Adds questions. A question stays open until a participant who may answer it speaks. */
 function trackQuestions(pending: Sayings, event: Event, text: string, trusted: Trusted): void {
   for (const [key, entry] of pending) if (isAnswered(entry, event)) pending.delete(key);
   for (const question of questionsOf(text)) ask(pending, event, question, trusted);
@@ -369,7 +369,7 @@ function isAnswered(entry: Saying, { author }: Event): boolean {
   return mayAnswer(author, by.kind === 'agent', asks);
 }
 
-/** A person's question can be answered by everyone else, an agent's question by people and by the agents asked. */
+/** Everybody else may answer a person's question. People and the asked agents may answer an agent's question. */
 function mayAnswer(author: Author, byAgent: boolean, asked: readonly string[]): boolean {
   return author.kind === 'user' || !byAgent || asked.includes(agentLabel(author.id));
 }
@@ -395,7 +395,7 @@ function trackTasks(pending: Sayings, event: Event): void {
         if (entry.text.endsWith(`(question ${event.body.question})`)) pending.delete(key);
       break;
     case 'question': {
-      // The id must stay, however long the question is.
+      // A long question is cut before its id, because the id is needed to close the entry.
       const id = ` (question ${event.body.question})`;
       const text = capped(oneLine(event.body.text.slice(0, MAX_READ)), Math.max(MAX_ITEM - id.length, 2));
       ask(pending, event, `${text}${id}`, null);
@@ -404,7 +404,7 @@ function trackTasks(pending: Sayings, event: Event): void {
   }
 }
 
-/** Whether an entry stands for a delegation or an approval. */
+/** Whether an entry is a delegation or an approval. */
 function isTracked(text: string): boolean {
   return /^(?:delegation \S+ to|approval \S+ of) /.test(text);
 }

@@ -1,14 +1,14 @@
 import { whole, capped, withoutEnd } from '../text/cut-text.ts';
 import type { ToolCall, ToolResultBody } from '../../events/index.ts';
 
-/** Names in a text. Paths and ids count anywhere, names of code only in speech. */
+/** Names in a text. Paths and ids are found anywhere, names of code only in speech. */
 interface Named {
   paths: string[];
   ids: string[];
   names: string[];
 }
 
-/** Longer words are data. They are never searched, so that no text makes a search slow. */
+/** Maximum characters of a word. Longer ones are data and not searched, so that no text makes a search slow. */
 const MAX_WORD = 256;
 const WORD = /[^\s"'`<>()[\]{},;|=*]+/g;
 const NOTABLE = /[/\\_@#.\d]|[a-z][A-Z]|[A-Z]{3}/;
@@ -20,7 +20,7 @@ const LAST_PART = /(?<![^/\\])[^/\\]*$/;
 const EXTENSION = /^[^/\\]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,7}$/;
 const ROOTED = /^(?:\.{1,2}|~|[A-Za-z]:)?[/\\][\w.@~+-]+[/\\]/;
 const RELATIVE = /^\.{1,2}\/[\w.@~+-]+/;
-/** The part that a search prints behind a path: a line number, or the line itself without a space before it. */
+/** What search tools print after a path: a line number, or the line itself without a space before it. */
 const AFTER_EXTENSION = /(\.[A-Za-z][A-Za-z0-9]{0,7}):.*$|(\.[A-Za-z][A-Za-z0-9]{0,7}:.*[\n\r\u2028\u2029])/g;
 const PATH_SIGNS = /^[\p{L}\p{N}_.@~+\-/\\:%$#!&]+$/u;
 
@@ -45,7 +45,7 @@ const NAME_FORMS = [
 ];
 const IN_BACKTICKS = /`([^`\s]{2,80})`/g;
 const NAME_IN_BACKTICKS = /^[@$\w][\w$.:#@/-]*(?:\(\))?$/;
-/** The value of an id field in JSON, also if the JSON is escaped in JSON. */
+/** The value of an id field in JSON, also in JSON that is a string in JSON. */
 const ID_FIELD =
   /(?:_?id|Id|ID|_code|Code|_number|Number|_key|_ref|sku|uuid)\\{0,3}"\s{0,2}:\s{0,2}\\{0,3}"?([^"\\\s,}\]]{3,80})/g;
 const LOOKS_LIKE_JSON = /^\s{0,20}[{[]/;
@@ -58,7 +58,7 @@ export function findWords(written: string, spoken: boolean): Named {
   const found: Named = { paths: [], ids: [], names: [] };
   for (const [raw] of text.matchAll(WORD)) {
     if (raw.length > MAX_WORD || !NOTABLE.test(raw)) continue;
-    // A range of commits is two names.
+    // A range of commits contains two names.
     for (const word of raw.includes('/') ? [raw] : raw.split('..')) place(word, spoken, found);
   }
   found.ids.push(...idsInFields(text));
@@ -78,7 +78,7 @@ function namesInBackticks(text: string): string[] {
   return names.filter((name) => /[A-Za-z]{2}/.test(name) && NAME_IN_BACKTICKS.test(name)).map(whole);
 }
 
-/** JSON with its escapes resolved. Otherwise the letter of a line end would stick to the following path. */
+/** JSON with its escapes resolved. Otherwise the `n` of an escaped line end would be read as part of the following path. */
 function unescaped(json: string): string {
   if (!json.includes('\\')) return json;
   return json.replace(/\\(.)/g, (_, sign: string) => (LINE_SIGNS.has(sign) ? ' ' : sign));
@@ -119,7 +119,7 @@ interface Files {
 
 const WRITES =
   /(?:^|[_-])(?:write|edit|multi_?edit|patch|apply|create|str_?replace|replace|insert|append|save|delete|remove|rename|move|copy|upload)|(?:Write|Edit|Patch|Create|Replace|Delete|Rename|Move)/;
-/** Fields that name a file to read, even in a tool that writes files. */
+/** Fields that name a file that is read, even in a tool that writes files. */
 const READ_FIELD = /^(?:source|src|from|input|cwd|dir|directory|workdir|root)$/i;
 const PATH_FIELD =
   /^(?:.*_)?(?:path|paths|file|files|file_?name|target|destination|dest|to|uri)$|(?:Path|File|FileName|Paths|Files)$/i;
@@ -145,12 +145,12 @@ export function filesOf(call: ToolCall): Files {
   return { read: files.read.filter(isFile), modified: files.modified.filter(isFile) };
 }
 
-/** Devices hold nothing, and a directory is no file. */
+/** Whether a path names a file, and not a device or a directory. */
 function isFile(path: string): boolean {
   return !/^\/(?:dev|proc|sys)\//.test(path) && !/[/\\]$/.test(path);
 }
 
-/** A path field may hold any path; another field only an unmistakable one. */
+/** Whether a value is a path. A path field may hold any path, another field only an unmistakable one. */
 function isPathValue(field: string, value: string): boolean {
   if (value.length > 256 || value.length < 2 || /[\n"<>|*?{}$]/.test(value)) return false;
   if (PATH_FIELD.test(field))
@@ -158,10 +158,10 @@ function isPathValue(field: string, value: string): boolean {
   return /[/\\]/.test(value) && !/\s/.test(value) && asPath(value) === value;
 }
 
-/** Commands with a program or a pattern among their arguments. */
+/** Commands that take a program or a pattern as an argument. */
 const SCRIPTED = /(?:^| )(?:sed|perl|awk|e?grep|rg|ag|jq|node|python3?)(?: |$)/;
 
-/** The first word of each command decides. Targets of `>` are modified. */
+/** Adds the files of a command line. The first word of each command decides if it changes them. Targets of `>` are modified. */
 function ofCommand(line: string, files: Files): void {
   for (const words of commandsOf(line)) {
     const command = words.map(({ text }) => text).join(' ');
@@ -172,14 +172,14 @@ function ofCommand(line: string, files: Files): void {
       const isProgram = isScripted && (isQuoted || index === script);
       const path = isProgram || text.startsWith('-') || /\s/.test(text) ? null : asPath(text);
       if (path === null) return;
-      // Without an ending it is a directory, or the name of a module.
+      // A path without an extension is a directory or a module.
       if (!isTarget && !(changes && index > 0)) files.read.push(path);
       else if (EXTENSION.test(LAST_PART.exec(path)?.[0] ?? '')) files.modified.push(path);
     });
   }
 }
 
-/** The place of the program, unless it is quoted: the first argument that is no option. */
+/** Index of the program, if it is not quoted: the first argument that is not an option. */
 function scriptAt(words: readonly ShellWord[]): number {
   const isQuoted = words.some((word) => word.isQuoted && word.text !== '');
   return isQuoted ? -1 : words.findIndex(({ text }, at) => at > 0 && text !== '' && !text.startsWith('-'));
@@ -192,21 +192,21 @@ function patched(patch: string): string[] {
   });
 }
 
-/** A line of output that reports an error, as opposed to code that handles one. */
+/** A line of output that reports an error. Code that handles errors does not match. */
 const ERROR_LINE =
   /^\W{0,4}(?:[\w./@:-]{1,80}[(:\s][^A-Za-z]{0,24})?(?:(?:[A-Za-z]\w{0,60})?(?:Error|Exception)(?: \[\w+\])?:|(?:error|fatal|panic|fatal error)\b(?:\[?[ \w]{0,10}\]?): |(?:ERROR|FATAL|FAILED|Failed)\b(?:\[?[ \w]{0,10}\]?):? |npm (?:error|ERR!) |✖|✗|×|FAIL\b|Uncaught |Unhandled )/;
 
-/** Comments in code, what a shell's tool says about any failure, and what a package manager prints around the error of its script. */
+/** Lines that report no error of their own: comments in code, and what shells and package managers print around any failure. */
 const NO_REPORT =
   /^Command (?:exited with code \d+|aborted)$|^(?:\/\/|\/\*|\*|#|<!--|--\s)|^npm (?:error|ERR!) (?:code|path|workspace|location|command|errno|syscall|A complete log|Lifecycle script|This is probably|\s)/;
 const CODE_ENDS = /[,;{(\\]$/;
 
-/** Other words in the output of a failed call. */
+/** Further words that report an error in the output of a failed call. */
 const FAILURE_WORD =
   /error|fail|exception|denied|refused|not found|no such|cannot|can't|unable|invalid|timed? ?out|abort|missing|exited with/i;
 
 const MAX_ERROR = 240;
-/** The first errors of a compiler are enough. */
+/** Maximum errors taken from one result: the first errors of a compiler suffice. */
 const MAX_PER_RESULT = 6;
 
 /** Lines that report an error, of tracebacks, compilers and shells. Code that handles errors does not count. */
@@ -221,7 +221,7 @@ export function errorLines(text: string, max = MAX_PER_RESULT): string[] {
   return [...found];
 }
 
-/** At least one line for a failed result. What a successful call has read is no error, unless it begins with one. */
+/** The errors in a result: at least one line if it failed. Text read by a successful call counts only if it begins with one. */
 export function errorsOf({ outcome, content }: ToolResultBody, call: ToolCall | null = null): string[] {
   const lines = errorLines(content);
   if (outcome === 'done') {
@@ -242,7 +242,7 @@ const READERS =
 const READING_COMMAND =
   /^(?:cat|head|tail|less|more|sed -n|grep|rg|ag|find|ls|awk|echo|wc|tree|git (?:diff|show|log|grep|blame|status))\b/;
 
-/** Whether a call shows what is stored, which may be code or an old log. */
+/** Whether a call shows stored text, which may be code or an old log. */
 function reads(call: ToolCall): boolean {
   if (!isShell(call.name)) return READERS.test(call.name);
   const parts = shellParts(call);
@@ -253,8 +253,8 @@ const MAX_KEY = 160;
 const PATH_NAMES = /path|file|name|uri|url/i;
 
 /**
- * What a call tries to do, equal for each attempt: the first command of a shell line without its redirections, or the
- * tool and its file. Later success of the same settles an error.
+ * A key of what a call attempts, the same for each attempt: the first command of a shell line without its redirections, or
+ * the tool and its file. A later success with the same key settles an error.
  */
 export function attemptOf(call: ToolCall): string {
   if (isShell(call.name)) {
@@ -266,7 +266,7 @@ export function attemptOf(call: ToolCall): string {
   return capped(`${call.name} ${file ?? texts.map(([, text]) => text).join(' ')}`, MAX_KEY);
 }
 
-/** The attempts that the success of a call settles. */
+/** Keys of the attempts that the success of a call settles. */
 export function settledBy(call: ToolCall): string[] {
   if (!isShell(call.name)) return [attemptOf(call)];
   return shellParts(call).map((command) => capped(`${call.name} ${command}`, MAX_KEY));
@@ -276,11 +276,11 @@ const FIXED =
   /(?<![\p{L}])(?:fixed|resolved|solved|works? now|working now|no longer (?:fails?|happens|occurs)|passes|all pass(?:ing)?|behoben|gelöst|funktioniert jetzt|corrigée?s?|résolue?s?|corregid[oa]s?|resuelt[oa]s?|arreglad[oa]s?|corrigid[oa]s?|resolvid[oa]s?|risolt[oa]s?|corrett[oa]|исправлен[оаы]?|исправил[аи]?)(?![\p{L}])|修复了|已修复|解决了|修正しました|直りました|直した/iu;
 const NOT_FIXED =
   /(?<![\p{L}])(?:not|n['’]t|never|nicht|pas|no|não|non|не|to be|should be|must be|needs?)(?![\p{L}])/iu;
-/** Words that tell one error from another. */
+/** Words that distinguish one error from another. */
 const DISTINCT = /\d|[a-z][A-Z]|_|\.[a-z]{2,4}(?!\w)/;
 const BETWEEN_NAMES = /[^\w./@-]+/;
 
-/** Whether a sentence says that the error is fixed, by a word that only this error has. */
+/** Whether a sentence says that the error is fixed, and contains a word that distinguishes this error. */
 export function saysFixed(sentence: string, error: string): boolean {
   if (!FIXED.test(sentence) || NOT_FIXED.test(sentence)) return false;
   const names = error
@@ -310,13 +310,13 @@ function isCommandField(field: string): boolean {
   return SHELL_FIELD.test(field);
 }
 
-/** The texts among a call's arguments with their field names. Texts in a list have the list's name. */
+/** The texts in a call's arguments with their field names. Texts in a list have the name of the list. */
 function textsOf({ args }: ToolCall): [field: string, text: string][] {
   let root: unknown;
   try {
     root = JSON.parse(args);
   } catch {
-    // The arguments are not JSON, so there is nothing to find.
+    // Arguments that are not JSON have no fields.
     return [];
   }
   const fields: [string, string][] = [];
@@ -339,11 +339,11 @@ const TOKEN = /'[^']*'|"(?:\\.|[^"\\])*"|&&|\|\||[;|\n]|\d?>{1,2}(?:&\d)?|&\d?|[
 interface ShellWord {
   text: string;
   isQuoted: boolean;
-  /** Whether output is redirected into it. */
+  /** Whether output is redirected to it. */
   isTarget: boolean;
 }
 
-/** The commands of a line as words. Text fed in behind `<<` is not part of it. */
+/** The commands of a line as words, without the text of here-documents. */
 function commandsOf(line: string): ShellWord[][] {
   const commands: ShellWord[][] = [[]];
   let isTarget = false;
@@ -360,7 +360,7 @@ function commandsOf(line: string): ShellWord[][] {
   return commands.filter((words) => words.length > 0);
 }
 
-/** Reads each line once; one pattern for whole documents would read to the end again for each that is not closed. */
+/** Reads each line once. A pattern for whole documents would read to the end again for each one that is not closed. */
 function withoutHereDocuments(text: string): string {
   const kept: string[] = [];
   let end: string | null = null;
@@ -378,11 +378,11 @@ function withoutHereDocuments(text: string): string {
   return kept.join('\n');
 }
 
-/** Commands that prepare or trim the output of others. */
+/** Commands that only prepare others or trim their output. */
 const AROUND =
   /^(?:cd|export|set|source|sleep|true|echo|pushd|popd|head|tail|grep|tee|wc|sort|cat -|xargs)(?: |$)/;
 
-/** The commands of a shell's call as texts without redirections, without those that only prepare or trim. */
+/** The commands of a shell call as texts, without redirections and without commands that only prepare or trim. */
 export function shellParts(call: ToolCall): string[] {
   const lines = textsOf(call).filter(([field]) => isCommandField(field));
   const commands = lines.flatMap(([, line]) => commandsOf(line));

@@ -5,10 +5,10 @@ import type { Steps } from '../text/steps.ts';
 import { wordsOf } from '../text/words.ts';
 import { GOAL, isChatter } from './lexicon.ts';
 
-/** Words before the first that counts: `Ok, Bo, please …`. */
+/** Words that may precede the message proper: `Ok, Bo, please …`. */
 const OPENING = String.raw`^(?:[\p{L}\p{N}_@'’-]{1,24}[,!:—–]{1,2}\s*|(?:please|ok(?:ay)?|actually|so|no|and|but|bitte|also|y|et|ну)\s+){0,4}`;
 const LETS = String.raw`(?:let['’]?s |you (?:can|may) |we (?:can |should )?)?`;
-/** At the beginning of a sentence, but for languages whose verb stands at its end: to forget something is an order only there, and `don't forget` is none. */
+/** Phrases that give up a goal. Most must begin the sentence; verbs of languages that put them at the end need not. */
 const GIVEN_UP = new RegExp(
   `${OPENING}(?:${[
     String.raw`${LETS}(?:forget|scrap|abandon|shelve)(?: about)? (?:that|it|this|these|those|all|everything|what i|what we|the|my|our)`,
@@ -26,45 +26,45 @@ const GIVEN_UP = new RegExp(
   )})(?![\\p{L}\\p{N}_])|${OPENING}(?:忘了|忘掉|忘記|算了|计划(?:变|改)|計劃(?:變|改)|改计划)|(?:忘れて|やめて)(?=[、。，,.!！]|ください|下さい|くれ|$)|(?:予定|計画|方針)(?:の|を)?変更|잊어(?= ?(?:버려|줘|주세요|주십시오|[,.]))|그만두고|계획 ?변경|भूल (?:जा|जाइए)`,
   'iu',
 );
-/** What is given up is named behind these: `forget the`, `vergiss`, `au lieu d`. */
+/** Endings of such phrases after which the given-up goal is named: `forget the`, `vergiss`, `au lieu d`. */
 const NAMES_IT =
   /(?:the|my|our|what (?:i|we)|doing|writing|building|vergiss|vergesst|vergessen (?:sie|wir)|des|der|oublie[zs]?|oublions|au lieu d|olv[ií]d\p{L}*|(?:vez|lugar) de|esque[cç]\p{L}*|em vez d|dimentica\p{L}*|invece d|забудь(?:те)?|забудем|вместо|vergeet|unut(?:un)?|zapomnij\p{L}*|glöm|quên|lupakan|忘了|忘掉|忘記)$/iu;
-/** What is named is all of it: `about that`, `об этом`. */
+/** Words that name the whole goal: `about that`, `об этом`. */
 const ALL_OF_IT =
   /^(?:(?:about|об?|de|di|over|van)\s+)?(?:that|it|this|these|those|all|everything|das|es|dies|alles|ça|cela|ceci|tout|eso|esto|todo|isso|isto|tudo|questo|quello|tutto|этом|это|вс[её]|dat|het|bunu|onu|to|det|đó|itu)(?!\p{L})|^(?:这|那|它|これ|それ|全部)/iu;
 const OBJECT_ENDS = /[,;:.!?，。：；、！？—–]|\s(?:and|instead|now|und|et|y|e|и|en)\s/iu;
-/** It is to be remembered, or nothing is given up: `vergiss das nicht`, `olvida no`, `忘れないで`. */
+/** Words by which such a sentence means the opposite: `vergiss das nicht`, `olvida no`, `忘れないで`. */
 const REMEMBERED = /(?<![\p{L}])(?:nicht|pas|niet|değil|don['’]?t|do not|never)(?![\p{L}])|忘れない|잊지/iu;
-/** Gives up a trifle as often as a goal, and a goal only where something new follows in so many words. */
+/** Phrases that may give up a goal or just a detail. They count only if a new goal follows explicitly. */
 const NEVER_MIND = new RegExp(
   `${OPENING}(?:never ?mind|leave (?:that|it)|${LETS}(?:drop|ditch|stop)(?: with| working on)? (?:the|my|our))(?![\\p{L}])`,
   'iu',
 );
-/** What is to be done now. */
+/** Words that introduce what is to be done now. */
 const TURN =
   /(?<![\p{L}])(?:now|instead|let['’]?s|from here|jetzt|stattdessen|lieber|maintenant|plutôt|à la place|ahora|mejor|en su lugar|agora|melhor|adesso|ora|invece|теперь|лучше|nu|liever|şimdi|yerine|teraz|الآن|עכשיו|अब|bây giờ)(?![\p{L}])|现在|現在|改做|改成|今(?:は|から|度)|代わりに|이제|대신/iu;
-/** Tells something of its speaker or of the matter, and asks for nothing: `I found it myself`, `it was nothing`. */
+/** Sentences that describe their speaker or the matter and ask for nothing: `I found it myself`, `it was nothing`. */
 const TELLS =
   /^(?:i(?!['’]d| want| need| would| prefer)|it|that|this|he|she|they|there|you(?: (?:are|were|have|did)|['’])|ich (?:bin|habe)|es|das|c['’]est|j['’]ai|ya|fue|já|foi|è|я|это)(?:['’]\p{L}+)?(?![\p{L}])/iu;
-/** Tells how something is: `the title is fine as it was`. */
+/** Sentences that describe a state: `the title is fine as it was`. */
 const TELLS_STATE = /^(?:the|my|our|your) [^,]{0,60}?\s(?:is|are|was|were)(?!\p{L})/iu;
 const LEAST_LETTERS = 12;
-/** A sign of Chinese, Japanese or Korean says as much as several letters. */
+/** Characters of Chinese, Japanese and Korean, each of which counts as several letters. */
 const DENSE = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/gu;
 const DENSE_LETTERS = 4;
 
-/** Longer texts state their goal in one of their first sentences. */
+/** Maximum sentences examined. A longer text states its goal in one of the first. */
 const MOST_SENTENCES = 40;
 const MOST_CHARS = 8_192;
-/** Cost of looking at one message, in characters. */
+/** Fixed cost of examining one message, in characters. */
 const LOOK = 64;
-/** Stated goals in force, the newest. */
+/** Maximum number of stated goals in force, the newest. */
 const MOST_GOALS = 6;
 
-/** What a message says of the goals before it: nothing, that they are given up, or what takes their place. */
+/** What a message says about earlier goals: nothing, that they are given up, or what replaces them. */
 type Turned = 'no' | 'given up' | 'replaced';
 
-/** `given`: the texts of the requests and goals that may be meant. Who gives up a part of them gives up none. */
+/** `given`: texts of the requests and goals that may be meant. Giving up only a part of one counts as 'no'. */
 function turnedBy(sentences: readonly string[], given: readonly string[]): Turned {
   const at = sentences.findIndex((sentence) => isGivenUp(sentence) || NEVER_MIND.test(sentence));
   const sentence = sentences[at];
@@ -79,14 +79,14 @@ function turnedBy(sentences: readonly string[], given: readonly string[]): Turne
   return isSure && next === '' ? 'given up' : 'no';
 }
 
-/** Whether what is given up is a request or goal, and no part of one. */
+/** Whether a whole request or goal is given up, and not a part of one. */
 function isAllOfIt(opening: string, rest: string, given: readonly string[]): boolean {
   if (!NAMES_IT.test(opening)) return true;
   const [object = ''] = rest.split(OBJECT_ENDS, 1);
   return ALL_OF_IT.test(object.trim()) || sharesWords(object, given);
 }
 
-/** What is given up may stand between: `Forget the register, now we write …`. */
+/** The new goal in the same sentence, which may follow the given-up one: `Forget the register, now we write …`. */
 function newIn(rest: string): string {
   const behind = rest.replace(/^[^,;:.!?，。：；、—–]{0,80}[,;:.!?，。：；、—–]+\s*/u, '');
   if (behind !== '' && behind !== rest) return behind;
@@ -102,14 +102,14 @@ function isGivenUp(sentence: string): boolean {
   return GIVEN_UP.test(sentence) && !REMEMBERED.test(sentence.split(/[,;:，；：]/, 1)[0] ?? '');
 }
 
-/** Whether what is named is a matter of one of the texts, or nothing is named. */
+/** Whether the object shares a word with one of the texts, or names nothing. */
 function sharesWords(object: string, given: readonly string[]): boolean {
   const named = mattersIn(object);
   if (named.length === 0) return true;
   return given.some((text) => mattersIn(text).some((word) => named.includes(word)));
 }
 
-/** Short words stand in any text; pairs of signs, of scripts without spaces, do not. */
+/** The words of a text that say what it is about: long words, and pairs of characters of scripts without spaces. */
 function mattersIn(text: string): string[] {
   return wordsOf(text).filter((word) => word.length >= LEAST_WORD || word.search(DENSE) !== -1);
 }
@@ -121,7 +121,7 @@ function lettersIn(text: string): number {
   return letters + (text.match(DENSE)?.length ?? 0) * (DENSE_LETTERS - 1);
 }
 
-/** A message that is kept as long as the conversation lasts, or until it is replaced. */
+/** A message that every compaction keeps until another message replaces it. */
 export interface Pin {
   seq: number;
   why: NonNullable<Quote['pinned']>;
@@ -131,13 +131,13 @@ export interface Pin {
 }
 
 export interface Pins {
-  /** Ascending by seq. */
+  /** Pinned messages, ascending by seq. */
   pinned: Pin[];
-  /** Requests and goals that are replaced, and by which message. */
+  /** By the seq of a replaced request or goal, the seq of the message that replaces it. */
   replaced: ReadonlyMap<number, number>;
 }
 
-/** What was pinned and replaced in the quotes of a compaction. */
+/** The pins and replacements in the quotes of a compaction. */
 export function pinsOf(quotes: readonly Quote[]): Pins {
   return {
     pinned: quotes.flatMap(({ seq, pinned, by, text }) =>
@@ -148,8 +148,8 @@ export function pinsOf(quotes: readonly Quote[]): Pins {
 }
 
 /**
- * The first request and the stated goals of trusted people. Who gave a goal replaces it: *forget that, now …*. If
- * somebody else says so, both stay.
+ * The first request and the stated goals of trusted people. Only the person who gave a goal can replace it: *forget that, now
+ * …*. If somebody else says so, both stay.
  */
 export function* pinSteps(events: readonly Event[], before: Pins, trusted: Trusted): Steps<Pins> {
   const standing: Standing = {
@@ -175,7 +175,7 @@ interface Standing {
   request: Pin | null;
   goals: Pin[];
   replaced: Map<number, number>;
-  /** Who has given up the request without a word of what comes next. */
+  /** Id of the person whose last message gave up the request without naming a new one. */
   free: string | null;
 }
 
@@ -191,7 +191,7 @@ function readMessage(standing: Standing, message: Omit<Pin, 'why'>): void {
     sentences,
     [request, ...goals].map((pin) => pin.text),
   );
-  // Only the next message can be what was meant.
+  // Only the person's next message can be the replacement.
   if (free === by || turned === 'given up') standing.free = turned === 'given up' ? by : null;
   if (turned === 'replaced' || (turned === 'no' && free === by && !isAside(sentences)))
     replace(standing, request, message);
@@ -211,7 +211,7 @@ function addGoal(standing: Standing, message: Omit<Pin, 'why'>): void {
   standing.goals = [...standing.goals, { ...message, why: 'goal' as const }].slice(-MOST_GOALS);
 }
 
-/** Asks or tells something, and gives no work. */
+/** Whether a message only asks or describes something and gives no work. */
 function isAside(sentences: readonly string[]): boolean {
   const first = (sentences[0] ?? '').replace(/^(?:alright|ok(?:ay)?|well|so|fine)[\s,.!]+/iu, '');
   return /[?？]$/.test(sentences.at(-1) ?? '') || TELLS.test(first) || lettersIn(first) < LEAST_LETTERS;

@@ -17,12 +17,13 @@ const MAX_FIELD = 600;
 const MAX_ITEMS = 8;
 const MAX_ARTIFACTS = 20;
 const LAST_REPLIES = 4;
-/** A goal is never empty: the receiver must know that there is something to do. */
+/** Goal of a handoff without one, so that the receiver knows that there is something to do. */
 const GO_ON = 'Go on with this conversation.';
 
 /**
- * A handoff summary made without a model, from the words of the agent and of those it worked for. Every field is
- * short. `from` null stands for all agents together. Words of an untrusted person are neither goal nor next step.
+ * A handoff summary made without a model, from the words of the agent and of those for whom it worked. Every field is
+ * short. `from`: the agent that hands off; null for all agents together. Words of an untrusted person never become a goal or
+ * a next step.
  */
 export function* handoffSteps(
   events: readonly Event[],
@@ -63,7 +64,7 @@ export function extractHandoff(
   return atOnce(handoffSteps(events, from, trusted));
 }
 
-/** Prefixes the speaker, except for words of the agent that hands off. */
+/** The text with its speaker, except for words of the agent that hands off. */
 function named(saying: Saying, people: People, from: AgentId | null): string {
   const isOwn = saying.by.kind === 'agent' && (from === null || saying.by.id === from);
   if (isOwn && saying.asks === undefined) return saying.text;
@@ -88,7 +89,7 @@ function* sentencesOfAgents(
   return { replies, sentences };
 }
 
-/** The last request of a trusted person to this agent or to all, else to anybody, else the task of a delegation. */
+/** The last request of a trusted person to this agent or to all; otherwise to anybody; otherwise the task of a delegation. */
 function goalOf(events: readonly Event[], from: AgentId | null, trusted: Trusted): string {
   const requests = events.filter(
     (event) =>
@@ -105,7 +106,7 @@ function short(text: string): string {
   return capped(text.trim().length <= MAX_FIELD ? text.trim() : gist(text), MAX_FIELD);
 }
 
-/** A short reply whole, or the first and the last sentence of a long one. */
+/** A short reply, or the first and the last sentence of a long one. */
 function resultOf(reply: string): string {
   const text = reply.trim();
   if (text.length <= 160) return oneLine(text);
@@ -126,10 +127,10 @@ function field(items: readonly string[]): string {
   return kept.join('\n');
 }
 
-/** Events between two agents, or between an agent and people, are not for everybody in the next phase. */
+/** Kinds of events between two parties, which are not for everybody in the next phase. */
 const BETWEEN_TWO: readonly Event['kind'][] = ['delegation.opened', 'question', 'approval.requested'];
 
-/** The outcome of a phase for everybody in the next one, made without a model. Null if no agent has spoken. */
+/** The outcome of a phase, for everybody in the next one. Made without a model. Null if no agent has spoken. */
 export function* phaseSteps(events: readonly Event[], trusted: Trusted): Steps<HandoffSummary | null> {
   const open = events.filter((event) => !BETWEEN_TWO.includes(event.kind) && !isTaskEnd(event));
   const isSaid = open.some((event) => event.author.kind === 'agent' && spokenText(event).trim() !== '');

@@ -10,7 +10,7 @@ interface ExtractionInput {
   events: readonly Event[];
   /** The previous compaction. Its quotes compete with newer events. */
   previous: { quotes: readonly Quote[] } | null;
-  /** Tokens for all quotes together. */
+  /** Maximum tokens of all quotes together. */
   budget: number;
   count: (text: string) => number;
 }
@@ -21,13 +21,13 @@ interface Extraction {
   tokens: number;
 }
 
-/** Share of people's words. What they leave goes to the digest of the others'. */
+/** Share of people's words. What they do not use goes to the digest of the others' words. */
 const PEOPLE_SHARE = 0.6;
 const MAX_PEOPLE_TOKENS = 20_000;
-/** In the smallest budgets their share would have no room for the first request. */
+/** Minimum tokens for people's words, because in a very small budget their share has no room for the first request. */
 const LEAST_PEOPLE_TOKENS = 60;
 
-/** The words worth keeping, chosen without a model. Deterministic, never over the budget, never less with more room. */
+/** Chooses the words worth keeping without a model. Deterministic and within the budget. More room never shows less. */
 export function extractKeyMessages(input: ExtractionInput): Extraction {
   return atOnce(keyMessageSteps(input));
 }
@@ -43,11 +43,11 @@ export function* keyMessageSteps({ events, previous, budget, count }: Extraction
 }
 
 interface ChooserOptions {
-  /** The largest budget that is chosen within. */
+  /** The largest budget for which the chooser is called. */
   largest: number;
-  /** Tokens of the digest that may be wanted. */
+  /** Maximum tokens of a digest. */
   most: number;
-  /** Stands beside the quotes anyway. */
+  /** Text that the prompt shows beside the quotes. */
   shown: string;
   peopleShare?: number;
   mostForPeople?: number;
@@ -56,7 +56,7 @@ interface ChooserOptions {
 
 type Chooser = (budget: number) => Steps<Extraction>;
 
-/** Ranks the candidates once, to choose within any budget. */
+/** Ranks the candidates once. The result can then choose within any budget up to `largest`. */
 export function* chooserSteps(
   all: readonly Candidate[],
   pricing: Pricing,
@@ -68,14 +68,14 @@ export function* chooserSteps(
   const people = candidates.filter(({ role }) => role === 'person');
   const others = candidates.filter(({ role }) => role !== 'person');
   const needed = yield* neededFor(people, largest, pricing);
-  // An upper bound, for which nothing is counted.
+  // This upper bound needs no token counts.
   const othersNeed = Math.ceil(others.reduce((total, { whole }) => total + whole.length / 2 + 40, 0));
   const newestFirst = others.toReversed();
   const ranked = yield* rankUnits(others, { count: pricing.count, most, shown });
   return function* choose(budget) {
     const whole = mostForOthers === Infinity ? yield* allAt(candidates, WHOLE_LEVEL, budget, pricing) : null;
     if (whole) return extractionOf(whole);
-    // Either part of the budget grows with it.
+    // Both parts of the budget grow with it.
     const part = Math.max(Math.floor(budget * peopleShare), Math.min(budget, LEAST_PEOPLE_TOKENS));
     const usual = Math.min(MAX_PEOPLE_TOKENS, part);
     const share = Math.min(needed, mostForPeople, Math.max(usual, budget - othersNeed));
@@ -105,7 +105,7 @@ function extractionOf(kept: readonly Kept[]): Extraction {
   };
 }
 
-/** The first parts in their order that fit, each message's on one line. If all fit, the newest messages are whole. */
+/** As many of the ranked parts as fit, those of a message on one line. If all fit, the newest messages are shown whole. */
 function* digest(
   { ranked, newestFirst }: { ranked: readonly Ranked[]; newestFirst: readonly Candidate[] },
   budget: number,
@@ -113,7 +113,7 @@ function* digest(
 ): Steps<Kept[]> {
   let [fits, tooMany] = [0, ranked.length + 1];
   let best: Kept[] = [];
-  // The cost of joints and headings depends on the choice, so the whole is priced.
+  // The cost of joints and headings depends on the choice, so each choice is priced as a whole.
   while (tooMany - fits > 1) {
     const middle = Math.floor((fits + tooMany) / 2);
     const lines = yield* linesOf(ranked.slice(0, middle), pricing);
@@ -123,7 +123,7 @@ function* digest(
   return fits === ranked.length ? yield* wholeAgain(best, newestFirst, { budget, pricing }) : best;
 }
 
-/** Larger ones stay in excerpts: they are results. */
+/** Maximum tokens of a message that is shown whole. Larger ones are results and stay excerpts. */
 const MOST_WHOLE_TOKENS = 2_000;
 
 function* wholeAgain(
@@ -167,10 +167,10 @@ function* linesOf(ranked: readonly Ranked[], pricing: Pricing): Steps<Kept[]> {
 }
 
 /**
- * People's words within a share. All of them whole, if they fit. Otherwise mere acknowledgements leave; then the others
- * are shortened piece by piece, all to the same length of a piece; and only if even their shortest forms do not fit, the
- * least important messages leave, pinned ones last. More room never shows less: the order of messages, the lengths and
- * the groups do not depend on the share.
+ * People's words within a share: all of them whole, if they fit. Otherwise mere acknowledgements are dropped, and the pieces
+ * of the other messages are cut to the same length. If even the shortest forms do not fit, the least important messages are
+ * dropped, pinned ones last. More room never shows less, because the order of messages, the lengths and the groups do not
+ * depend on the share.
  */
 function* keepWords(people: readonly Candidate[], share: number, pricing: Pricing): Steps<Kept[]> {
   const whole = yield* allAt(people, WHOLE_LEVEL, share, pricing);
@@ -192,7 +192,7 @@ function* keepWords(people: readonly Candidate[], share: number, pricing: Pricin
   ];
 }
 
-/** A person's last messages stay whole if that takes no more than this share: what they ask is under way. */
+/** People's last messages stay whole if they take at most this share, because agents are working on them. */
 const NEWEST = 2;
 const NEWEST_SHARE = 0.4;
 
@@ -202,11 +202,11 @@ function* newestOf(people: readonly Candidate[], most: number, pricing: Pricing)
   return (yield* allAt(newest, WHOLE_LEVEL, most, pricing)) ?? [];
 }
 
-/** Messages that are long even when each of their lines is short, as pasted logs are, share a part of their own. */
+/** Messages that are long even in their shortest form, such as pasted logs, share a separate part. */
 const LARGE_TOKENS = 400;
 const LARGE_SHARE = 0.3;
 
-/** Tokens of all of them whole, or `most` if these are more. */
+/** Tokens of all candidates whole, at most `most`. */
 function* neededFor(candidates: readonly Candidate[], most: number, pricing: Pricing): Steps<number> {
   let needed = 0;
   for (const candidate of candidates) {
@@ -231,7 +231,7 @@ function* shortened(ranked: readonly Candidate[], share: number, pricing: Pricin
   return best;
 }
 
-/** An agent's `Noted.` is worth no token, however much room there is. */
+/** Whether a candidate may be shown at all. A mere acknowledgement of an agent may not, even if there is room. */
 function saysSomething({ role, whole }: Candidate): boolean {
   return role !== 'reply' || !isChatter(whole);
 }
@@ -244,14 +244,14 @@ function byImportance(a: Candidate, b: Candidate): number {
   return rankOf(b) - rankOf(a) || b.seq - a.seq;
 }
 
-/** The request, then goals, then by score, and what was replaced. */
+/** Rank: the request first, then goals, then the others by score, and replaced messages last. */
 function rankOf({ pinned, replacedBy, scored }: Candidate): number {
   if (pinned === 'request') return Infinity;
   if (replacedBy !== undefined) return -Infinity;
   return pinned === 'goal' ? Number.MAX_SAFE_INTEGER : scored.score;
 }
 
-/** In their order, until one does not fit: its most important parts take the rest. */
+/** The candidates in their order, until one does not fit. The rest of the room gets its most important parts. */
 function* mostThatFit(
   ranked: readonly Candidate[],
   share: number,
@@ -272,7 +272,7 @@ function* mostThatFit(
   return { kept, isAll: true };
 }
 
-/** Null if they exceed the share; counting stops there. */
+/** All candidates at a level. Null if they exceed the share; counting stops there. */
 function* allAt(
   candidates: readonly Candidate[],
   level: number,
@@ -294,16 +294,16 @@ function* allAt(
 /** A part of a message, with its rank in a digest. */
 interface Ranked {
   candidate: Candidate;
-  /** Its place among the parts of the message. */
+  /** Its index among the parts of the message. */
   at: number;
   unit: Unit;
   tokens: number;
 }
 
-/** Only the most promising parts are weighed against each other. */
+/** Maximum number of parts that are compared with each other, the most promising ones. */
 const MOST_WEIGHED = 4_000;
 const ROLE = { person: 1.5, key: 1.6, reply: 1.6, work: 0.6, system: 0.6 } as const;
-/** Points for what a sentence is. */
+/** Points for the kind of a sentence. */
 const POINTS = {
   goal: 4,
   demand: 1.5,
@@ -314,16 +314,16 @@ const POINTS = {
   call: 0.2,
   words: 0.3,
 } as const;
-/** Points for a name or number that nothing chosen before has shown, times how often it is used. */
+/** Points for a name, number, command or word that no part chosen before shows, multiplied by how often it is used. */
 const NAME = 0.8;
 const NUMBER = 0.8;
 const COMMAND = 1.6;
 const WORD = 0.12;
-/** Cost of weighing one part roughly, in characters. */
+/** Cost of rating one part roughly, in characters. */
 const WEIGHING = 8;
-/** What the oldest message is worth beside the newest. */
+/** Worth of the oldest message relative to the newest. */
 const OLDEST = 0.2;
-/** Added to the tokens of each part when it is weighed: speaker, number and joints. */
+/** Tokens added to each part when it is rated, for speaker, number and joints. */
 const FRAME_TOKENS = 8;
 
 const NUMBERS =
@@ -337,9 +337,9 @@ interface Weighed extends Ranked {
 }
 
 /**
- * The parts of messages in the order in which a digest takes them: each time the one that adds most per token to
- * what the parts before it say. The order does not depend on any budget, so more room never shows less. `shown` is what
- * stands beside the digest anyway.
+ * The parts of messages in the order in which a digest takes them: each time the part that adds most per token to the parts
+ * before it. The order does not depend on the budget, so more room never shows less. `shown`: text that the prompt shows
+ * beside the digest.
  */
 function* rankUnits(
   candidates: readonly Candidate[],
@@ -353,7 +353,7 @@ function* rankUnits(
       if (isChatter(unit.text)) continue;
       const facts = factsOf(unit);
       for (const fact of facts.keys()) named.add(fact);
-      // What was decided holds until something else is, however long ago that was.
+      // A decision holds until another one, so its age does not lower its worth.
       const age = isDecision(unit) ? 0 : unit.isItem ? candidate.age / 2 : candidate.age;
       const factor = ROLE[candidate.role] * (OLDEST + (1 - OLDEST) * (1 - age) ** 2);
       weighed.push({ candidate, at, unit, tokens: 0, base: pointsOf(unit), factor, facts });
@@ -381,7 +381,7 @@ function* rankUnits(
   );
 }
 
-/** Gains only fall as more is covered, so the first part whose gain is up to date is the best. */
+/** A gain can only fall as more is covered. So if the gain of the first part is up to date, this part is the best. */
 function* inOrder(
   parts: readonly Weighed[],
   uses: ReadonlyMap<string, number>,
@@ -442,16 +442,16 @@ function gainOf(
     fresh += 1;
     gain += points * log2(1 + (uses.get(fact) ?? 1));
   }
-  // Words that repeat what is shown already add little, whatever they are.
+  // A part that repeats what is already shown adds little, whatever its kind.
   const novelty = facts.size === 0 ? 1 : fresh / facts.size;
   return factor * (base * (0.2 + 0.8 * novelty) + gain);
 }
 
-/** More uses than this count no more. */
+/** Bound of the logarithm of uses: further uses add nothing. */
 const MOST_BITS = 3;
 const MAX_COMMAND = 80;
 
-/** Whole numbers of bits, so that the order is the same on every machine. */
+/** The logarithm as a whole number, so that the order is the same on every machine. */
 function log2(number: number): number {
   return Math.min(MOST_BITS, 31 - Math.clz32(number));
 }
@@ -472,10 +472,10 @@ function pointsOf({ text, heading, isCall }: Unit): number {
   );
 }
 
-/** What a part says, by the last part of a path and the words of a name, each with its points. */
+/** What a part mentions, each with its points. A path counts by its last part, a name by its words. */
 function factsOf({ text, isCall }: Unit): Map<string, number> {
   const facts = new Map<string, number>();
-  // A command that is used again and again is worth knowing, with what became of it last.
+  // The command without its outcome, so that repeated uses count together. The last outcome is shown.
   if (isCall) facts.set(text.replace(/ -> .*$/s, '').slice(0, MAX_COMMAND), COMMAND);
   const { paths, ids, names } = findWords(text, true);
   for (const path of paths) facts.set(path.split(/[/\\]/).findLast((part) => part !== '') ?? path, NAME);

@@ -1,7 +1,7 @@
 /**
- * Words that mark what must not be lost, in English, German, French, Spanish, Portuguese, Italian, Russian, Chinese
- * and Japanese. They find too much rather than too little: a needless sentence costs a few tokens, a lost "never" the
- * task. Every pattern is a plain alternation, tested on one sentence, so no text makes it slow.
+ * Words that mark sentences that must not be lost, in English, German, French, Spanish, Portuguese, Italian, Russian, Chinese
+ * and Japanese. They match too much rather than too little: a needless sentence costs a few tokens, a lost "never" may cost
+ * the task. Every pattern is a plain alternation, tested on one sentence, so no text makes it slow.
  */
 const EDGE_BEFORE = String.raw`(?<![\p{L}\p{N}_])`;
 const EDGE_AFTER = String.raw`(?![\p{L}\p{N}_])`;
@@ -15,7 +15,7 @@ function lexicon(words: readonly string[], unspaced: readonly string[] = []): Re
 /** Obligations, prohibitions, preferences and refusals. */
 export const CONSTRAINT = lexicon(
   [
-    // English: "I don't know" forbids nothing, "don't touch it" does.
+    // English. "I don't know" must not match, "don't touch it" must.
     `must(?:n['’]?t)?|never|always|only|should(?:n['’]?t)?|cannot|forbidden|required?|refuse[sd]?`,
     `do not(?! (?:know|think|remember|recall|understand|see|mind))`,
     `don['’]?t(?! (?:know|think|remember|recall|understand|see|mind|worry))`,
@@ -59,7 +59,7 @@ export const CONSTRAINT = lexicon(
 export const REFUSAL =
   /^(?:no|nope|nah|nein|non|não|нет|stop|wait,? no|don['’]?t|do not)(?![\p{L}\p{N}_])|^(?:不|别|いいえ|いや|ダメ|だめ)/iu;
 
-/** Named work that is not done. */
+/** Words for work that is not done. */
 export const PENDING = lexicon(
   [
     `fixme|to[- ]dos?:|next steps?|next,? (?:i|we)(?:['’]ll)?|(?:i|we)(?:['’]ll| will) (?:then|next|later)`,
@@ -103,13 +103,13 @@ const DONE_SIGNS = ['(?<!未)完成了?|完了|済み|搞定'];
 /** Headings of lists of finished work. */
 export const DONE_HEADING = lexicon(DONE_WORDS, DONE_SIGNS);
 
-/** A sentence that says that something is done, and not that it is to be done or was not. */
+/** A sentence that says that something is done. It must not match if something is still to be done or was not done. */
 export const DONE = new RegExp(
   String.raw`^(?!.*[?？]$)(?!.*(?<![\p{L}])(?:not|n['’]t|until|once|when|if|should|must|will|to be|before|after|need|needs|nicht|noch|wenn|sobald|pas|quand|si|cuando|no|não|non|quando|se|не|когда|если)(?![\p{L}])).*(?:${DONE_HEADING.source})`,
   'isu',
 );
 
-/** Case matters: `todo` is Spanish for "everything". */
+/** Marks of open work. Case-sensitive, because `todo` is Spanish for "everything". */
 export const TODO_MARK = /(?<![\p{L}\p{N}_])(?:TODO|TO-DO|FIXME|todo:|Todo:)/u;
 
 export const DECISION = lexicon(
@@ -133,7 +133,7 @@ const CHATTER =
   /^(?:(?:ok(?:ay|e)?|kk?|yes|yep|yeah|no+pe|sure|noted|got it|understood|acknowledged|roger|copy that|will do|on it|of course|you['’]re welcome|my pleasure|thanks?|thank you|thx|cheers|great|nice|cool|perfect|excellent|awesome|fine|good|right|alright|done|continue|go on|go ahead|proceed|please|hm+|ah|oh|lol|haha|wow|so|then|and|very much|a lot|for (?:that|now|the update)|notiert|vermerkt|erledigt|verstanden|gerne?|noté|compris|c['’]est fait|anotad[oa]|entendido|hecho|de nada|feito|annotato|capito|fatto|prego|принято|понял[ао]?|готово|сделано|ja|nein|gut|danke|alles klar|weiter|passt|super|merci|oui|d['’]accord|bien|gracias|vale|sí|listo|obrigad[oa]|sim|certo|grazie|va bene|sì|спасибо|да|хорошо|понятно|ладно)(?![\p{L}])[\s,.!…:;)(-]*)+$|^(?:好的?|谢谢|謝謝|明白了?|收到|已记录|记住了|完成|继续|はい|ありがとう(?:ございます)?|了解(?:です|しました)?|続けて)[\s。！!，,]*$/iu;
 const MAX_CHATTER = 60;
 
-/** Whether a message says nothing that would be missed. */
+/** Whether a message is a mere acknowledgement. */
 export function isChatter(text: string): boolean {
   const words = text.trim();
   return words.length <= MAX_CHATTER && (CHATTER.test(words) || GREETING.test(words));

@@ -18,43 +18,43 @@ export interface Kept {
 
 export interface Pricing {
   count: Count;
-  /** At a level of `atLevel`. */
+  /** The candidate shortened to a level of `atLevel`. */
   at: (candidate: Candidate, level: number) => Kept;
-  /** Its most important parts within `tokens`; null if there is no room for any. */
+  /** The most important parts of the candidate within `tokens`. Null if there is no room for any. */
   within: (candidate: Candidate, tokens: number) => Kept | null;
-  /** As these words, which are a part of it. */
+  /** The candidate with this text, which is a part of its whole. */
   as: (candidate: Candidate, text: string) => Kept;
-  /** Its size at a level by the stored count of the whole, for choices that need no exact one. */
+  /** Estimated tokens at a level, by the stored count of the whole. For choices that need no exact count. */
   roughly: (candidate: Candidate, level: number) => number;
-  /** The work since it was last asked, in the characters of `Steps`. */
+  /** The work since the last call of this method, in the characters of `Steps`. */
   work: () => number;
 }
 
-/** Shorter pieces say nothing. */
+/** Minimum tokens of a shown piece, because shorter pieces say nothing. */
 const MIN_PIECE_TOKENS = 16;
 
-/** Brackets, number and colon of a quote on one line. */
+/** Tokens of brackets, number and colon of a quote on one line. */
 const LINE_TOKENS = 6;
-/** Brackets, number and fence of a longer quote: two keys of eight hexadecimal digits, which seldom share a token. */
+/** Tokens of brackets, number and fence of a longer quote. Two keys of eight hexadecimal digits take most of them. */
 const FENCED_TOKENS = 28;
-/** The mark of an untrusted speaker, or of what was replaced. */
+/** Tokens of the mark of an untrusted speaker, or of a replaced message. */
 const RANK_TOKENS = 5;
 
-/** What ends a line for some reader. */
+/** Characters that some reader treats as a line end. */
 const LINE_END = /[\n\r\v\f\u0085\u2028\u2029]/;
 
-/** Whether a quote needs a fence: on one line nothing in it can pass for another speaker's line. */
+/** Whether a quote needs a fence. On one line it needs none, because it cannot pass for another speaker's line. */
 export function isFenced(text: string): boolean {
   return LINE_END.test(text);
 }
 
-/** The speaker and number of a quote, and what it is not. */
+/** The head of a quote: its speaker and number, and whether it is untrusted or replaced. */
 export function quoteHead({ seq, speaker, untrusted, replacedBy }: Quote): string {
   const taken = replacedBy === undefined ? '' : ` (replaced by #${replacedBy})`;
   return `${header(speaker)} #${seq}${untrusted ? ` ${NOT_TRUSTED}` : ''}${taken}`;
 }
 
-/** Cost of a quote in a prompt: its words, its speaker, and the marks around both. */
+/** Tokens of a quote in a prompt: its words, its speaker, and the marks around both. */
 export function quoteTokens(
   { speaker, text, untrusted, replacedBy }: Pick<Quote, 'speaker' | 'text' | 'untrusted' | 'replacedBy'>,
   count: Count,
@@ -68,7 +68,7 @@ export function quoteTokens(
   );
 }
 
-/** Counts each form of a text once, and not at all what was counted when it was stored. */
+/** Counts each form of a text once. Uses the stored count for whole texts. */
 export function createPricing(counted: Count): Pricing {
   const known = new Map<Candidate, Map<number, Kept>>();
   let work = 0;
@@ -118,7 +118,7 @@ export function createPricing(counted: Count): Pricing {
   };
 }
 
-/** A pinned message keeps several times the length of others. */
+/** Levels added for a pinned message, which keeps several times the length of others. */
 const PINNED_LEVELS = 16;
 
 function shownAt({ whole, pinned }: Candidate, level: number): string {
@@ -126,7 +126,7 @@ function shownAt({ whole, pinned }: Candidate, level: number): string {
   return most === WHOLE_LEVEL ? whole : atLevel(whole, most);
 }
 
-/** A list item, a line or a sentence of a text, with what stands between it and the next one. */
+/** A list item, a line or a sentence of a text, with the text between it and the next one. */
 interface Piece {
   text: string;
   gap: string;
@@ -134,21 +134,21 @@ interface Piece {
 }
 
 const ITEM = /^\s*(?:[-*+•|]|\d{1,3}[.)]|[a-z]\))\s*\S/;
-/** A longer line without a list mark is divided into sentences. */
+/** A line with more characters and without a list mark is divided into sentences. */
 const LONG_LINE = 240;
-/** Only both ends of a text with more pieces are shown. */
+/** Maximum number of pieces. Of a text with more, only pieces at its two ends are shown. */
 const MOST_PIECES = 400;
 
-/** Characters that a piece may keep, from least to most. */
+/** Maximum characters of a piece by level, ascending. */
 const CAPS = Array.from({ length: 70 }, (_, step) => Math.round(40 * 1.12 ** step));
 
-/** The forms of a text by length, each a shortening of the next. Level `CAPS.length` is the whole text. */
+/** The lowest level. Each level shortens a text less than the one before; level `CAPS.length` is the whole text. */
 export const LEAST_LEVEL = 0;
 export const WHOLE_LEVEL = CAPS.length;
 
 /**
- * A text with every piece cut to the level's length at both ends, so that no item of a list is lost. Higher levels
- * show more of each piece. Of pasted output only the first lines and the errors are shown until it fits whole.
+ * A text whose pieces are each cut to the level's length, so that no item of a list is lost. Higher levels show more of each
+ * piece. Pasted output is reduced to its first lines and its errors at all levels below the whole.
  */
 function atLevel(text: string, level: number): string {
   const most = CAPS[level];
@@ -159,7 +159,7 @@ function atLevel(text: string, level: number): string {
   return short.length < text.length ? short : text;
 }
 
-/** A short form needs no fence if it is on one line. */
+/** A form with at most this many characters is put on one line, so that it needs no fence. */
 const ONE_LINE_CHARS = 600;
 
 function onOneLine(text: string): string {
@@ -174,7 +174,7 @@ function onOneLine(text: string): string {
 
 const OUTPUT =
   /^\s*(?:at |[│┃╭╰➜$%❯]|[\]})]|\d+\s?[|│:])|[{};,]\s*$|:\d+:\d+|^\s*[\w'"-]+: .*,$|^[+-]\s?\d* |^\s{2,}[^\s*•-]/;
-/** Lines of output shown at the beginning of each run. */
+/** Number of lines shown at the beginning of each run of output. */
 const MOST_OUTPUT = 2;
 
 function withoutOutput(pieces: readonly Piece[]): Piece[] {
@@ -191,8 +191,8 @@ function withoutOutput(pieces: readonly Piece[]): Piece[] {
 }
 
 /**
- * The pieces that matter most, within `maxTokens`: first and last, goals and demands, items of lists, then the others,
- * in their order. Null if not even the first fits. More tokens never show less.
+ * The most important pieces within `maxTokens`: the first and the last, goals and demands, items of lists, then the others,
+ * shown in their order. Null if not even the first fits. More tokens never show less.
  */
 function mostImportant(text: string, maxTokens: number, count: Count): string | null {
   const pieces = piecesOf(text);
@@ -217,13 +217,13 @@ function mostImportant(text: string, maxTokens: number, count: Count): string | 
   return onOneLine(shown.join('\n'));
 }
 
-/** Goals and demands keep more of their length. */
+/** Factor of the length of a piece: goals and demands keep more. */
 function weightOf({ text }: Piece): number {
   return isGoalOrDemand(text) ? 6 : 1;
 }
 
 const LEFT_OUT = '…';
-/** A line end, and the sign for what was left out behind a piece. */
+/** Tokens of a line end and of the sign for omitted pieces. */
 const GAP_TOKENS = 3;
 
 function rankOf({ text, isItem }: Piece, at: number, length: number): number {
@@ -268,7 +268,7 @@ function withoutLastWord(text: string): string {
 
 /** Beginning and end of a piece, cut between words where possible. */
 function cutPiece(text: string, most: number): string {
-  // A sign for a few words left out saves nothing.
+  // Cutting only a few words would save nothing, because the sign for the omission also costs tokens.
   if (text.length <= most * 1.35) return text;
   const head = withoutLastWord(whole(text.slice(0, Math.floor(most * HEAD_SHARE))));
   const tail = whole(text.slice(text.length - Math.floor(most * (1 - HEAD_SHARE)))).replace(

@@ -4,8 +4,8 @@ import { authorOf, labelOf } from './spoken-text.ts';
 import { oneLine, sentencesOf } from '../text/cut-text.ts';
 
 /**
- * In order of priority: demands and open tasks before what can be looked up again. `part` is a list's own share of the
- * room, so that a long list leaves room for the others.
+ * The lists in order of priority: open tasks and demands before facts that can be looked up again. `part`: share of the room
+ * that a list gets first, so that a long list leaves room for the others.
  */
 const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; part: number }[] = [
   { list: 'pending', title: 'Open', inline: false, part: 0.35 },
@@ -26,30 +26,31 @@ const MAX_TRIES = 6;
 interface Entry {
   section: number;
   place: number;
-  /** As listed, with the speaker in front. */
+  /** The entry as listed, with its speaker first. */
   text: string;
   words: string;
-  /** Number of newer entries by the same author in the list. */
+  /** Number of newer entries of the same author in the list. */
   newer: number;
 }
 
-/** The demands of trusted people alone, the lists without them, or both. */
+/** `demands`: only the demands of trusted people. `rest`: the lists without them. */
 export type ListingPart = 'all' | 'demands' | 'rest';
 
 /** Context of a listing. */
 interface ListingContext {
   part?: ListingPart;
-  /** The text that stands beside the listing. */
+  /** The text that the prompt shows beside the listing. */
   shown?: string;
-  /** Everybody in the conversation, to tell namesakes apart. */
+  /** Everybody in the conversation, to distinguish namesakes. */
   people?: People;
 }
 
 type Count = (text: string) => number;
 
 /**
- * The lists as text within a budget: entries absent from `shown` first, the newest first. An entry is literal or
- * omitted; omitted ones are counted. Its speaker stands before it in brackets, which no name can close.
+ * The lists as text within a budget. Entries that `shown` lacks are chosen first, and newer before older. An entry is shown
+ * literally or omitted, and the text says how many were omitted. Its speaker comes before it in brackets, which no name can
+ * close.
  */
 export function renderFacts(
   facts: Facts,
@@ -59,7 +60,7 @@ export function renderFacts(
 ): string {
   const all = entriesOf(facts, people).filter((entry) => isIn(part, entry));
   const isSaid = saidIn(shown);
-  // What strangers claim must not take the place of what binds, even if that stands beside the lists.
+  // If there are claims, constraints are never dropped as already shown, so that claims cannot replace them.
   const isContested = (facts.claims ?? []).length > 0;
   const isShown = new Set(
     all
@@ -68,7 +69,7 @@ export function renderFacts(
   );
   const bases = basesOf(all, budgetTokens, count);
   const entries = all.map((entry) => underBase(entry, bases[entry.section] ?? ''));
-  // The bounds below are for choosing. Demands whose exact size was set aside are all shown.
+  // If all demands fit exactly, they are shown without the upper bounds that choosing needs.
   const whole = part === 'demands' ? renderEntries(entries, new Set(entries), bases) : '';
   if (whole !== '' && count(whole) <= budgetTokens) return whole;
   const fresh = entries.filter((_, at) => !isShown.has(all[at] as Entry));
@@ -77,7 +78,7 @@ export function renderFacts(
     entries.map((entry) => [entry, count(`${isInline(entry) ? ', ' : '\n- '}${entry.text}`)]),
   );
   const headings = bases.map((base) => HEADING_TOKENS + (base === '' ? 0 : count(base)));
-  // Joined texts may cost slightly more than their sum, which only counting shows.
+  // A joined text may have slightly more tokens than its parts, so it is counted and tried again with less room.
   let room = budgetTokens;
   for (let tries = 0; tries < MAX_TRIES && room > 0; tries += 1) {
     const text = renderEntries(entries, chooseEntries({ fresh, known }, { costs, headings }, room), bases);
@@ -89,8 +90,8 @@ export function renderFacts(
 }
 
 /**
- * For each list of files that has no room for whole paths, the directory that shortens it most. '' for the others: a
- * path is best as it was written.
+ * For each list of files without room for whole paths, the directory whose removal shortens it most. '' for the others,
+ * because a whole path is easier to use.
  */
 function basesOf(entries: readonly Entry[], budgetTokens: number, count: Count): string[] {
   return SECTIONS.map(({ list, part }, section) => {
@@ -113,7 +114,7 @@ function underBase(entry: Entry, base: string): Entry {
   return isUnder ? { ...entry, text: entry.text.slice(base.length) } : entry;
 }
 
-/** First the own part of each list, then the rest in the order of the lists. */
+/** Chooses entries first within each list's own share, then from the rest in the order of the lists. */
 function chooseEntries(
   { fresh, known }: { fresh: readonly Entry[]; known: readonly Entry[] },
   { costs, headings }: { costs: ReadonlyMap<Entry, number>; headings: readonly number[] },
@@ -153,7 +154,7 @@ function isInline({ section }: Entry): boolean {
   return SECTIONS[section]?.inline === true;
 }
 
-/** By section, newest first, without duplicates. Omits ends of paths and bare names of calls that are listed whole. */
+/** Entries by section, newest first, without duplicates. Omits names that are the end of a listed path or call. */
 function entriesOf(facts: Facts, people: People): Entry[] {
   const covered = new Set<string>();
   const entries = SECTIONS.flatMap(({ list, inline }, section) => {
@@ -179,7 +180,7 @@ function entriesOf(facts: Facts, people: People): Entry[] {
     );
 }
 
-/** The number of later entries by the same author, so that a talkative one gets no more room than others. */
+/** For each entry the number of newer ones of the same author, so that an author of many gets no more room than others. */
 function newerOf(entries: readonly (string | Saying)[]): number[] {
   const counts = new Map<string, number>();
   const newestFirst = entries.toReversed().map((entry) => {
@@ -191,7 +192,7 @@ function newerOf(entries: readonly (string | Saying)[]): number[] {
   return newestFirst.toReversed();
 }
 
-/** Priority of names: ids that cannot be guessed, then paths, numbers, and names that code can be searched for. */
+/** Priority of names: ids, which cannot be guessed, then paths, then numbers, then names that a search in code finds. */
 function rankOf({ section, text }: Entry): number {
   if (SECTIONS[section]?.list !== 'identifiers') return 0;
   if (/[/\\]/.test(text)) return 1;
@@ -199,7 +200,7 @@ function rankOf({ section, text }: Entry): number {
   return /\d/.test(text) || text.includes('@') ? 0 : 3;
 }
 
-/** `c.ts` and `b/c.ts` for `a/b/c.ts`, `run` for `run()`: the whole covers them. */
+/** The shorter names that a listed name covers: `c.ts` and `b/c.ts` for `a/b/c.ts`, `run` for `run()`. */
 function endsOf(text: string): string[] {
   const ends: string[] = text.endsWith('()') ? [text.slice(0, -2)] : [];
   for (let at = text.indexOf('/', 1); at >= 0 && at < text.length - 1; at = text.indexOf('/', at + 1)) {
@@ -228,12 +229,12 @@ function renderEntries(
   return sections.filter((text) => text !== '').join('\n');
 }
 
-/** Share of an entry's words that one sentence must have to say the same. */
+/** Share of an entry's words that a sentence must contain to say the same. */
 const SAME = 0.75;
 const STEM = 5;
 const MAX_TEXT = 262_144;
 
-/** Tells whether a text says something already: in the same words, or with most of them in one sentence or line. */
+/** Returns a test of whether the text already says something: literally, or with most of its words in one sentence or line. */
 function saidIn(text: string): (words: string) => boolean {
   let lines: ReadonlySet<string>[] | null = null;
   return (words) => {

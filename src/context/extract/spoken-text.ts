@@ -18,7 +18,7 @@ import {
   AT_THE_END,
 } from '../text/people.ts';
 
-/** The words said with an event, without calls and results. '' for bookkeeping. */
+/** The words of an event, without calls and results. '' for bookkeeping events. */
 export function spokenText(event: Event): string {
   if (!isAbout(event, 'words') || isAbout(event, 'upkeep')) return '';
   if (isTask(event)) return taskText(event);
@@ -35,7 +35,7 @@ export function spokenText(event: Event): string {
     case 'turn.aborted':
       return event.body.partial;
     case 'phase.changed':
-      // The instructions are omitted: they are not for everybody, and each recipient gets them separately.
+      // The instructions of the phase are omitted, because each recipient gets its own.
       return phaseSummary(event.body);
     case 'run.directive':
       return event.body.directive;
@@ -68,8 +68,8 @@ function taskText(event: TaskEvent): string {
 }
 
 /**
- * The part of an event's words in which its author may demand something. Handoff and phase summaries are others'
- * words, and attachments are documents.
+ * The part of an event's words in which its author may demand something. Omits handoff and phase summaries, which are words
+ * of others, and attachments, which are documents.
  */
 export function demandingText(event: Event, text: string): string {
   if (event.kind === 'handoff' || event.kind === 'phase.changed') return '';
@@ -78,7 +78,7 @@ export function demandingText(event: Event, text: string): string {
   return event.body.content.slice(0, text.length);
 }
 
-/** The words as quoted. A key event is put into words. */
+/** The words of an event as quoted. A key event is described in words. */
 export function quotableText(event: Event): string {
   if (!isAbout(event, 'words')) return '';
   if (isTask(event)) return quotableTask(event);
@@ -127,18 +127,18 @@ function quotableTask(event: TaskEvent): string {
 
 /**
  * Bounds the characters of a log that are read for facts; a million takes some 0.3 s. Short texts are read whole, long
- * ones at both ends. If there are too many, each author has an equal part, so that one author's flood leaves the
- * others readable. Deterministic on every machine.
+ * texts at both ends. If all together are too long, each author gets an equal share, so that one author's flood does not
+ * crowd out the others. Deterministic on every machine.
  */
 const MOST_OF_ONE = 65_536;
 const MOST_IN_ALL = 8 * 1_048_576;
 const HEAD_SHARE = 2 / 3;
-/** Shorter pieces say nothing. */
+/** Minimum characters of a piece, because shorter pieces say nothing. */
 const LEAST = 64;
-/** A piece ends between words if a gap is this near. */
+/** A piece ends between words if there is a gap within this many characters. */
 const WORD = 256;
 
-/** Characters to read of an event. */
+/** Returns how many characters of an event to read. */
 type ReadLimits = (event: Event) => number;
 
 export function readLimits(events: readonly Event[], most: number = MOST_IN_ALL): ReadLimits {
@@ -150,7 +150,7 @@ export function readLimits(events: readonly Event[], most: number = MOST_IN_ALL)
   return (event) => Math.min(MOST_OF_ONE, limits(authorKey(event)));
 }
 
-/** The most that may be read of each author's texts, by the author's key, so that all together are at most `most`. */
+/** Maximum characters to read per text of each author, by the author's key, so that all texts have at most `most`. */
 export function fairLimits(
   texts: readonly { key: string; size: number }[],
   most: number,
@@ -168,7 +168,7 @@ export function fairLimits(
   return (key) => limits.get(key) ?? 0;
 }
 
-/** The texts of one event share its limit, in order. */
+/** Reads the texts of one event in order, within the limit that they share. */
 export function limitedReader(limit: number): (text: string) => string {
   let left = limit;
   return (text) => {
@@ -178,7 +178,7 @@ export function limitedReader(limit: number): (text: string) => string {
   };
 }
 
-/** Beginning and end, cut between words: half a path would be another path. */
+/** Beginning and end of a text, cut between words, because half a path would be another path. */
 export function readable(text: string, most: number): string {
   if (text.length <= most) return text;
   if (most < LEAST) return '';
@@ -197,7 +197,7 @@ function withoutFirstWord(tail: string): string {
   return gap === -1 ? tail : tail.slice(gap + 1);
 }
 
-/** The largest equal share, so that all together have at most `most`. Smaller sizes leave their rest to the others. */
+/** The largest share per size, so that all have at most `most` together. What small sizes do not use goes to the others. */
 function equalPart(sizes: readonly number[], most: number): number {
   let left = most;
   for (const [index, size] of sizes.toSorted((a, b) => a - b).entries()) {
@@ -222,10 +222,10 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-/** In order of first appearance, without duplicates per speaker. */
+/** Sayings in order of first appearance, without duplicates per speaker. */
 export type Sayings = Map<string, Saying>;
 
-/** Bounds a list: at the first number of entries it is cut to the second. */
+/** A list that reaches the first number of entries is cut to the second. */
 const MOST_ENTRIES = 1_000;
 const KEPT_ENTRIES = 500;
 
@@ -241,7 +241,7 @@ export function addSaying(list: Sayings, entry: Saying): void {
   if (list.size > MOST_ENTRIES) cut(list);
 }
 
-/** Removes the oldest entries of those who have the most, so that one author's flood leaves the others their words. */
+/** Removes the oldest entries of the authors with most entries, so that one author's flood does not remove others' words. */
 function cut(list: Sayings): void {
   const sizes = new Map<string, number>();
   for (const entry of list.values()) sizes.set(authorOf(entry), (sizes.get(authorOf(entry)) ?? 0) + 1);
@@ -266,7 +266,7 @@ export function speakerOfEvent(event: Event, trusted: Trusted): Omit<Saying, 'te
   return { by: { kind, id, name }, ...(isUntrusted(trusted, event) && { untrusted: true }) };
 }
 
-/** The speaker as in a header: `Ana`, `@bo>@cy`, `Eve, not trusted`. Tools begin with '@', as no person can. */
+/** The speaker as in a header: `Ana`, `@bo>@cy`, `Eve, not trusted`. Agents and tools begin with '@', as no person can. */
 export function labelOf({ by, untrusted, asks = [] }: Saying, people: People): string {
   const target = asks.length === 0 ? '' : `>${asks.map((agent) => `@${agent}`).join(', ')}`;
   return `${nameOf(by, people)}${untrusted ? ', not trusted' : ''}${target}`;

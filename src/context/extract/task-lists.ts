@@ -3,14 +3,14 @@ import { DONE, DONE_HEADING, OPEN_HEADING, PENDING, TODO_MARK } from './lexicon.
 
 export interface Tasks {
   open: string[];
-  /** Texts that say a task is done: its own words, or a sentence that names it. */
+  /** Texts that say that a task is done: the task itself, or a sentence that names it. */
   done: string[];
 }
 
 const MAX_PENDING = 320;
 const MAX_PER_EVENT = 60;
 const MAX_HEADING = 100;
-/** A longer line is data. */
+/** Maximum characters of a line. Longer lines are data. */
 const MAX_LINE = 4_000;
 
 const ITEM = /^([-*+•]|\d{1,3}[.)])\s+(\S.*)$/;
@@ -32,7 +32,7 @@ interface Item {
   list: string[];
 }
 
-/** Where in a text the reading is. */
+/** The current position while reading a text. */
 interface Place {
   scope: Scope;
   /** Whether the paragraph or list under the heading has begun. */
@@ -41,8 +41,8 @@ interface Place {
 }
 
 /**
- * Tasks in a text. Items under a heading are tasks, the heading is none; so are open boxes, rows of a table with a
- * state, and sentences about what is left to do. A nested item belongs to its parent unless it has its own box.
+ * Tasks in a text: items under a heading of work, open boxes, rows of a table with a state, and sentences about what is left
+ * to do. Headings are not tasks. A nested item belongs to its parent unless it has its own box.
  */
 export function tasksOf(text: string): Tasks {
   const tasks: Tasks = { open: [], done: [] };
@@ -91,7 +91,7 @@ function endItem(place: Place): void {
 
 interface Found {
   text: string;
-  /** Null for an item that is no task. */
+  /** The list that the item belongs to; null for an item that is not a task. */
   list: keyof Tasks | null;
   hasState: boolean;
 }
@@ -109,12 +109,12 @@ function itemOf(line: string, scope: Scope): Found | null {
   return { text: words, list: scope ?? listFor(words), hasState: false };
 }
 
-/** The task that an item shows as done by a mark of its own. */
+/** The task that an item itself marks as done. */
 function endedIn(words: string): string | undefined {
   return STRUCK.exec(words)?.[1] ?? ticked(words) ?? saidDone(words);
 }
 
-/** `Task - done`, `Task: done` or `Task (done)`. */
+/** The task in an item of the form `Task - done`, `Task: done` or `Task (done)`. */
 function saidDone(words: string): string | undefined {
   const said = DONE_AT_END.exec(words);
   const before = said ? words.slice(0, said.index).trimEnd() : '';
@@ -174,7 +174,7 @@ function scopeOf(line: string, tasks: Tasks): Scope {
   return 'done';
 }
 
-/** The first paragraph under a heading of open work is work, too. */
+/** Adds the sentences of the first paragraph under a heading of open work. */
 function addSentences(line: string, scope: Scope, tasks: Tasks): void {
   for (const sentence of sentencesOf(line)) {
     const words = bare(sentence);
@@ -191,7 +191,7 @@ function isPending(line: string): boolean {
   return line.length >= 6 && (TODO_MARK.test(line) || PENDING.test(line));
 }
 
-/** A task as listed. */
+/** The text of a task as lists show it. */
 export function task(text: string): string {
   return capped(text.trim(), MAX_PENDING, PENDING);
 }
@@ -199,14 +199,14 @@ export function task(text: string): string {
 /** Numbers of tasks: `WP15`, `PROJ-7`, and `WP1-WP13` for several. */
 const ID = /(?<![\w-])([A-Z]{1,8}-?)(\d{1,6})(?:\s?(?:[-–—]|to|bis)\s?(?:[A-Z]{1,8}-?)?(\d{1,6}))?(?![\w-])/g;
 const IDS = new RegExp(ID.source);
-/** The number at the beginning of a task. */
+/** Number at the beginning of a task. */
 const LEADING_ID = /^[*_`~]{0,3}([A-Z]{1,8}-?\d{1,6})(?![\w])/;
 
 export function taskId(text: string): string | null {
   return LEADING_ID.exec(text)?.[1] ?? null;
 }
 
-/** Tells which tasks the texts show as done: by number, by the same words, or by a sentence with all words of the task. */
+/** Returns a test of whether the texts show a task as done: by its number, by its text, or by a sentence with all its words. */
 export function closedBy(done: readonly string[]): (task: string) => boolean {
   const same = new Set(done.map(plain));
   const words = done.map((text) => new Set(stemsOf(text)));
@@ -241,7 +241,7 @@ function plain(text: string): string {
 
 const STEM = 4;
 
-/** The beginnings of the longer words, so that "writing" and "written" agree. */
+/** The beginnings of the longer words of a text, so that "writing" and "written" are equal. */
 function stemsOf(text: string): string[] {
   const words = plain(text).match(/[\p{L}\p{N}][\p{L}\p{N}_./-]*/gu) ?? [];
   return words.filter((word) => word.length > 3 || /\d/.test(word)).map((word) => word.slice(0, STEM));

@@ -33,8 +33,8 @@ import { imagesText, visibleText } from '../text/event-text.ts';
 import { headTail } from '../text/cut-text.ts';
 
 /**
- * The input of a turn, in this order: [handoff] [while you were away] [earlier triggers] [the trigger + live]. A handoff
- * stands behind a long block. A newcomer under `full` gets the history verbatim instead of the block.
+ * The input of a turn, in this order: handoff, block of missed lines, earlier inputs, the trigger with the live block. A
+ * handoff comes after a long block. A newcomer that joins with `full` gets the history verbatim instead of the block.
  */
 export type TurnInput = { id: TurnId } & TurnStartedBody;
 
@@ -42,7 +42,7 @@ export function beginTurn(view: View, turn: TurnInput): void {
   atOnce(beginTurnSteps(view, turn));
 }
 
-/** The view is inconsistent until the last step is done; nothing else may read it before. */
+/** Renders the input of a turn. The view is inconsistent until the last step is done, and nothing else may read it before. */
 export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   const { peers = 'user', framing = 'marked' } = turn;
   if (view.group) closeGroup(view);
@@ -63,7 +63,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
     : (context.pop() ?? (yield* blockPart([], [], reader, told)));
 
   const begins = view.slots.length;
-  // A newcomer has missed nothing: everything earlier counts as its history.
+  // For a newcomer all earlier events are history and none are missed.
   const start = view.chain;
   let before = told;
   for (const part of context) {
@@ -82,7 +82,7 @@ export function* beginTurnSteps(view: View, turn: TurnInput): Steps<void> {
   view.present = true;
 }
 
-/** Takes the last input out of the events: the turn answers it. */
+/** Removes the last input from the events and returns it as the trigger. */
 function takeTrigger(shown: Event[], inputs: ReadonlySet<number>): Event | undefined {
   for (let at = shown.length - 1; at >= 0; at -= 1) {
     const event = shown[at]!;
@@ -110,7 +110,7 @@ function* newcomerParts(
   return isLong(seen) ? [...parts, ...given] : [...given, ...parts];
 }
 
-/** From this size on, what was missed stands before a handoff: behind it, the handoff would be far from the end. */
+/** If more tokens were missed than this, the block comes before the handoff, so that the handoff is near the end. */
 const LONG_TOKENS = 500;
 
 function isLong(missed: readonly Event[]): boolean {
@@ -119,7 +119,7 @@ function isLong(missed: readonly Event[]): boolean {
   return tokens > LONG_TOKENS;
 }
 
-/** What stands before the trigger. */
+/** The parts before the trigger. */
 function* contextParts(
   others: readonly Event[],
   inputs: ReadonlySet<number>,
@@ -147,7 +147,7 @@ function isHandoff(event: Event, inputs: ReadonlySet<number>): boolean {
   return event.kind === 'handoff' && inputs.has(event.seq);
 }
 
-/** A preview without a trigger: the pending events as the block they would become. */
+/** A preview without a trigger: shows pending events as the block that the next turn would show. */
 export function showWaiting(view: View): void {
   atOnce(showWaitingSteps(view));
 }
@@ -166,14 +166,14 @@ export function* showWaitingSteps(view: View): Steps<void> {
 }
 
 /**
- * Renders pending events up to `upTo` as history. Returns the events that the turn itself shows, so that they come
- * last: those of others after the agent's last own words, and the inputs of the turn wherever they stand.
+ * Renders pending events up to `upTo` as history. Returns the events that the turn itself shows last: those of others after
+ * the agent's last own words, and all inputs of the turn.
  */
 function* settlePending(view: View, reader: Reader, inputs: ReadonlySet<number>): Steps<Event[]> {
   const reached: Event[] = [];
   const kept: Event[] = [];
   for (const event of view.pending) {
-    // A finished task is shown together with everything its owner waited for.
+    // The end of a task is shown as an input, together with everything its owner waited for.
     if ('told' in event.body && takeTold(view, event, { upTo: reader.upTo, reached, kept })) continue;
     const isHeld = !inputs.has(event.seq) && isTaskEnd(event);
     (isHeld || event.seq > reader.upTo ? kept : reached).push(event);
@@ -202,7 +202,7 @@ function* settlePending(view: View, reader: Reader, inputs: ReadonlySet<number>)
   return waiting;
 }
 
-/** A result of others is shown to those who see results, unless it is for all. False: it is the reader's own. */
+/** Takes a result of others, and shows it if the agent sees results or the result is for all. False: it is the agent's own. */
 function takeTold(
   view: View,
   event: Event,
@@ -211,7 +211,7 @@ function takeTold(
   const { author, to, body, seq } = event;
   if ((author.kind === 'agent' && author.id === view.agent) || to.includes(view.agent)) return false;
   if (seq > upTo) kept.push(event);
-  // A decision of an imported file has decided nothing here.
+  // A decision in an imported file has no effect here.
   else if (!hasAuthority(event)) return true;
   else if (view.sees || ('told' in body && body.told === 'all')) {
     view.told = true;
@@ -225,7 +225,7 @@ function placed({ id, seq, tokens }: Event) {
 }
 
 /**
- * Renders inputs that arrived between two steps of a running turn, as messages behind the results of the last step.
+ * Renders inputs that arrived between two steps of a running turn, as messages after the results of the last step.
  * They become inputs of the turn like the others.
  */
 export function* steerTurn(view: View, { upTo, inputs }: TurnSteeredBody): Steps<void> {
@@ -242,7 +242,7 @@ export function* steerTurn(view: View, { upTo, inputs }: TurnSteeredBody): Steps
   if (view.turn) view.turn = { ...view.turn, inputs: new Set([...view.turn.inputs, ...inputs]) };
 }
 
-/** Layers of a turn's input, computed from its slots. `chainBefore` is the chain over everything before them. */
+/** Layers of a turn's input, computed from its slots. `chainBefore`: chain over everything before them. */
 export function* inputLayers(
   slots: readonly Slot[],
   chainBefore: string,
@@ -277,17 +277,17 @@ export function* inputLayers(
   return { chainBefore, tokens, hashes };
 }
 
-/** Characters kept of each text older than the whole ones, and of each still older text. */
+/** Characters kept of each text that is older than those shown whole, and of each still older text. */
 const PIECE = 2_048;
 const SCRAP = 64;
-/** Characters newly shown to a turn: more than any window takes. */
+/** Maximum characters that a turn shows for the first time, more than any window holds. */
 const MOST_SHOWN = 8 * 1_048_576;
-/** Cost of looking at one event, in characters. */
+/** Fixed cost of examining one event, in characters. */
 const LOOK = 16;
 
 /**
- * The events as a prompt may show them: the newest whole, older ones as beginnings and ends. Rendering costs time and
- * memory by the character, and a longer prompt could not be sent.
+ * Bounds the texts of events: the newest stay whole, older ones are cut to beginning and end. Rendering takes time and memory
+ * per character, and a longer prompt could not be sent.
  */
 function* boundShown(events: readonly Event[]): Steps<readonly Event[]> {
   const lengths: number[] = [];
@@ -306,7 +306,7 @@ function* boundShown(events: readonly Event[]): Steps<readonly Event[]> {
     const event = events[at] as Event;
     const length = lengths[at] ?? 0;
     yield LOOK;
-    // The first text that does not fit ends the whole ones: a later gap would be harder to understand.
+    // All texts older than the first one that does not fit are cut, because gaps among whole texts are hard to understand.
     whole = length <= whole ? whole - length : 0;
     if (whole > 0) {
       bounded.push(event);

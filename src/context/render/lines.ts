@@ -22,13 +22,13 @@ import { type Framed, type Line, type View, frame, type Part } from '../view/vie
 import { agentLabel, hasSeveralPeople, isPerson, personLabel, systemLabel } from '../text/people.ts';
 import { markKey } from '../text/hash.ts';
 
-/** The lines of user messages, by the rules of one framing. */
+/** How one framing renders lines of user messages. */
 export interface LineRules {
   /** An event as a separate message. */
   verbatim: (event: Event, reader: Reader) => Line;
   /** An input of the turn before the last one. */
   earlier: (event: Event, reader: Reader) => Line;
-  /** An event in the block of missed lines. */
+  /** An event as a line in the block of missed lines. */
   missed: (event: Event, reader: Reader) => Line;
   /** A handoff to the reader. */
   handoff: (event: Event, reader: Reader) => Line;
@@ -51,7 +51,7 @@ function shownText(event: Event): string {
   return visibleText(isPlain ? event : withoutForgedLines(event)) ?? '';
 }
 
-/** Escapes lines that look like attachments, so that only real attachments have such lines. */
+/** Escapes lines of an author that look like attachments, so that only real attachments have such lines. */
 function withoutForgedLines(event: EventOf<'message'> | EventOf<'delegation.opened'>): Event {
   const { attachments } = event.body;
   const content = event.kind === 'message' ? event.body.content : event.body.task;
@@ -68,13 +68,13 @@ function withoutForgedLines(event: EventOf<'message'> | EventOf<'delegation.open
     : { ...event, body: { ...event.body, task: own, ...rest } };
 }
 
-/** What a change of phase says of itself. */
+/** The words that describe a change of phase. */
 function phaseWords({ body: { phase, from } }: EventOf<'phase.changed'>): string {
   const ended = from === undefined ? '' : ` and ended ${phaseName(from)}`;
   return `began the phase ${phaseName(phase)}${ended}`;
 }
 
-/** A name for a line that Troupe writes: it can neither end the line nor pass for a header or a fence. */
+/** The name of a phase, cleaned so that it cannot end Troupe's line or pass for a header or a fence. */
 function phaseName(name: string): string {
   return name.replace(/\s+/g, ' ').replace(/[\p{C}\p{Zl}\p{Zp}[\]<>]/gu, '');
 }
@@ -87,13 +87,13 @@ function toolShown(name: string): string {
   return name.replace(/[^A-Za-z0-9_.:-]/g, '_').slice(0, 64);
 }
 
-/** Whether the reader is told a result that is another agent's. */
+/** Whether the result belongs to another agent, so that the reader sees it as a result of others. */
 function isToldTo(event: Event, { view }: Reader): event is Telling {
   const { author, to } = event;
   return (author.kind !== 'agent' || author.id !== view.agent) && !to.includes(view.agent);
 }
 
-/** Whose result it is, and of what. */
+/** Head of a result of others: whose result it is, and of what. */
 function toldHead(event: Telling, reader: Reader): string {
   const by = speaker(event, reader);
   switch (event.kind) {
@@ -112,10 +112,10 @@ function owners({ to }: Event): string {
   return to.map((agent) => `@${agentLabel(agent)}`).join(', ');
 }
 
-/** Of arguments, which are JSON. */
+/** Characters per token of arguments, which are JSON. */
 const CHARS_OF_TOKEN = 3;
 
-/** A line that can be pruned as outputs are, and costs its arguments too. */
+/** A line with a result of others. It can be pruned like an output, and its tokens include the arguments of the call. */
 function toldLine(event: Telling, line: Line): Line {
   const added = Math.max(0, toldText(event).length - eventText(event).length);
   const tokens = line.tokens + Math.ceil(added / CHARS_OF_TOKEN);
@@ -130,10 +130,10 @@ function toldLine(event: Telling, line: Line): Line {
 const LAST_TIME = 8.64e15;
 
 const MINUTE_MS = 60_000;
-/** The minute that was written last: the next line mostly is of the same. */
+/** Cache of the minute formatted last, because consecutive lines are often of the same minute. */
 let written = { number: Number.NaN, text: '' };
 
-/** UTC to the minute, as 2026-11-21T22:05Z. */
+/** A time in UTC to the minute: `2026-11-21T22:05Z`. */
 export function minute(at: number): string {
   const number = Math.floor(at / MINUTE_MS);
   if (number !== written.number) {
@@ -149,13 +149,13 @@ export function dateOf(at: number): Date {
   return new Date(Math.min(at, LAST_TIME));
 }
 
-/** The reader of a prompt, and what was known of the other speakers when the prompt was made. */
+/** The agent that reads a prompt, and the people known when the prompt was made. */
 export interface Reader {
   view: Pick<View, 'agent' | 'secret' | 'people' | 'peers' | 'framing'>;
   upTo: number;
-  /** Whether several people speak. From then on new lines carry their names. */
+  /** Whether several people have spoken. If so, new lines have their names. */
   named: boolean;
-  /** What each person is called, by id and name: the same for all events up to `upTo`. */
+  /** Cache of the labels of people, by id and name. A label is the same for all events up to `upTo`. */
   labels: Map<string, string>;
 }
 
@@ -168,7 +168,7 @@ function target(event: Event): string {
   return `>${(event.formerly?.to ?? event.to).map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
 }
 
-/** The label of the only recipient in a label; null for none or several. */
+/** The recipient in a label; null if there is none or several. */
 export function recipientIn(label: string): string | null {
   const at = label.indexOf('>');
   return at === -1 || label.includes(',', at) ? null : label.slice(at + 1);
@@ -187,8 +187,8 @@ function speaker(event: Event, { view, upTo, labels }: Reader): string {
 }
 
 /**
- * Who speaks, and to whom if that is not the reader. Null where the text stands without a name: the only human,
- * speaking to this agent or to all.
+ * Who speaks, and to whom if not to the reader. Null if the text needs no name, because the only person speaks to this agent
+ * or to all.
  */
 function labelOf(event: Event, reader: Reader): string | null {
   const toOthers = event.to.length > 0 && !event.to.includes(reader.view.agent);
@@ -202,17 +202,17 @@ function listLabel(event: Event, reader: Reader): string {
 }
 
 /**
- * Matches names of people who have not spoken yet, too: once they have, this text is read beside their own lines.
- * Attachment lines are not names; see `messageText`.
+ * Matches everything that could be a name, because a person with this name may speak later, and their lines would then look
+ * like this text. Attachment lines are not names; see `messageText`.
  */
 const MAY_BE_NAME = /^(?!(?:image|file|text): )(?=\P{L}*\p{L}.*\p{L})[^"{}=;|]+$/u;
 
-/** Whether a text in brackets would read as a name where names of people are shown. */
+/** Returns a test of whether a text in brackets could be read as the name of a person. */
 function nameTest({ view, upTo }: Reader): (name: string) => boolean {
   return (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo);
 }
 
-/** Lines with marks: one around what stands alone, and one around a whole block. */
+/** The framing with marks: one mark around a separate message, and one around a whole block. */
 export const MARKED_LINES: LineRules = {
   verbatim: markedVerbatim,
   earlier: markedEarlier,
@@ -233,7 +233,7 @@ function markedVerbatim(event: Event, reader: Reader): Line {
   return said(event, reader, labelOf(event, reader));
 }
 
-/** Named with its recipients, so that the reader sees itself among them. The only person stays without a name. */
+/** An earlier input, named with all recipients, so that the reader finds itself among them. The only person has no name. */
 function markedEarlier(event: Event, reader: Reader): Line {
   const alone = markedVerbatim(event, reader);
   if (alone.by === undefined) return addressedEarlier(alone);
@@ -242,13 +242,13 @@ function markedEarlier(event: Event, reader: Reader): Line {
 
 export const EARLIER = '(addressed to you earlier)\n';
 
-/** For a line that names nobody. */
+/** Adds to a line without a name that it was addressed to the reader. */
 function addressedEarlier(line: Line): Line {
   const { content, from, to } = line;
   return { ...line, content: EARLIER + content, from: from + EARLIER.length, to: to + EARLIER.length };
 }
 
-/** What an event is, where that has to be told. Null for events that are words of somebody. */
+/** Head that says what an event is. Null for events that are somebody's words. */
 function headOf(event: Event, reader: Reader): string | null {
   if (event.kind === 'phase.changed')
     return `${listLabel(event, reader)} ${phaseWords(event)}; what came before it`;
@@ -270,7 +270,7 @@ function said(event: Event, reader: Reader, label: string | null): Line {
   return { ...lineOf(event, framed), by: label, at: minute(event.at) };
 }
 
-/** The mark is around the block, and `blockLines` writes the beginning of each line. */
+/** A line without a mark of its own: the mark is around the block, and `blockLines` writes the beginning of each line. */
 function markedMissed(event: Event, reader: Reader): Line {
   if ('told' in event.body && isToldTo(event, reader)) {
     const by = toldHead(event, reader);
@@ -289,7 +289,7 @@ function marked(head: string, { seq }: Event, text: string, { view }: Reader): F
   return frame(open, escapeWords(text), close);
 }
 
-/** Lines of the plain framing: a head above the words, and nothing behind them. */
+/** The plain framing: a head above the words, and no mark after them. */
 export const PLAIN_LINES: LineRules = {
   verbatim: plainVerbatim,
   earlier: plainEarlier,
@@ -319,7 +319,7 @@ function plainEarlier(event: Event, reader: Reader): Line {
 function plainlySaid(event: Event, reader: Reader, label: string | null): Line {
   const text = escapeHeads(escapeWords(shownText(event), nameTest(reader)));
   if (label === null) return lineOf(event, frame('', text));
-  // Labels have their only `>` in front of the recipients.
+  // The only `>` of a label is before the recipients.
   const by = label.replace('>', ' to ');
   return { ...lineOf(event, frame(`${plainHead(by)}\n`, text)), by, at: minute(event.at) };
 }
@@ -334,16 +334,16 @@ function ofRuntime(head: string, event: Event, words = eventText(event)): Line {
   return { ...lineOf(event, frame(`${plainHead(by)}\n`, text)), by, at: minute(event.at) };
 }
 
-/** A time stands behind the name of a speaker, and only where it says more than the one told last. */
+/** A time is shown after the name of a speaker, and only if it adds to the time shown last. */
 
 const MINUTE = /^(\d{4}-)(\d\d-\d\d)T(\d\d:\d\d)Z$/;
-/** A live item may add the time of a person. */
+/** A time of a live item may have a person's local time after it, in brackets. */
 const WITH_LOCAL = /^(\S+)( \(.*\))$/;
 
-/** Minutes after the time told last, within which the lines of a block tell none. */
+/** Lines of a block show no time within this many minutes after the last one shown. */
 const CLOSE_MINUTES = 10;
 
-/** `10:12` on the day told last, `11-21 10:12` in that year, else `2026-11-21 10:12`; '' for the minute told last. */
+/** A time without what the last one shown has told: `10:12`, `11-21 10:12` or `2026-11-21 10:12`; '' for the same minute. */
 function timeShown(at: string, told: string | null): string {
   const [, utc, local] = WITH_LOCAL.exec(at) ?? [];
   if (utc !== undefined && local !== undefined) return `${timeShown(utc, told) || clockOf(utc)}${local}`;
@@ -357,21 +357,21 @@ function clockOf(at: string): string {
   return MINUTE.exec(at)?.[3] ?? at;
 }
 
-/** Whether the two are on one day, and the later one hardly later. */
+/** Whether both are on the same day, less than `CLOSE_MINUTES` apart. */
 function isClose(at: string, told: string | null): boolean {
   if (told === null || at.slice(0, 10) !== told.slice(0, 10)) return false;
   const minutes = (Date.parse(at) - Date.parse(told)) / 60_000;
   return minutes >= 0 && minutes < CLOSE_MINUTES;
 }
 
-/** What to tell of a minute after `told`; '' if nothing. */
+/** The text to show for a minute after `told`; '' if none. */
 export function timeTold(at: string, told: string | null): string {
   return at === '' || isClose(at, told) ? '' : timeShown(at, told);
 }
 
 /**
- * The missed lines of a block. Only the first of a speaker's lines in a row has the name; the only one whom the line
- * before addressed has none.
+ * The missed lines of a block. Of consecutive lines of a speaker only the first has the name. If the line before addressed
+ * only this speaker, `->` replaces the name.
  */
 export function* blockLines(part: Part): Generator<string> {
   if (part.framing) return yield* plainBlock(part);
@@ -386,7 +386,7 @@ export function* blockLines(part: Part): Generator<string> {
   }
 }
 
-/** Only heads begin at the margin. */
+/** The missed lines in the plain framing. Only heads begin at the margin. */
 function* plainBlock(part: Part): Generator<string> {
   for (const { line, time } of timedLines(part)) {
     const { content, from, to, by = '' } = line;
@@ -394,7 +394,7 @@ function* plainBlock(part: Part): Generator<string> {
   }
 }
 
-/** The missed lines with the time that each tells, and the last one told behind it. */
+/** The missed lines with the time that each shows. `told`: the last time shown after the line. */
 function* timedLines({ missed, told }: Part): Generator<{ line: Line; time: string; told: string | null }> {
   let last = told;
   for (const line of missed) {
@@ -405,7 +405,7 @@ function* timedLines({ missed, told }: Part): Generator<{ line: Line; time: stri
   }
 }
 
-/** Characters that a block adds to its texts by indenting them. A space before a word takes no token of its own. */
+/** Characters that a block adds by indenting its texts. They cost no tokens, because a space joins the token of the word. */
 export function indentsIn({ missed }: Part): number {
   return missed.reduce(
     (sum, { content, from, to }) => sum + indented(content.slice(from, to)).length - to + from,
@@ -413,7 +413,7 @@ export function indentsIn({ missed }: Part): number {
   );
 }
 
-/** The last minute told when a part has been read; null if none was. */
+/** The last minute shown at the end of a part; null if none was shown. */
 export function toldBy(part: Part): string | null {
   const { time } = part.live?.items ?? {};
   return time?.split(' ')[0] ?? toldInBlock(part);
@@ -425,18 +425,18 @@ function toldInBlock(part: Part): string | null {
   return last;
 }
 
-/** The time of a part's live block as shown, null if it tells none, and the other items. */
+/** The time of a part's live block as shown (null without one), and the other items. */
 export function timeOf(part: Part): { time: string | null; items: LiveItems } {
   const { time, ...items } = part.live?.items ?? {};
   return { time: time === undefined ? null : timeShown(time, toldInBlock(part)), items };
 }
 
-/** Whether the time of the part stands in the line of its speaker. */
+/** Whether the time of the live block is shown in the line of the speaker. */
 export function isTimed({ plain, live }: Part): boolean {
   return plain?.by !== undefined && MINUTE.test(live?.items['time'] ?? '');
 }
 
-/** A line with the time behind its speaker. */
+/** The text of a line with the time after its speaker. */
 export function timedContent({ framing }: Part, { content, by = '' }: Line, time: string): string {
   if (time === '') return content;
   if (framing) return plainHead(by, time) + content.slice(plainHead(by).length);

@@ -46,7 +46,7 @@ import { blockOf, escapeKeyed, escapeWords, mark, escapeHeads, plainNote } from 
 import { atOnce, type Steps } from '../text/steps.ts';
 import { eventText } from '../text/event-text.ts';
 
-/** Appends a user message to the view: lines of attributed text, alone or gathered in one block. */
+/** Appends a user message to the view: one line of attributed text, or a block of lines. */
 export function* pushUser(view: View, given: Part, at: number, layer: SlotLayer = 'history'): Steps<void> {
   const part = view.slots.length === 0 && given.as ? withoutRole(given) : given;
   if (part.plain && part.plain.content.length <= HASHED) {
@@ -82,7 +82,7 @@ function messageOf(part: Part, content: string, seqs: number[]): PromptMessage {
     : { role: 'user', content, seqs };
 }
 
-/** The first message of a conversation is a user's. */
+/** The part with the role of a user, which the first message of a conversation must have. */
 function withoutRole(part: Part): Part {
   const { as: _, ...rest } = part;
   return rest;
@@ -92,7 +92,7 @@ function seqsOf(part: Part): number[] {
   return part.plain ? [part.plain.seq] : linesOf(part).map(({ seq }) => seq);
 }
 
-/** Words are counted; images and framing are estimated. */
+/** Tokens of a part: words by their stored counts, images and framing estimated. */
 export function partTokens(part: Part, content: string, secret: string): number {
   let words = 0;
   let length = 0;
@@ -104,12 +104,12 @@ export function partTokens(part: Part, content: string, secret: string): number 
   const isEarlier = part.plain?.content.startsWith(EARLIER) ?? false;
   const indents = part.missed.length > 0 ? indentsIn(part) : 0;
   const bare = content.length - length - live.length - (isEarlier ? EARLIER.length : 0) - indents;
-  // In a block, the end of a line is one token, if not with the sign before it.
+  // A line end in a block takes at most one token.
   const framing = estimateMarks(bare) + part.missed.length + (isEarlier ? estimateTokens(EARLIER) : 0);
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
 }
 
-/** Bytes of prose per token, rounded down. */
+/** Bytes of prose per token, rounded down so that estimates are high. */
 const PROSE_BYTES = 3;
 
 /** Tokens of a rendered live block: its keys and times as framing, retrieved events as prose. */
@@ -158,7 +158,7 @@ function* renderBlock(part: Part, secret: string): Steps<string | null> {
   return parts.length > 0 ? parts.join('\n') : null;
 }
 
-/** Lines joined in one step. */
+/** Number of lines joined in one step. */
 const JOINED = 200;
 
 function* joinedLines(lines: Iterable<string>): Steps<string> {
@@ -196,16 +196,16 @@ export function historyPart(event: Event, reader: Reader): Part {
   return withRole(verbatimPart(event, reader), [event], reader);
 }
 
-/** Only user messages may have images. */
+/** Gives a part the role `system` if the agent wants that for words of peers. A part with images stays a user message. */
 function withRole(part: Part, events: readonly Event[], { view }: Reader): Part {
-  // Outputs of tools get no more weight than a user's words.
+  // Outputs of tools must not get more weight than a user's words.
   const isOfPeers = events.every(({ author, kind }) => author.kind === 'agent' && kind !== 'tool.result');
   return view.peers === 'system' && isOfPeers && imagesIn(part).length === 0
     ? { ...part, as: 'system' }
     : part;
 }
 
-/** An input of the turn that is not its last. */
+/** An input of the turn other than the last one. */
 export function earlierPart(event: Event, reader: Reader): Part {
   return plainPart(rulesOf(reader).earlier(event, reader), reader);
 }
@@ -216,7 +216,7 @@ function plainPart(line: Line, reader: Reader): Part {
   return framing === 'plain' ? { ...part, framing } : part;
 }
 
-/** Everything said since the agent last spoke, in one block, behind the handoff summaries. */
+/** Everything said since the agent last spoke, in one block, after the handoff summaries. */
 export function* blockPart(
   handoffs: readonly Event[],
   missed: readonly Event[],
@@ -245,7 +245,7 @@ export function withLive(part: Part, live: NonNullable<Part['live']>, told: stri
   return { ...(part.as ? withoutRole(part) : part), live, ...(part.plain && { told }) };
 }
 
-/** The live block that was written last: it is rendered, counted and hashed one after the other. */
+/** Cache of the live block rendered last, because its text is needed to render, to count and to hash. */
 let written: { part: Part | null; secret: string; text: string } = { part: null, secret: '', text: '' };
 
 export function liveText(part: Part, secret: string): string {
@@ -262,14 +262,14 @@ function writeLive(part: Part, live: NonNullable<Part['live']>, secret: string):
   return framing ? plainLive(shown, items) : markedLive(shown, items, { secret, turn: live.turn });
 }
 
-/** Whether an own event has anything to render. The others are bookkeeping. */
+/** Whether an own event is rendered. The others are bookkeeping. */
 export function isSpoken(event: EventDraft | Event): boolean {
   if (!isAbout(event, 'own')) return false;
   switch (event.kind) {
     case 'message':
       return messageText(event.body).trim() !== '';
     case 'handoff':
-      // The call of the handoff tool already shows it.
+      // A handoff in a turn is already shown by the call of its tool.
       return event.turn === undefined;
     case 'step':
       return event.body.calls.length > 0 || event.body.content.trim() !== '';
@@ -280,14 +280,14 @@ export function isSpoken(event: EventDraft | Event): boolean {
   }
 }
 
-/** True for a note to one step of the running turn. Other agents never see it. */
+/** Whether the event is a note to one step of the running turn. Other agents never see it. */
 export function isNote(event: EventDraft | Event): boolean {
   return event.kind === 'injection' && event.body.oneStep;
 }
 
 /**
- * Renders an own event: the agent's words, never prefixed. Null where nothing is rendered. `late` for the result of a
- * call that already has a synthetic one: it becomes news and edits nothing.
+ * Renders an own event: the agent's words, without a name. Null if nothing is rendered. `late`: the result of a call that
+ * already has a synthetic one, which is shown as new input and does not change the earlier message.
  */
 export function foldOwn(view: View, event: EventDraft | Event, at: Placed): PromptMessage | 'late' | null {
   if (event.kind === 'message') {
@@ -312,7 +312,7 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
   }
 }
 
-/** Marked like a reminder of the runtime. */
+/** Stores a note, marked like a reminder of the runtime, as the view's note. */
 function takeNote(view: View, text: string, { id, seqs, tokens }: Placed): PromptMessage {
   const place = `note ${id}`;
   const content = reminder(view, place, text);
@@ -329,8 +329,8 @@ function reminder({ framing, secret }: View, place: string, text: string): strin
 }
 
 /**
- * Shows a failed turn in its place: the words that it produced, and a line that a later "continue" can refer to. The
- * line is the runtime's and no word of the agent.
+ * Shows a failed turn in its place: the words that it produced, and a line of the runtime to which a later "continue" can
+ * refer.
  */
 function pushFailure(view: View, partial: string, line: string, at: Placed): PromptMessage {
   if (view.group) closeGroup(view);
@@ -382,8 +382,8 @@ function pushOwn(view: View, text: string, { id: event, seqs, tokens }: Placed):
 }
 
 /**
- * A step and its results stand together in a prompt, whatever lies between them in the log. Every call has exactly one
- * result, or providers refuse the request.
+ * In a prompt the results of a step follow it directly, whatever is between them in the log. Every call has exactly one
+ * result, because providers refuse other requests.
  */
 const INTERRUPTED_TOKENS = 42;
 
@@ -418,7 +418,7 @@ function openGroup(view: View, body: StepBody, placed: Placed): PromptMessage {
   return message;
 }
 
-/** Vendors reuse ids such as call_0 in every step. Within one request each id must be unique. */
+/** An id that is unique within the request. Some vendors reuse ids such as call_0 in every step. */
 function uniqueCallId(view: View, id: string): string {
   const { calls } = view;
   let number = calls.get(id) ?? 0;
@@ -429,9 +429,9 @@ function uniqueCallId(view: View, id: string): string {
   return unique;
 }
 
-/** The rendered result. `late` for a call that already has a synthetic result, null for an unknown call. */
+/** The rendered result. `late`: the call already has a synthetic result. Null: the call is unknown. */
 function addResult(view: View, body: ToolResultBody, placed: Placed): PromptMessage | 'late' | null {
-  // Two calls of one step may share an id. Their results come in the order of the calls.
+  // If calls of one step share an id, their results come in the order of the calls.
   const { group } = view;
   const call = group?.waiting.find(({ written }) => written === body.call);
   if (!group || !call) return view.lost.has(body.call) ? 'late' : null;
@@ -465,7 +465,7 @@ function outputShown(text: string, { framing }: View): string {
   return framing === 'plain' ? escapeHeads(escapeKeyed(text)) : escapeKeyed(text);
 }
 
-/** Gives every open call its synthetic result. */
+/** Gives every open call a synthetic result. */
 export function closeGroup(view: View): void {
   const { group } = view;
   if (!group) return;

@@ -1,8 +1,8 @@
 import { plainText } from '../text/words.ts';
 
 /**
- * The words for dates in English, German, French, Spanish, Italian, Portuguese and Dutch: lower case and without
- * accents, as `plainText` leaves them. A word that usually means something else in one of the languages is left out.
+ * The words for dates in English, German, French, Spanish, Italian, Portuguese and Dutch, in lower case and without
+ * accents, as `plainText` returns them. A word that usually means something else in one of the languages is left out.
  */
 const MONTHS = [
   'january jan januar janner janvier enero gennaio janeiro januari',
@@ -19,7 +19,7 @@ const MONTHS = [
   'december dec dezember dez decembre diciembre dicembre dezembro',
 ];
 
-/** Sunday first, as `getUTCDay` counts. */
+/** Weekdays by the number of `getUTCDay`, Sunday first. */
 const WEEKDAYS = [
   'sunday sonntag dimanche domingo domenica zondag',
   'monday montag lundi lunes lunedi maandag',
@@ -30,7 +30,7 @@ const WEEKDAYS = [
   'saturday samstag sonnabend samedi sabado sabato zaterdag',
 ];
 
-/** By the number of the first month. */
+/** Seasons by the number of their first month. */
 const SEASONS: Record<number, string> = {
   2: 'spring fruhling fruhjahr printemps primavera voorjaar',
   5: 'summer sommer estate verano verao zomer',
@@ -38,7 +38,7 @@ const SEASONS: Record<number, string> = {
   11: 'winter hiver invierno inverno',
 };
 
-/** By days from the day of the speaker. */
+/** Days by their distance from the speaker's day. */
 const DAYS: Record<number, string> = {
   '-2': 'vorgestern anteayer avantieri anteontem eergisteren',
   '-1': 'yesterday gestern ayer ieri ontem gisteren',
@@ -70,7 +70,7 @@ const NUMBERS: Record<number, string> = {
   10: 'ten zehn dix diez dieci dez tien',
 };
 
-/** By the number of units from the present one. */
+/** Words for neighbouring units, by the distance from the present one. */
 const NEARBY: Record<number, string> = {
   '-1':
     'last past previous letzte letzten letzter letztes vorige vorigen vergangene vergangenen dernier derniere ' +
@@ -99,14 +99,14 @@ const UNIT_OF: ReadonlyMap<string, Unit> = new Map(
   Object.entries(UNITS).flatMap(([unit, words]) => words.split(' ').map((word) => [word, unit as Unit])),
 );
 
-/** Names that are also common words, so that a month needs a number or a word of `BEFORE_DATE` beside it. */
+/** Names of months that are also common words. They count only beside a number or a word of `BEFORE_DATE`. */
 const AMBIGUOUS: ReadonlySet<string> = new Set(
   'may march mars mai mei jan dez sept fall spring estate printemps'.split(' '),
 );
 
 const anyOf = (words: Iterable<string>): string => [...words].join('|');
 
-/** Words after which a month, a season or a year is a date. */
+/** Words before a month, a season or a year that make it a date. */
 const BEFORE_DATE = anyOf(
   (
     'in of by since until till during before after around early mid late im seit bis ab anfang mitte ende ' +
@@ -117,11 +117,11 @@ const BEFORE_DATE = anyOf(
 /** Words between the ends of a range. */
 const BETWEEN_DATES = anyOf('and to until till through und bis et au y al e a en tot'.split(' '));
 
-/** Before and after "three weeks", for three weeks ago and in three weeks. */
+/** Words before or after a duration such as "three weeks" that put it in the past (`AGO`) or in the future (`AHEAD`). */
 const AGO = { before: 'vor|il y a|hace|ha', after: 'ago|earlier|geleden|fa|atras' };
 const AHEAD = { before: 'in|en|dans|tra|fra|em|over', after: 'later|from now' };
 
-/** Asks for a time. */
+/** Phrases that ask for a time. */
 const ASKS_WHEN = new RegExp(
   `^\\W*(?:${anyOf([
     'when',
@@ -143,7 +143,7 @@ const ASKS_WHEN = new RegExp(
   ])})\\b`,
 );
 
-/** Days from `from` to `to`, both included, counted from 1970-01-01 in UTC. */
+/** Days from `from` to `to`, both included, as days since 1970-01-01 in UTC. */
 export interface Span {
   from: number;
   to: number;
@@ -155,21 +155,21 @@ export function dayOf(at: number): number {
   return Math.floor(at / DAY_MS);
 }
 
-/** Whether a question asks for a time. */
+/** Whether a text asks for a time. */
 export function asksWhen(question: string): boolean {
   return ASKS_WHEN.test(plainText(question));
 }
 
 /**
- * The dates in a text that was written on `today`: absolute ones, and those relative to the writer ("yesterday", "two
- * months ago", "next Friday"). A date without a year ("in June") is the nearest one.
+ * The dates in a text that was written on `today`: absolute dates, and those relative to the writer ("yesterday", "two
+ * months ago", "next Friday"). A date without a year ("in June") is the nearest such date.
  */
 export function datesIn(text: string, today: number): Span[] {
   return readDates(plainText(text), { today, years: nearestYear }).flatMap(({ spans }) => spans);
 }
 
 interface AskedDates {
-  /** The spans that each date may mean: one without a year is the last one or the next one. */
+  /** The spans that each date may mean. A date without a year may be the last or the next such date. */
   dates: Span[][];
   /** The question without its dates, in plain text. */
   rest: string;
@@ -190,7 +190,7 @@ export function datesAsked(question: string, today: number): AskedDates {
 
 interface Writer {
   today: number;
-  /** Years of a date without one, given what it is in any year. */
+  /** The spans that a date without a year may mean, given its span in any year. */
   years: (spanIn: (year: number) => Span, today: number) => Span[];
 }
 
@@ -208,7 +208,7 @@ interface Found {
   rule: Rule;
 }
 
-/** The dates in a text, with their places. */
+/** The dates in a text, with their positions. */
 function readDates(plain: string, writer: Writer): { start: number; end: number; spans: Span[] }[] {
   const found = matchesIn(plain);
   return found.flatMap((each, index) => {
@@ -222,7 +222,7 @@ function readDates(plain: string, writer: Writer): { start: number; end: number;
   });
 }
 
-/** Earlier rules win where two match the same words. */
+/** The matches of all rules. If two rules match the same words, the earlier rule wins. */
 function matchesIn(plain: string): Found[] {
   const found: Found[] = [];
   for (const rule of RULES) {
@@ -238,12 +238,12 @@ function matchesIn(plain: string): Found[] {
 
 const RANGE_GAP = new RegExp(`^ (?:${BETWEEN_DATES}|[-–]) $`);
 
-/** "11 August to 3 September 2023", but not "on Monday and in June". */
+/** Whether two dates are the ends of a range: "11 August to 3 September 2023", but not "on Monday and in June". */
 function isRange(plain: string, before: Found, { start, rule }: Found): boolean {
   return before.rule === rule && rule.read === onDate && RANGE_GAP.test(plain.slice(before.end, start));
 }
 
-/** The only year of a range stands at its end, so the beginning is the nearest date. */
+/** The span of a range. Only its end may have a year, so the beginning is the nearest date before it. */
 function rangeOf(beginning: Found, { from: today, to }: Span): Span {
   const [begin] = beginning.rule.read(beginning.groups, { today, years: nearestYear });
   return { from: Math.min(begin?.from ?? today, today), to };
@@ -287,7 +287,7 @@ function rule(written: string, read: Rule['read']): Rule {
   return { pattern: new RegExp(`(?<![\\p{L}\\p{N}])(?:${source})(?![\\p{L}\\p{N}])`, 'gu'), read };
 }
 
-/** Node 22 refuses two groups of one name, even in two alternatives: each name gets a number, as in `day_2`. */
+/** Numbers the names of groups, as in `day_2`, because Node 22 refuses the same name twice, even in two alternatives. */
 function numberGroups(source: string): string {
   let count = 0;
   return source.replaceAll(/\(\?<([a-z]+)>/g, (_, name: string) => `(?<${name}_${(count += 1)}>`);
@@ -299,12 +299,12 @@ function byName(groups: Groups): Groups {
   return Object.fromEntries(matched.map(([name, text]) => [name.replace(/_\d+$/, ''), text]));
 }
 
-/** In scripts without spaces. */
+/** A rule for scripts without spaces. */
 function unspaced(source: string, read: Rule['read']): Rule {
   return { pattern: new RegExp(source, 'gu'), read };
 }
 
-/** A day, a month, a season or a year. The 31st of June is its last day. */
+/** The span of a day, a month, a season or a year. The 31st of June becomes the last day of June. */
 function onDate({ year, month, number, season, day }: Groups, { today, years }: Writer): Span[] {
   const first = month === undefined ? SEASON_OF.get(season ?? '') : MONTH_OF.get(month);
   const start = first ?? (number === undefined ? 0 : Number(number) - 1);
@@ -327,7 +327,7 @@ function unitsFrom(direction: -1 | 1): Rule['read'] {
   };
 }
 
-/** "last week", "next Friday", "last summer"; a weekday alone is the last one. */
+/** The span of "last week", "next Friday" or "last summer". A weekday alone means the last one. */
 function nearby({ near, unit, weekday, month, season, night }: Groups, { today }: Writer): Span[] {
   const offset = NEARBY_OF.get(near ?? '') ?? -1;
   const named = UNIT_OF.get(unit ?? '');
@@ -385,7 +385,7 @@ function nearestYear(spanIn: (year: number) => Span, today: number): Span[] {
   return spans.sort((one, other) => distance(one) - distance(other)).slice(0, 1);
 }
 
-/** The last one, which may have begun, and the next one. */
+/** The last such span, which may have begun today, and the next one. */
 function yearsAround(spanIn: (year: number) => Span, today: number): Span[] {
   const year = yearOf(today);
   const spans = [year - 1, year, year + 1].map(spanIn);

@@ -3,34 +3,34 @@ import { datesIn, dayOf, type Span } from './dates.ts';
 import { wordHash, wordsOf } from '../text/words.ts';
 import { visibleText } from '../text/event-text.ts';
 
-/** What an index holds of an event. */
+/** The data that an index holds for an event, or for a passage of it. */
 interface SearchDoc {
   seq: number;
   /** Seconds since 1970. */
   at: number;
   speaker: string;
   says: Says;
-  /** The only agents that may find it; null: everybody may. */
+  /** Ids of the agents that may find it; null: everybody may. */
   readers: readonly string[] | null;
-  /** How often it has each word, by hash. */
+  /** Count of each word, by its hash. */
   words: ReadonlyMap<number, number>;
   /** Number of its words. */
   length: number;
-  /** The dates in it. */
+  /** The dates in the text. */
   dates: readonly Span[];
 }
 
 export const SAYS = ['other', 'message', 'question'] as const;
 type Says = (typeof SAYS)[number];
 
-/** Only the beginning of a very long text is indexed, and of each passage only the beginning is searched for dates. */
+/** Characters of a text that are indexed, and of each passage that are searched for dates: the first ones. */
 const MAX_INDEXED_CHARS = 262_144;
 const MAX_DATED_CHARS = 2_048;
 const MAX_DATES = 16;
-/** A longer text is searched by passages. */
+/** A text with more characters is divided into passages. */
 const PASSAGE_CHARS = 2_400;
 
-/** One for each passage, in their order; none if the event says nothing. */
+/** One document for each passage, in order; none if the event says nothing. */
 export function searchDocs(event: Event): SearchDoc[] {
   const text = saidText(event);
   if (text === null || text.trim() === '') return [];
@@ -55,7 +55,7 @@ export function searchDocs(event: Event): SearchDoc[] {
   });
 }
 
-/** The text in pieces that end with a line or a word where one ends in their second half. */
+/** The passages of a text. Each ends after a line or a word, if one ends in its second half. */
 export function passagesOf(text: string, most = PASSAGE_CHARS): string[] {
   const passages: string[] = [];
   let from = 0;
@@ -86,10 +86,10 @@ export function endsInQuestion(text: string): boolean {
   return QUESTION_MARKS.has(text.trimEnd().at(-1) ?? '');
 }
 
-/** Of any script, including the full-width and the Arabic one. */
+/** Question marks of several scripts. */
 export const QUESTION_MARKS: ReadonlySet<string> = new Set(['?', '\uFF1F', '\u061F', '\u037E']);
 
-/** Everything about the events of a log but their words, a column per property: 16 bytes each, and 8 per date. */
+/** Data of the events of a log without their words, as one array per property: 16 bytes per event and 8 per date. */
 interface DocBlock {
   seqs: Uint32Array;
   /** Seconds since 1970. */
@@ -102,12 +102,12 @@ interface DocBlock {
   speakers: Uint16Array;
   /** Indexes in `readerSets`. */
   readers: Uint16Array;
-  /** Where the dates of an event end in `dateFroms` and `dateTos`; they begin where those of the one before end. */
+  /** Index after the last date of an event in `dateFroms` and `dateTos`. Its first date is at the previous event's value. */
   dateEnds: Uint32Array;
   dateFroms: Int32Array;
   dateTos: Int32Array;
   names: readonly string[];
-  /** Agents, each between spaces; the first, '', stands for everybody, and the second for nobody. */
+  /** Sets of agent ids, each id between spaces. The first, '', stands for everybody, and the second for nobody. */
   readerSets: readonly string[];
 }
 
@@ -115,7 +115,7 @@ const EVERYBODY = '';
 const NOBODY = ' ';
 const MOST = 0xffff;
 
-/** Grows at its end. The number of an event is its place. */
+/** Growing columns, to which events are appended. The number of an event is its index. */
 export class DocColumns implements DocBlock {
   count = 0;
   dateCount = 0;
@@ -212,7 +212,7 @@ export class DocColumns implements DocBlock {
     return this.seqs[number] === seq ? number : null;
   }
 
-  /** Whether an agent may find an event, by its `readers`. */
+  /** For each index of `readerSets`, whether the agent may find such events. */
   visibility(viewer: string | null): boolean[] {
     return this.readerSets.map(
       (readers) => readers === EVERYBODY || (viewer !== null && readers.includes(` ${viewer} `)),
@@ -257,7 +257,7 @@ function keyOf(readers: readonly string[] | null): string {
   return readers.length === 0 ? NOBODY : ` ${readers.toSorted().join(' ')} `;
 }
 
-/** Null if the table is full. */
+/** Index of the text, which is added if it is new. Null if the table is full. */
 function idOf(text: string, texts: string[], ids: Map<string, number>): number | null {
   const known = ids.get(text);
   if (known !== undefined) return known;
@@ -268,9 +268,9 @@ function idOf(text: string, texts: string[], ids: Map<string, number>): number |
 }
 
 /**
- * The words by which an agent may find an event, or null. Only what was said counts: not calls, not results that are
- * code, data, listings or confirmations, and not notes of the runtime, which concerned their moment only. `viewer` null
- * stands for what everybody sees.
+ * The words by which an agent may find an event, or null. Only speech counts: no calls, no results that are code, data,
+ * listings or confirmations, and no notes of the runtime, which mattered only at their time. `viewer` null: the words that
+ * everybody may read.
  */
 export function memoryText(event: Event, viewer: AgentId | null): string | null {
   const readers = readersOf(event);
@@ -278,14 +278,14 @@ export function memoryText(event: Event, viewer: AgentId | null): string | null 
   return saidText(event);
 }
 
-/** The agents that may read what an event says; null: all of them. */
+/** Ids of the agents that may read the words of an event; null: all. */
 function readersOf({ kind, author, to }: Event): readonly string[] | null {
   if (kind === 'tool.result') return author.kind === 'agent' ? [author.id] : [];
   if (kind !== 'delegation.opened' && !isTaskEnd({ kind })) return null;
   return author.kind === 'agent' ? [...to, author.id] : to;
 }
 
-/** What an event says, whoever may read it; null if it says nothing. */
+/** The words of an event, regardless of who may read them; null if it has none. */
 function saidText(event: Event): string | null {
   if (event.kind === 'injection' || event.kind === 'command') return null;
   if (event.kind === 'tool.result') {
@@ -295,17 +295,17 @@ function saidText(event: Event): string | null {
   return visibleText(event);
 }
 
-/** Only the beginning of a result is looked at. */
+/** Characters of a result that are examined: the first ones. */
 const LOOKED_AT = 4_096;
 const LETTERS = /[\p{L}\p{M}\p{N}\s]/gu;
 const SENTENCE_END = /[.!?:…。！？]["'”’)\]*_]*$/u;
-/** A tool that reports that it did what it was asked to. */
+/** Results that only confirm that the tool did its work. */
 const CONFIRMATION =
   /^(?:ok|done|success|no (?:output|matches|results|files)|(?:the |your |all )?[\p{L}\p{N}_/.~-]+(?: [\p{L}\p{N}_/.~-]+){0,3}? (?:has been|have been|was|were|is now) \p{L}+|successfully|(?:created|updated|wrote|written|saved|deleted|removed|replaced|edited|applied|added|renamed|moved|copied) )/iu;
 
 /**
- * Whether a result is prose, like the answer of a person or a search engine. Most of its lines are sentences; a single
- * line may be a phrase ("22 °C and sunny").
+ * Whether a result is prose, like the answer of a person or a search engine: most of its lines are sentences, or its only
+ * line is a phrase ("22 °C and sunny").
  */
 function isSaid(content: string): boolean {
   const text = content.slice(0, LOOKED_AT).trim();
@@ -316,7 +316,7 @@ function isSaid(content: string): boolean {
   return lengthOf(sentences) >= lengthOf(lines) * SAID_SHARE;
 }
 
-/** The least share of letters, digits and spaces in a sentence, and of sentences in a text. */
+/** Minimum share of letters, digits and spaces in a sentence, and of sentences in a text. */
 const WORDY_SHARE = 0.9;
 const SAID_SHARE = 0.6;
 

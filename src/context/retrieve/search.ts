@@ -4,11 +4,10 @@ import { DocColumns, QUESTION_MARKS, searchDocs, SAYS } from './documents.ts';
 import { wordHash, wordsOf } from '../text/words.ts';
 
 /**
- * Full-text search over a log in memory. Grows at its end only: events come in the order of the log, and
- * older ones are ignored.
+ * Full-text search over a log in memory. Events must be added in the order of the log; older ones are ignored.
  */
 export interface SearchIndex {
-  /** Number of searchable events, for whomever. */
+  /** Number of searchable events, whoever may find them. */
   readonly size: number;
   /** The last seq added, searchable or not. */
   readonly upTo: number;
@@ -16,11 +15,11 @@ export interface SearchIndex {
   /** Whether the event is searchable. */
   has(seq: number): boolean;
   answerTo(seq: number): number | null;
-  /** Best first. `now` is the time of the question, ms; default that of the last event. */
+  /** Hits, best first. `now`: time of the question, ms since the epoch. Default: the time of the last event. */
   search(query: string, limit: number, now?: number): Hit[];
 }
 
-/** `viewer`: the agent that asks; null finds what everybody may read. */
+/** Creates an empty index. `viewer`: the agent that searches; null finds events that everybody may read. */
 export function createSearchIndex(
   viewer: string | null = null,
   settings: RankSettings = RANK_SETTINGS,
@@ -60,13 +59,13 @@ export function createSearchIndex(
   };
 }
 
-/** Events searched for an answer after a question, and the longest pause before it. */
+/** Number of events after a question among which its answer may be, and the maximum pause before the answer. */
 const ANSWER_WITHIN = 6;
 const ANSWER_WITHIN_SECONDS = 3_600;
 const QUESTION = SAYS.indexOf('question');
 const MESSAGE = SAYS.indexOf('message');
 
-/** Whether a text asks for something: then what is found for it is worth telling, however little it has in common. */
+/** Whether a text asks for something. Then even hits that have little in common with it are worth showing. */
 export function isAsking(text: string): boolean {
   return asksWhen(text) || [...QUESTION_MARKS].some((mark) => text.includes(mark));
 }
@@ -89,7 +88,7 @@ function answerTo(docs: DocColumns, seq: number, { viewer, upTo }: Scope): numbe
   return null;
 }
 
-/** An old question is nearest to a new one but says nothing, so its answer goes before it. */
+/** Puts the answer of each found question before it. An old question resembles a new one most, but answers nothing. */
 export function answersFirst(
   hits: readonly { seq: number }[],
   answerOf: (seq: number) => number | null,
@@ -98,15 +97,16 @@ export function answersFirst(
   return [...new Set(ranked)].map((seq) => ({ seq }));
 }
 
-/** Constant of reciprocal rank fusion: a larger one gives the top ranks less weight. */
+/** Constant of reciprocal rank fusion. A larger one gives the top ranks less weight. */
 const RANK_OFFSET = 10;
 /**
- * Weight of the ranking by meaning beside that by words. As equals, a small embedding model costs a quarter of the
- * recall (docs/contributing/score.md); so it costs none, and the nearest text that shares no word is still among the first dozen.
+ * Weight of the ranking by meaning relative to that by words. With equal weights, a small embedding model costs a quarter of
+ * the recall (docs/contributing/score.md). With this weight it costs none, and the nearest text that shares no word is still
+ * among the first dozen.
  */
 const MEANING_WEIGHT = 0.5;
 
-/** Fuses the rankings by words and by meaning by rank alone, since their scores cannot be compared. Ties by seq. */
+/** Merges the rankings by words and by meaning. Uses ranks only, because their scores cannot be compared. Ties by seq. */
 export function fuseRanks(byWords: readonly { seq: number }[], byMeaning: readonly { seq: number }[]): Hit[] {
   const scores = new Map<number, number>();
   const add = (ranking: readonly { seq: number }[], weight: number) => {
@@ -120,13 +120,13 @@ export function fuseRanks(byWords: readonly { seq: number }[], byMeaning: readon
     .sort((one, other) => other.score - one.score || one.seq - other.seq);
 }
 
-/** Vectors of events, compared one by one. That is fast enough for the thousands in a conversation. */
+/** Vectors of events, compared one by one, which is fast enough for the thousands of a conversation. */
 export interface VectorIndex {
   readonly size: number;
   has(seq: number): boolean;
-  /** False if the vector cannot be compared with the others: another length, zero, or not finite. */
+  /** Returns false if the vector cannot be compared with the others: another length, zero, or not finite. */
   add(seq: number, vector: ArrayLike<number>): boolean;
-  /** By cosine, best first, ties by seq. `allows` filters events. */
+  /** Hits by cosine, best first, ties by seq. `allows` filters events. */
   search(query: ArrayLike<number>, limit: number, allows?: (seq: number) => boolean): Hit[];
 }
 
@@ -172,7 +172,7 @@ function product(one: Float32Array, other: Float32Array): number {
   return sum;
 }
 
-/** The events with each word, in memory: numbers count from `base`. Grows at its end. */
+/** The events with each word, in memory. Stored numbers are relative to `base`. */
 class WordPostings {
   readonly base: number;
   readonly #words = new Map<number, { docs: number[]; counts: number[] }>();
@@ -181,7 +181,7 @@ class WordPostings {
     this.base = base;
   }
 
-  /** Events come by ascending number. */
+  /** Adds an event. Events must come by ascending number. */
   add(number: number, words: ReadonlyMap<number, number>): void {
     for (const [word, count] of words) {
       const known = this.#words.get(word);
@@ -204,24 +204,24 @@ class WordPostings {
 }
 
 /**
- * Ranks the events of a log for a question, by BM25. An event is short and depends on what was said around it ("yes, in
- * Lisbon" answers the line before), so the words of its neighbours count as its own, with a lower weight. All are added
- * up before BM25 dampens repetition: recall is lower with one field per neighbour.
- * - An event that not everybody may read has no neighbours, so that it can be found by its own words only.
- * - A date in the question counts as a word of events of that date, said on it or about it.
- * - The ranking depends on the events up to a seq alone, not on the parts in which their words are stored.
+ * Ranks the events of a log for a question, by BM25. An event is short and depends on its surroundings ("yes, in Lisbon"
+ * answers the line before), so the words of its neighbours count as its own, with a lower weight. All counts are added
+ * before BM25 dampens repetition, because recall is lower with one field per neighbour.
+ * - An event that not everybody may read has no neighbours, so that only its own words find it.
+ * - A date in the question counts as a word of events that were said on that date or are about it.
+ * - The ranking depends only on the events up to a seq, not on the parts in which their words are stored.
  * - Ties are broken by seq.
  */
 export interface RankSettings {
-  /** Weight of a word in the next event, if it stands in a question, which its answer depends on, or elsewhere. */
+  /** Weight of an event's words for the event after it: `question` if the event is a question, otherwise `onward`. */
   question: number;
   onward: number;
-  /** The same for the event before. */
+  /** Weight of an event's words for the event before it. */
   back: number;
-  /** Factor of these weights with every further event, up to `reach` events away. */
+  /** Factor of these weights for every further event, up to `reach` events away. */
   fading: number;
   reach: number;
-  /** Events separated by a longer pause are no neighbours. */
+  /** Events separated by a longer pause, ms, are not neighbours. */
   pauseMs: number;
   /** BM25: saturation of repeated words, and the penalty for long texts. */
   k1: number;
@@ -232,7 +232,7 @@ export interface RankSettings {
   dated: number;
 }
 
-/** Near a flat optimum on LoCoMo, and chosen without looking at single dialogues: see `docs/contributing/score.md`. */
+/** Near a flat optimum on LoCoMo, chosen without looking at single dialogues; see `docs/contributing/score.md`. */
 export const RANK_SETTINGS: RankSettings = {
   question: 0.8,
   onward: 0.6,
@@ -249,15 +249,15 @@ export const RANK_SETTINGS: RankSettings = {
 export interface Hit {
   seq: number;
   score: number;
-  /** Whether it has most of what the query says, in words that tell something: it is worth telling to who asked nothing. */
+  /** Set if the event has most of the query's rare words. Such an event is worth showing even if nothing was asked. */
   isClose?: true;
 }
 
-/** Of the rarity of a query's words the share that a close event has, and the least in words that occur once. */
+/** A close event has at least this share of the summed rarity of the query's words, and this many times that of a unique word. */
 const CLOSE_SHARE = 0.6;
 const CLOSE_WORDS = 1.4;
 
-/** Some of the events with a word, ascending, and how often it occurs in each. A number is `base` plus a doc. */
+/** Some events with a word, ascending, and its count in each. The number of an event is `base` plus an element of `docs`. */
 interface Postings {
   base: number;
   docs: ArrayLike<number>;
@@ -265,7 +265,7 @@ interface Postings {
 }
 
 interface Question {
-  /** Hashes, each once. */
+  /** Hashes of the words, each once. */
   words: readonly number[];
   /** For each date, the spans that it may mean. */
   dates: readonly (readonly Span[])[];
@@ -274,7 +274,7 @@ interface Question {
 
 const MAX_QUERY_CHARS = 2_048;
 
-/** `today`: the day of the question. The words of its dates are no words of it. */
+/** Parses a question asked on the day `today`. The words of its dates do not count as its words. */
 function parseQuestion(text: string, today: number): Question {
   const cut = text.slice(0, MAX_QUERY_CHARS);
   const { dates, rest } = datesAsked(cut, today);
@@ -290,11 +290,11 @@ interface Corpus {
 
 interface Scope {
   viewer: string | null;
-  /** Events with a greater seq do not exist for the question. */
+  /** Events with a greater seq are ignored. */
   upTo: number;
 }
 
-/** Best first. */
+/** The hits for a question, best first. */
 function rank(
   corpus: Corpus,
   question: Question,
@@ -311,19 +311,19 @@ function rank(
 class Ranking {
   readonly #docs: DocColumns;
   readonly #settings: RankSettings;
-  /** Only events with a lower number exist. */
+  /** Events from this number on are ignored. */
   readonly #count: number;
   readonly #isVisible: readonly boolean[];
   readonly #pause: number;
-  /** Weights by distance, from 1. */
+  /** Weights by distance; index 0 is the event itself. */
   readonly #onward: { question: number[]; other: number[] };
   readonly #back: number[];
   readonly #total: number;
   readonly #meanLength: number;
   readonly #scores: Float64Array;
-  /** The counts of the word at hand; all zero between words. */
+  /** Counts of the current word by event; all zero between words. */
   readonly #counts: Float64Array;
-  /** Rarity of the words of the query that each has, and of all of them. */
+  /** Summed rarity of the query's words that each event has. `#asked`: that of all words of the query. */
   readonly #held: Float64Array;
   #asked = 0;
 
@@ -387,7 +387,7 @@ class Ranking {
     }
   }
 
-  /** Events of the date, by their own words or their time, score as if they had a word of this rarity once. */
+  /** Adds a date. Events of the date, by their own words or their time, score as if they had a word of this rarity once. */
   addDate(spans: readonly Span[]): void {
     const found: number[] = [];
     for (let number = 0; number < this.#count; number += 1) {
@@ -424,7 +424,7 @@ class Ranking {
     return held >= this.#asked * CLOSE_SHARE && held >= this.#rarityOf(1) * CLOSE_WORDS;
   }
 
-  /** Of the passages of one event only the best is found. */
+  /** Whether no other passage of the same event scores better, so that an event is found once. */
   #isBestPassage(number: number): boolean {
     const { seqs } = this.#docs;
     const score = this.#scores[number] ?? 0;
@@ -439,7 +439,7 @@ class Ranking {
     return this.#isVisible[this.#docs.readers[number] ?? 0] === true;
   }
 
-  /** Adds a word of an event to it and to its neighbours. */
+  /** Adds the count of a word in an event to that event and to its neighbours. */
   #spread(holder: number, count: number, add: (number: number, count: number) => void): void {
     add(holder, count);
     const onward = this.#onwardOf(holder);
@@ -451,7 +451,7 @@ class Ranking {
     }
   }
 
-  /** Number of the words of an event and its neighbours, weighted. */
+  /** Weighted number of words of an event and its neighbours. */
   #lengthOf(number: number): number {
     const { lengths } = this.#docs;
     let sum = lengths[number] ?? 0;
@@ -486,7 +486,7 @@ class Ranking {
     const day = Math.floor((ats[number] ?? 0) / 86_400);
     if (from <= day && day <= to) return true;
     const { start, end } = this.#datesOf(number);
-    // "In 2023" says nothing about a day of that year.
+    // An event about a whole year is not about a single day of it.
     const longest = Math.max(MONTH_DAYS, to - from);
     for (let index = start; index < end; index += 1) {
       const first = dateFroms[index] ?? 0;
@@ -504,7 +504,7 @@ class Ranking {
 
 const MONTH_DAYS = 31;
 
-/** The best hits, kept in order. Hits are added by ascending seq, so that the earlier one of two equals stays first. */
+/** The best hits, in order. Hits must be added by ascending seq, so that the earlier of two equal hits comes first. */
 class Best {
   readonly hits: Hit[] = [];
   readonly #limit: number;

@@ -32,11 +32,11 @@ import {
 } from './transcript.ts';
 
 interface SummaryInput {
-  /** The compaction of earlier events. A summary updates it and never starts over. */
+  /** The compaction of earlier events, which the new summary updates. */
   previous: CompactionBody | null;
-  /** Everything after `previous.upTo` that the new compaction replaces. */
+  /** The events after `previous.upTo` that the new compaction replaces. */
   events: readonly Event[];
-  /** Room for the summary. */
+  /** Maximum tokens of the summary. */
   budgetTokens: number;
   secret: string;
   /** Everybody in the conversation. Default: the speakers in `events`. */
@@ -44,12 +44,12 @@ interface SummaryInput {
   trusted?: Trusted;
 }
 
-/** `level` 0 shows most, 4 least. */
+/** A request for a summary. `level` 0 shows most of the events, 4 least. */
 export function summaryRequest(input: SummaryInput & { level: number }): SummaryRequest {
   return requestAt(input.level, draftOf(input));
 }
 
-/** The first level that fits into `maxTokens`; null if none does. */
+/** The request at the first level that fits into `maxTokens`; null if none does. */
 export function fitSummaryRequest(input: SummaryInput & Fit): FittedRequest | null {
   return atOnce(summaryRequestSteps(input));
 }
@@ -70,7 +70,7 @@ function* summaryDraft(input: SummaryInput, level: number, mostChars: number): S
   const options = { ...levelOptions(level), people, trusted };
   const kept = (previous?.quotes ?? []).map((quote) => quoteLine(quote, options));
   const { lines: since, entries: sinceAll } = yield* transcriptSteps(events, options, mostChars);
-  // Earlier quotes are older than all events since, so they are written only if all of these fit.
+  // Earlier quotes are older than all these events, so they are written only if all events fit.
   const isWhole = since.length === sinceAll;
   const system = conversationInstructions(budgetTokens);
   return {
@@ -121,14 +121,14 @@ function quoteLine(
   return { who: `${headerText(speaker)} #${seq}${rank}`, at: '', what, text: words };
 }
 
-/** A turn that outgrows its window is split: its early steps are summarised while it runs. */
+/** Input for summarizing the early steps of a turn that outgrew its window and is still running. */
 interface TurnPrefixInput {
   turn: TurnId;
   /** The words that the turn answers. */
   trigger: string;
   /** The summary of the steps before `outputs`, from an earlier split of the turn. */
   previous: string | null;
-  /** Whole call groups: steps and their results. */
+  /** The steps with all their results. */
   outputs: readonly EventDraft[];
   budgetTokens: number;
   secret: string;
@@ -161,7 +161,7 @@ function* prefixDraftAt(input: TurnPrefixInput, level: number, mostChars: number
 interface HandoffInput {
   from: AgentId;
   to: AgentId;
-  /** The end of the conversation and the agent's work since, oldest first. */
+  /** The last events of the conversation and of the agent's work, oldest first. */
   events: readonly Event[];
   /** The summary of everything before; '' if there is none. */
   before: string;
@@ -170,7 +170,7 @@ interface HandoffInput {
   trusted?: Trusted;
 }
 
-/** Requests what the next agent must know, as JSON. Null if not even the shortest request fits. */
+/** A request for what the next agent must know, as JSON. Null if not even the shortest request fits. */
 export function handoffRequestSteps(input: HandoffInput & Fit): Steps<FittedRequest | null> {
   return fitSteps((level, mostChars) => handoffDraft(input, level, mostChars), input);
 }
@@ -190,7 +190,7 @@ function* handoffDraft(input: HandoffInput, level: number, mostChars: number): S
   ]);
 }
 
-/** Models mix up lists and texts; both are accepted. */
+/** A text or a list of texts, because models mix up the two. */
 const Text = z
   .union([z.string(), z.array(z.string()).transform((items) => items.join('\n'))])
   .nullish()
@@ -209,7 +209,7 @@ const Written = z.object({
   artifacts: List,
 });
 
-/** Room for the short fields and a model's thoughts. Longer answers are rejected. */
+/** Maximum characters of an answer, with the model's thoughts. Longer answers are rejected. */
 const MAX_WRITTEN_CHARS = 512 * 1_024;
 
 /** The first JSON object in a model's answer, if it is a handoff summary; else null. */
@@ -219,10 +219,10 @@ export function parseHandoff(text: string): HandoffSummary | null {
   return parsed.success ? { ...parsed.data, why: '' } : null;
 }
 
-/** Each start may be scanned to the end of the text, so their number is bounded. */
+/** Maximum number of opening braces that are tried, because each may be scanned to the end of the text. */
 const MOST_STARTS = 20;
 
-/** Ignores what surrounds the object: a fence, an introduction, a farewell. */
+/** The first JSON object in a text. Ignores text around it, such as a fence or an introduction. */
 function firstObject(text: string): unknown {
   let starts = 0;
   for (let start = text.indexOf('{'); start !== -1; start = text.indexOf('{', start + 1)) {
@@ -232,7 +232,7 @@ function firstObject(text: string): unknown {
     try {
       return JSON.parse(text.slice(start, end)) as unknown;
     } catch {
-      // A brace in prose: the object may come later.
+      // This brace belongs to prose. The object may come later.
     }
   }
   return null;
@@ -253,7 +253,7 @@ function endOfObject(text: string, start: number): number | null {
   return null;
 }
 
-/** A token of prose is about 0.75 words. Slightly less, so that a summary of that length fits. */
+/** A token of prose is about 0.75 words. This is less, so that a summary of the requested length fits. */
 const WORDS_PER_TOKEN = 0.7;
 const MIN_WORDS = 50;
 

@@ -27,24 +27,24 @@ import { minute, timeTold } from '../render/lines.ts';
 import { clip } from '../text/cut-text.ts';
 
 interface TranscriptOptions {
-  /** Characters of a result, head and tail; 0 shows only its outcome. Default 2,000. */
+  /** Maximum characters of a result, from head and tail. 0 shows only its outcome. Default: 2,000. */
   resultChars?: number;
-  /** Default 8,000. */
+  /** Maximum characters of a message. Default: 8,000. */
   messageChars?: number;
-  /** Whether long messages keep their tail. Default true. */
+  /** Whether long messages keep their tail. Default: true. */
   tails?: boolean;
-  /** Whether to show tool calls and results. Default true. */
+  /** Whether to show tool calls and results. Default: true. */
   calls?: boolean;
-  /** Everybody in the conversation, for namesakes that the events do not show. */
+  /** Everybody in the conversation, to distinguish namesakes that are not in the events. */
   people?: People;
-  /** Words of others are marked as not trusted. Default: everybody is trusted. */
+  /** Trusted people. Words of other people are marked as not trusted. Default: everybody is trusted. */
   trusted?: Trusted;
 }
 
 const ARGS_CHARS = 500;
 
 /**
- * The input of a summariser: who said and did what, to whom and when, in one fence. Only lines of the runtime begin at its
+ * The input for a summary: who said and did what, to whom and when, in one fence. Only lines of the runtime begin at the
  * margin, so no author can forge one.
  */
 export function renderTranscript(
@@ -54,10 +54,10 @@ export function renderTranscript(
   return fenced(atOnce(transcriptSteps(events, options, Infinity)).lines, options.key);
 }
 
-/** An entry but for its time, which depends on the one told before. */
+/** An entry of a transcript. How its time is shown depends on the entry before it. */
 export interface TranscriptLine {
   who: string;
-  /** Minute; '' for none. */
+  /** The minute; '' for none. */
   at: string;
   /** Kind of event and its ids; '' for plain words. */
   what: string;
@@ -65,13 +65,13 @@ export interface TranscriptLine {
 }
 
 interface Transcript {
-  /** The newest entries, oldest first, up to `mostChars`. */
+  /** The newest entries that fit into `mostChars`, oldest first. */
   lines: TranscriptLine[];
-  /** Number of entries in all. */
+  /** Number of all entries. */
   entries: number;
 }
 
-/** Characters of a line beside its text. */
+/** Characters of a line besides its text. */
 const LINE_CHARS = 32;
 
 export function* transcriptSteps(
@@ -111,12 +111,12 @@ function lineOf(
   };
 }
 
-/** Words that could pass for a line of the runtime are escaped, although none begins at the margin. */
+/** The words of an author. Lines that could pass for lines of the runtime are escaped, even though none begins at the margin. */
 export function wordsIn(text: string, people: People): string {
   return text.trim() === '' ? '' : escapeMarks(text, (name) => isPerson(people, name, AT_THE_END));
 }
 
-/** The lines in their fence. A time is told where it says more than the one before. */
+/** The lines in their fence. A time is shown only if it adds to the one shown before. */
 export function fenced(lines: readonly TranscriptLine[], key: string): string {
   let told: string | null = null;
   const texts: string[] = [];
@@ -237,7 +237,7 @@ function upkeepEntry(event: Of<'upkeep'>, words: Words): Entry | null {
   }
 }
 
-/** A foreign name or id, made safe for a header. */
+/** A name or id from outside, made safe for a header. */
 function plain(id: string): string {
   return (
     id
@@ -261,17 +261,17 @@ export interface FittedRequest extends SummaryRequest {
 /** A request at one level. `show` renders it with its newest entries, newest last. */
 export interface RequestDraft {
   entries: number;
-  /** Entries written, the newest ones. The others cannot fit. */
+  /** Number of entries that were written, the newest ones. The others cannot fit. */
   written: number;
   show: (newest: number) => SummaryRequest;
 }
 
-/** Writes the parts of a request, up to `mostChars`. */
+/** Writes the parts of a request at a level, up to `mostChars`. */
 export type DraftAt = (level: number, mostChars: number) => Steps<RequestDraft>;
 
 type LevelOptions = Pick<TranscriptOptions, 'resultChars' | 'calls' | 'tails'> & { messageChars: number };
 
-/** Each level makes a request smaller. The last one also omits the oldest entries. */
+/** Options of the levels, each of which makes a request smaller. The last one also omits the oldest entries. */
 const HEADS: LevelOptions = { calls: false, messageChars: 500, tails: false };
 const LEVELS: readonly LevelOptions[] = [
   { resultChars: 2_000, messageChars: 8_000 },
@@ -282,7 +282,7 @@ const LEVELS: readonly LevelOptions[] = [
 ];
 const LAST_LEVEL = LEVELS.length - 1;
 
-/** Entries shown at the last level when the number is not fitted. */
+/** Number of entries shown at the last level, if it is not chosen to fit. */
 const NEWEST_ENTRIES = 40;
 
 export function levelOptions(level: number): LevelOptions {
@@ -294,12 +294,12 @@ export function requestAt(level: number, draftAt: DraftAt): SummaryRequest {
   return show(level < LAST_LEVEL ? entries : NEWEST_ENTRIES);
 }
 
-/** The line that stands for omitted entries. */
+/** The line that says how many entries were omitted; none for 0. */
 export function leftOut(entries: number): string[] {
   return entries <= 0 ? [] : [`[the oldest ${entries} entries are left out here for length]`];
 }
 
-/** A draft around the newest lines of a transcript. `write` gets them, and the line for the omitted ones. */
+/** A draft with the newest lines of a transcript. `write` gets these lines and the line about omitted entries. */
 export function transcriptDraft(
   { lines, entries }: Transcript,
   { system, key }: { system: string; key: string },
@@ -320,10 +320,10 @@ export interface Fit {
   count: (text: string) => number;
 }
 
-/** Far more than any text has per token: longer texts are too long without counting. */
+/** More characters per token than any text has, so a text that exceeds it is too long without counting. */
 const CHARACTERS_PER_TOKEN = 16;
 
-/** The first level that fits. The last one shows as many of the newest entries as fit. Null if not even one does. */
+/** The request at the first level that fits. The last level shows as many of the newest entries as fit. Null if none fits. */
 export function* fitSteps(draftAt: DraftAt, { maxTokens, count }: Fit): Steps<FittedRequest | null> {
   const mostChars = Math.max(0, maxTokens) * CHARACTERS_PER_TOKEN;
   const tryAt = (level: number, draft: RequestDraft, newest: number): FittedRequest | null => {

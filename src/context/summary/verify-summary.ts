@@ -12,26 +12,26 @@ type SummaryFlaw =
   | 'larger_than_input';
 
 interface SummaryBounds {
-  /** Tokens of what the summary replaces. */
+  /** Tokens of the events that the summary replaces. */
   inputTokens: number;
   maxTokens: number;
   count: (text: string) => number;
 }
 
-/** A summary up to this many times its room is cut. Beyond it the model wrote something else. */
+/** A summary of up to this many times its room is cut. A longer one is rejected, because the model wrote something else. */
 const MAX_OVERRUN = 2;
 /**
- * For an input longer than the first, an answer shorter than the second is no summary, but "Done." or "Here is the
- * summary:".
+ * If the input has more tokens than the first limit, an answer with fewer than the second is rejected. It is no summary but
+ * "Done." or "Here is the summary:".
  */
 const LONG_INPUT_TOKENS = 2_000;
 const MIN_TOKENS = 16;
-/** Including thoughts. Longer answers are rejected. */
+/** Maximum characters of an answer, including thoughts. Longer answers are rejected. */
 const MAX_WRITTEN_CHARS = 512 * 1_024;
-/** Prose may quote a call, but mostly calls is not prose. */
+/** Maximum share of tool calls in a summary. Prose may quote a call, but an answer of mostly calls is not prose. */
 const MAX_TOOL_SHARE = 0.5;
 
-/** Unwraps a model's summary and checks whether it can stand for the conversation. */
+/** Unwraps a model's summary and checks whether it can replace the conversation. */
 export function verifySummary(
   written: string,
   { inputTokens, maxTokens, count }: SummaryBounds,
@@ -51,12 +51,12 @@ export function verifySummary(
   return shorter === null ? { kind: 'rejected', why: 'too_long' } : { kind: 'ok', text: shorter, cut: true };
 }
 
-/** Bounds the work; no model wraps text this often. */
+/** Maximum nested wrappers that are removed. No model wraps a text this often. */
 const MAX_LAYERS = 4;
-/** Thoughts at the start, closed or not. */
+/** Thoughts at the start, with or without a closing tag. */
 const LEADING_THOUGHTS =
   /^(?:\s*<(think|thinking|thought|reasoning|analysis|scratchpad)>(?:[^]*?<\/\1>|[^]*$))+/i;
-/** The end of thoughts whose opening tag the model's template swallowed. */
+/** The end of thoughts whose opening tag the model's template removed. */
 const THOUGHT_END = /^[ \t]*<\/think(?:ing)?>[ \t]*$/im;
 const SUMMARY_TAG = /^<(summary(?:-\w+)?)>([^]*)<\/\1>$/i;
 const FENCE_LINE = /^(`{3,})(markdown|md|text|txt|plaintext)?\s*$/i;
@@ -78,7 +78,7 @@ function withoutThoughts(text: string): string {
   return rest.slice(end.index + end[0].length);
 }
 
-/** Two bare code blocks with prose between them look like one fence around everything. */
+/** The text without an outer fence. Two code blocks with prose between them must not be taken for one fence around everything. */
 function withoutFence(text: string): string {
   const lines = text.split('\n');
   const [, ticks, language] = FENCE_LINE.exec(lines[0] ?? '') ?? [];
@@ -100,20 +100,20 @@ const REFUSALS: readonly RegExp[] = [
   /^lo siento\b|^no puedo\b/i,
 ];
 
-/** A summary may report what others could not do. A refusal is short and begins in the first person. */
+/** Whether the answer is a refusal: short, and beginning in the first person. A summary may report that others refused. */
 function isRefusal(text: string): boolean {
   return text.length <= MAX_REFUSAL_CHARS && REFUSALS.some((pattern) => pattern.test(text));
 }
 
-/** About a sentence, or a path with its surroundings: ordinary prose does not repeat a window of this length. */
+/** Characters of a window, about a sentence. Ordinary prose does not repeat so long a text. */
 const WINDOW_CHARS = 40;
-/** Shorter texts cannot tell a loop from a refrain. */
+/** Minimum characters of a text that is checked. In shorter texts a loop cannot be distinguished from a refrain. */
 const LEAST_CHARS = 240;
 const MAX_SHARE = 0.35;
 
 /**
- * True if a model ran in circles: over a third of its text occurs earlier in it. Small models sometimes repeat one
- * sentence until their room is used up. Each window of letters is looked at once.
+ * Whether a model ran in a loop: over a third of its text occurs earlier in it. Small models sometimes repeat one sentence
+ * until their room is used up. Each window of letters is examined once.
  */
 function isRepetitive(text: string): boolean {
   const letters = text.toLowerCase().replace(/\s+/g, ' ').trim();
@@ -125,13 +125,13 @@ function isRepetitive(text: string): boolean {
 }
 
 /**
- * The share of a text that is tool calls written out as prose. A mark counts only at the start of a line and before a
- * call, so prose about such marks stays prose.
+ * The share of a text that is tool calls written as text. A mark of a call counts only at the start of a line and before a
+ * call, so prose about such marks does not count.
  */
 export function toolSyntaxShare(text: string): number {
   const total = weigh(text);
   if (total === 0) return 0;
-  // Computed once: doing it per call would be quadratic.
+  // Computed once, because computing it per call would take quadratic time.
   const lower = text.toLowerCase();
   let calls = 0;
   let at = 0;
@@ -152,10 +152,10 @@ function weigh(text: string): number {
   return text.replace(/\s+/g, '').length;
 }
 
-/** What follows a mark before a call: JSON, another tag, or a function name before one of them. */
+/** What must follow a mark: JSON, another tag, or a function name before one of them. */
 const CALL_FOLLOWS = String.raw`(?=\s*(?:[{[<]|[\w.:-]{1,64}\s*[{[(<]|$))`;
 
-/** Sticky, at the start of a line. The first group names the closing tag; without one the call extends to the end. */
+/** Marks of calls, at the start of a line. Group 1 names the closing tag; without it the call extends to the end of the text. */
 const MARKS: readonly RegExp[] = [
   `<((?:[a-z]{1,10}:)?(?:tool_?calls?|function_?calls?|tool_use|tool_code|invoke))(?:\\s[^>\\n]*)?>${CALL_FOLLOWS}`,
   `<(function)=[\\w.:-]{1,64}>`,
@@ -166,7 +166,7 @@ const MARKS: readonly RegExp[] = [
 const CODE = /[ \t]*```(?:tool_?calls?|tool_code|function_?calls?)[ \t]*\n/iy;
 const JSON_START = /[ \t]*(?:```(?:json)?[ \t]*\n\s*)?(?=[{[])/iy;
 
-/** The end of a call that begins at `start`, the start of a line; null if none does. */
+/** Index after a call that begins at `start`, the start of a line; null if none begins there. */
 function callEnd(text: string, lower: string, start: number): number | null {
   for (const mark of MARKS) {
     const match = matchAt(mark, text, start);
@@ -190,7 +190,7 @@ function endOf(lower: string, from: number, closing: string): number {
 
 const NAME = String.raw`"(?:name|tool|tool_name|function|recipient_name|action)"\s*:\s*"[\w.:/-]+"`;
 const ARGUMENTS = String.raw`"(?:arguments|parameters|input|args|tool_input|action_input)"\s*:`;
-/** The start of a call in JSON, complete or broken off: a name beside arguments, or a wrapper of such. */
+/** The start of a call in JSON, complete or cut off: a name and arguments, or an object that contains such. */
 const JSON_CALL = new RegExp(
   String.raw`(?:\[\s*)?\{\s*(?:"(?:id|type)"\s*:\s*"[^"\n]*"\s*,\s*)*(?:${NAME}\s*,\s*${ARGUMENTS}|"tool_calls"\s*:\s*\[|"(?:function|function_call)"\s*:\s*\{|${ARGUMENTS}\s*(?:\{[^{}]*\}|"(?:[^"\\]|\\.)*")\s*,\s*${NAME})`,
   'y',
@@ -200,7 +200,7 @@ function jsonCallEnd(text: string, start: number): number | null {
   return matchAt(JSON_CALL, text, start) ? closingBracket(text, start) : null;
 }
 
-/** The place behind the bracket that closes the one at `start`, or the end of the text. */
+/** Index after the bracket that closes the one at `start`, or the end of the text. */
 function closingBracket(text: string, start: number): number {
   let depth = 0;
   let inString = false;

@@ -3,7 +3,7 @@ type Count = (text: string) => number;
 const HEAD_SHARE = 0.65;
 const MAX_TRIES = 24;
 
-/** The text if it has at most `maxTokens`, else its head and tail around a note. '' if not even that fits. */
+/** The text if it has at most `maxTokens`, otherwise its head and tail around a note. '' if not even these fit. */
 export function headTail(text: string, maxTokens: number, count: Count): string {
   // If the start alone is too long, the rest need not be counted.
   const start = text.slice(0, maxTokens * 8);
@@ -28,7 +28,7 @@ const GIST_CHARS = 32_768;
 const CONCLUSION_CHARS = 10 * MAX_PART;
 
 /**
- * The gist of a long text: its first paragraph, its bullets and its last sentence. Only both ends of a very long text
+ * The gist of a long text: its first paragraph, its bullets and its last sentence. Of a very long text only the two ends
  * are read.
  */
 export function gist(text: string): string {
@@ -49,32 +49,32 @@ export function gist(text: string): string {
   return short.length < text.length ? short : text;
 }
 
-/** The last sentence of a text. Only its last characters are read, whatever its length. */
+/** The last sentence of a text. Reads only the last characters. */
 export function conclusionOf(text: string): string {
   return capped(sentencesOf(whole(text.slice(-CONCLUSION_CHARS))).at(-1) ?? '', MAX_PART);
 }
 
-/** A line end, an end of sentence in Chinese or Japanese, or signs that end one before a space. */
+/** The end of a sentence: a line end, a full stop of Chinese or Japanese, or another end mark. */
 const END = /[\n\r]|[。！？｡]+|[.!?…]["'”’»)\]*_.!?…]*/g;
 const SPACED = /^[.!?…]/;
 
-/** Words whose full stop ends no sentence: a name or a number follows. */
+/** Abbreviations, whose full stop does not end a sentence. */
 const ABBREVIATION =
   /(?:^|[^\p{L}\p{N}.])(?:M(?:r|rs|s|me|lle)|Dr|Prof|St|Hr|Fr|Nr|Sr|Sra|e\.g|i\.e|z\.\s?B|d\.\s?h|bzw|ca|vs|approx)$/u;
-/** `3. Mai`. */
+/** An ordinal number as in `3. Mai`, whose full stop does not end a sentence. */
 const ORDINAL = /(?:^|[^\p{L}\p{N}.,])\d{1,2}$/u;
 const MONTH = /^\.\s?(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)/;
 const LOOKED_BACK = 8;
 const LOOKED_AHEAD = 6;
 
-/** Whether the full stop at `index` stands inside a sentence. */
+/** Whether the full stop at `index` is inside a sentence. */
 function isInside(text: string, index: number): boolean {
   const before = text.slice(Math.max(0, index - LOOKED_BACK), index);
   if (ABBREVIATION.test(before)) return true;
   return MONTH.test(text.slice(index, index + LOOKED_AHEAD)) && ORDINAL.test(before);
 }
 
-/** The sentences of a text, each as written. One pass for any text. */
+/** The sentences of a text, as written, in one pass. */
 export function sentencesOf(text: string): string[] {
   const sentences: string[] = [];
   let start = 0;
@@ -99,7 +99,7 @@ export function bare(line: string): string {
   return line.replace(/^(?:[-*+•>#]{1,6}|\d{1,3}[.)])\s+/, '').trim();
 }
 
-/** The text without these signs at its end. A pattern would look at each run of them again and again. */
+/** The text without these characters at its end. A loop, because a pattern would take quadratic time. */
 export function withoutEnd(text: string, signs: string): string {
   let end = text.length;
   while (end > 0 && signs.includes(text.charAt(end - 1))) end -= 1;
@@ -112,8 +112,8 @@ export function oneLine(text: string): string {
 }
 
 /**
- * Cuts a text to `maxLength` characters, never inside one. Keeps the part around the match of `keep`, which is worth
- * more than the start.
+ * Cuts a text to `maxLength` characters, never inside a surrogate pair. Keeps the part around the match of `keep`, if there is
+ * one, and otherwise the start.
  */
 export function capped(text: string, maxLength: number, keep?: RegExp): string {
   if (text.length <= maxLength) return text;
@@ -123,14 +123,14 @@ export function capped(text: string, maxLength: number, keep?: RegExp): string {
   return `${start > 0 ? '…' : ''}${whole(piece)}…`;
 }
 
-/** Drops half of a surrogate pair at either end. */
+/** Drops a half surrogate pair at either end. */
 export function whole(piece: string): string {
   return piece.replace(/^[\uDC00-\uDFFF]/, '').replace(/[\uD800-\uDBFF]$/, '');
 }
 
 /**
- * The head and tail of a text longer than `maxChars`, with a note of the omission between. With `tail: false` the head
- * alone. Never cuts inside a code point.
+ * The head and tail of a text longer than `maxChars`, with a note about the omission between them. With `tail: false` only
+ * the head. Never cuts inside a code point.
  */
 export function clip(text: string, maxChars: number, { tail = true } = {}): string {
   if (text.length <= maxChars) return text;
@@ -154,14 +154,14 @@ function isHigh(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-/** A summary within its room, cut after a paragraph, a line or a sentence, or else anywhere. */
+/** A summary within its room, cut after a paragraph, a line or a sentence, otherwise anywhere. */
 export function shortened(text: string, maxTokens: number, count: (text: string) => number): string {
   if (maxTokens <= 0) return '';
   if (count(text) <= maxTokens) return text;
   return cutAtBoundary(text, maxTokens, count) ?? headTail(text, maxTokens, count);
 }
 
-/** The longest fitting beginning that ends with a paragraph, or else a line or a sentence. Null if it is short. */
+/** The longest beginning that fits and ends with a paragraph, otherwise with a line or a sentence. Null if it is too short. */
 export function cutAtBoundary(
   text: string,
   maxTokens: number,
@@ -194,7 +194,7 @@ function longestFitting(
   return withoutLastHeadings(text.slice(0, ends[fits] ?? 0)).trim();
 }
 
-/** Drops headings without content at the end. The first line stays. */
+/** Drops headings without content at the end, but never the first line. */
 function withoutLastHeadings(text: string): string {
   const lines = text.split('\n');
   let kept = lines.length;

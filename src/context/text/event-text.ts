@@ -15,7 +15,7 @@ import {
   taskText,
 } from '../../events/index.ts';
 
-/** The words of an event that some agent may read; '' for events that no prompt shows. */
+/** The words of an event for prompts; '' for events that no prompt shows. */
 export function eventText(event: EventDraft | Event): string {
   if (event.kind === 'message') return messageText(event.body);
   if (!isAbout(event, 'prompt')) return '';
@@ -50,15 +50,15 @@ type TaskEnd = Extract<
   { kind: 'delegation.ended' | 'question.answered' | 'approval.decided' }
 >;
 
-/** Characters of changed arguments in the news of them. The call itself has them whole. */
+/** Maximum characters of changed arguments in the message about the change. The call itself has them whole. */
 const MAX_ARGS = 1_000;
 
-/** A delegation by its id, with the beginning of its task where that is recorded. */
+/** A delegation by its id, with the beginning of its task if that is recorded. */
 export function taskNamed({ delegation, task }: Pick<DelegationEndedBody, 'delegation' | 'task'>): string {
   return task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
 }
 
-/** The outcome of a task, as its owner reads it. */
+/** The outcome of a task, in the words for its owner. */
 function taskEndText(event: TaskEnd): string {
   switch (event.kind) {
     case 'question.answered': {
@@ -84,7 +84,7 @@ function taskEndText(event: TaskEnd): string {
 
 const ENDED = { failed: 'failed', cancelled: 'was cancelled' } as const;
 
-/** The text for an agent whose turn is requested again. Null for every other command. */
+/** The text for an agent whose turn was requested again. Null for every other command. */
 function retryText({ command, code, inputs = [] }: CommandBody): string | null {
   if (command !== 'retry') return null;
   const how = code === undefined ? 'was stopped' : `failed (${code})`;
@@ -92,15 +92,15 @@ function retryText({ command, code, inputs = [] }: CommandBody): string | null {
   return TEXTS.turn.again(how, given);
 }
 
-/** Whether an agent may see the event. Events between two parties are hidden from the others, unless they are told. */
+/** Whether an agent may see the event. Events between two parties are hidden from others, unless they have `told`. */
 export function isShownTo(agent: string, event: Event): boolean {
   const isBetweenTwo = event.kind === 'delegation.opened' || event.kind === 'command' || isTaskEnd(event);
   return !isBetweenTwo || event.to.some((each) => each === agent) || 'told' in event.body;
 }
 
 /**
- * The part of an event that other agents see. Null hides it: calls, results and failures without words belong to the
- * author.
+ * The part of an event that other agents see. Null if they see nothing: calls, results and failures without words are only for
+ * the author.
  */
 export function visibleText(event: Event): string | null {
   if (event.kind === 'message') return unlessBlank(messageText(event.body));
@@ -127,10 +127,10 @@ export function visibleText(event: Event): string | null {
   }
 }
 
-/** The events of which others may be told. */
+/** Results that others may see. */
 export type Telling = EventOf<'tool.result' | 'approval.decided' | 'delegation.ended'>;
 
-/** A result as others are told it, below a head that says whose it is. */
+/** A result in the words for others, who see it below a head that says whose it is. */
 export function toldText(event: Telling): string {
   switch (event.kind) {
     case 'tool.result': {
@@ -157,7 +157,7 @@ function unlessBlank(text: string, head = ''): string | null {
   return text.trim() === '' ? null : head + text;
 }
 
-/** Tokens of the part that others see. For a step, its share without the calls. */
+/** Tokens of the part that others see. For a step, a share of its tokens, without the calls. */
 export function visibleTokens(event: Event): number {
   if (event.kind !== 'step') return event.tokens;
   const { content, calls } = event.body;
@@ -174,7 +174,7 @@ export function imagesOf(event: Event | EventDraft): ImageRef[] {
   return images;
 }
 
-/** Stands for images where prompts are compared as text; '' for none. */
+/** A text that represents images when prompts are compared as text; '' for none. */
 export function imagesText(images: readonly ImageRef[] = []): string {
   return images.length === 0 ? '' : JSON.stringify(images.map(({ hash, mediaType }) => [hash, mediaType]));
 }

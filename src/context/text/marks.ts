@@ -1,12 +1,12 @@
-/** How patterns of text are matched that may be written in look-alike and invisible characters. */
+/** Matching of patterns that authors may write with look-alike and invisible characters. */
 
-/** One letter of a class, or any number of them. */
+/** A class of letters: exactly one of them, or any number. */
 type Piece = readonly [count: 'one' | 'many', letters: RegExp];
 
-/** At most 30 pieces: each is a bit in a set of places. */
+/** A pattern of at most 30 pieces, because each is a bit in a set of positions. */
 interface Pieces {
   letters: readonly RegExp[];
-  /** Places of the pieces that may repeat or be absent. */
+  /** Bits of the pieces that may repeat or be absent. */
   many: number;
 }
 
@@ -16,8 +16,8 @@ function piecesOf(...pieces: readonly Piece[]): Pieces {
 }
 
 /**
- * Whether the pieces match the text from `at` on. Their classes may share letters, so all readings are followed at
- * once, as a set of places among the pieces. A regular expression would try one reading after the other and could take
+ * Whether the pieces match the text from `at` on. Their classes may share letters, so all possible matches are followed
+ * together, as a set of positions among the pieces. A regular expression would try one after the other and could take
  * exponential time.
  */
 function followPieces(text: string, at: number, { letters, many }: Pieces): boolean {
@@ -39,14 +39,14 @@ function followPieces(text: string, at: number, { letters, many }: Pieces): bool
   return true;
 }
 
-/** Adds the places that are reached by skipping pieces that may be absent. */
+/** Adds the positions reached by skipping pieces that may be absent. */
 function withSkipped(places: number, many: number): number {
   let all = places;
   for (let next = all | ((all & many) << 1); next !== all; next = all | ((all & many) << 1)) all = next;
   return all;
 }
 
-/** Characters that look like the sign in some script or font. They are written out: Unicode does not relate them. */
+/** Characters that look like each sign in some script or font. They are listed because Unicode does not relate them. */
 const LESS = String.raw`<\uFF1C\uFE64\u2039\u2329\u3008\u27E8\u02C2\u1438\u276C\u276E\u29FC`;
 const GREATER = String.raw`>\uFF1E\uFE65\u203A\u232A\u3009\u27E9\u02C3\u1433\u276D\u276F\u29FD`;
 const DASH = String.raw`\-\u2010-\u2015\u2043\u2212\u02D7\uFE58\uFE63\uFF0D`;
@@ -54,25 +54,25 @@ const OPEN = String.raw`\[\uFF3B\u2045\u2772\u27E6\u3010\u3014\u3016\u301A\uFE5D
 const CLOSE = String.raw`\]\uFF3D\u2046\u2773\u27E7\u3011\u3015\u3017\u301B\uFE5E`;
 const HASH = String.raw`#\uFF03\uFE5F\u266F`;
 const AT = String.raw`@\uFF20\uFE6B`;
-/** Latin letters and their look-alikes. Each matches any other, which can only find too much. */
+/** Look-alikes of Latin letters. Each matches every letter, which can only match too much. */
 const LETTERS = String.raw`\u017F\u02B0-\u02B8\u0370-\u052F\u1D00-\u1DBF\u2070-\u209C\u2100-\u214F\u2160-\u217F\u24B6-\u24E9\uFF21-\uFF5A\u{1D400}-\u{1D7CB}\u{1F110}-\u{1F189}`;
 const LINE_ENDS = String.raw`\n\r\v\f\u0085\u2028\u2029`;
 
 /**
- * Some letters are both invisible and look-alikes, so patterns with several repetitions are matched by `followPieces`.
+ * Invisible characters. Some of them are look-alikes of letters too, so `followPieces` matches patterns with repetitions.
  */
 const HIDDEN = String.raw`\p{Cf}\p{DI}\p{M}`;
 const GAP: Piece = ['many', anyOf(String.raw`\s${HIDDEN}`)];
 const UNSEEN: Piece = ['many', anyOf(HIDDEN)];
 
-/** Group 1 is what stands before the first visible sign of a line. */
+/** The start of a line. Group 1 is everything before the first visible character. */
 const LINE_START = String.raw`((?:^|[\v\f\u0085])[\t\p{Zs}${HIDDEN}]*)`;
 
 function anyOf(letters: string): RegExp {
   return new RegExp(`[${letters}]`, 'iu');
 }
 
-/** The letters of a word, or what looks like them. */
+/** Pieces that match a word and its look-alikes. */
 function loose(word: string): Piece[] {
   return Array.from(word).flatMap((sign): Piece[] =>
     sign === ' ' ? [GAP] : [['one', anyOf(sign + LETTERS)], UNSEEN],
@@ -80,9 +80,9 @@ function loose(word: string): Piece[] {
 }
 
 /**
- * The marks. A line of the runtime is `[name #key]`; what it names ends with the line `#key`. The key
- * follows from the secret of the conversation, so no author knows it beforehand. Look-alikes are escaped whatever their
- * key: the six digits are the second barrier, not the first, and cost two tokens in most vocabularies.
+ * The marks around a text: the line `[name #key]` before it and the line `#key` after it. The key is derived from the secret
+ * of the conversation, so no author knows it in advance. Look-alikes are escaped whatever their key: the six digits are only
+ * the second barrier, and cost two tokens in most vocabularies.
  */
 export function markEnds(head: string, key: string): [open: string, close: string] {
   return [`[${head} #${key}]\n`, `\n#${key}`];
@@ -97,7 +97,7 @@ const DIGIT = String.raw`\p{N}`;
 const BLANK = String.raw`\t\p{Zs}${HIDDEN}`;
 const COLON = String.raw`:\uFF1A\uFE55\uFE13\u2236\uA789`;
 
-/** `[… #123456]`, and the words that the runtime puts first. */
+/** Beginnings of marks: `[… #123456]`, and words with which the runtime begins a mark. */
 const KEYED: Piece[][] = [
   [
     ['many', anyOf(`^${CLOSE}${LINE_ENDS}`)],
@@ -114,7 +114,7 @@ function opening(word: string): Piece[] {
   return [GAP, ...loose(word), GAP, ['one', anyOf(CLOSE + HASH + DIGIT)]];
 }
 
-/** How the lines of a block begin: `[Ana>@bob]`, `[-> 10:12]`, and `[]` or `[10:12]` for the same speaker. */
+/** Beginnings of lines of a block: `[Ana>@bob]`, `[-> 10:12]`, and `[]` or `[10:12]` for the same speaker. */
 const IN_BLOCK: Piece[][] = [
   opening('new'),
   [GAP, ['one', anyOf(DASH)], UNSEEN, ['one', anyOf(GREATER)]],
@@ -134,56 +134,56 @@ const IN_BLOCK: Piece[][] = [
 const IN_RESULTS = KEYED.map((pieces) => piecesOf(...pieces));
 const IN_WORDS = IN_BLOCK.map((pieces) => piecesOf(...pieces));
 const MAYBE_CLOSING = new RegExp(`[${HASH}]`);
-/** A line that ends a marked text: only the sign and a number. Some invisible characters are letters. */
+/** A line that ends a marked text: only the sign and a number. Invisible characters may follow, even those that are letters. */
 const CLOSING = new RegExp(
   String.raw`${LINE_START}([${HASH}])(?=[${BLANK}]*${DIGIT}[^[\p{L}--[\p{DI}]]${LINE_ENDS}]*(?:$|[\v\f\u0085]))`,
   'gimv',
 );
 
-/** The end of a block, `#`, and `->` for the speaker addressed before. */
+/** The line `#`, which ends a block, and `->`, which stands for the speaker addressed in the line before. */
 const BARE = new RegExp(
   String.raw`${LINE_START}([${HASH}](?=[${BLANK}]*(?:$|[\v\f\u0085]))|[${DASH}](?=[${HIDDEN}]*[${GREATER}]))`,
   'gimv',
 );
 
-/** Escapes what could pass for a mark or a fence, but no lines of attribution: for results of tools. */
+/** Escapes text that could pass for a mark or a fence, but not lines of attribution. For results of tools. */
 export function escapeKeyed(text: string): string {
   const clean = escapeOpened(escapeFences(text), IN_RESULTS);
   return MAYBE_CLOSING.test(clean) ? clean.replace(CLOSING, '$1\\$2') : clean;
 }
 
-/** Whatever is escaped begins with one of these, or has it. */
+/** Every text that is escaped contains one of these characters. */
 export const MAYBE_WORDS = new RegExp(`[${LESS}${OPEN}${HASH}${GREATER}]`);
 
-/** Escapes what could pass for words of the runtime. `isName` tells whether a text in brackets reads as a person's name. */
+/** Escapes text that could pass for words of the runtime. `isName`: whether a text in brackets reads as a person's name. */
 export function escapeWords(text: string, isName?: (name: string) => boolean): string {
   if (!MAYBE_WORDS.test(text)) return text.toWellFormed();
   const clean = escapeOpened(escapeHeaders(escapeKeyed(text)), IN_WORDS).replace(BARE, '$1\\$2');
   return isName ? escapeBracketed(clean, isName) : clean;
 }
 
-/** Lines of a block. Theirs are the only ones at its margin, so its end needs no key. */
+/** A block of lines. Authors' words never begin at its margin, so its end needs no key. */
 export function blockOf(lines: string, key: string): string {
   return `[new #${key}]\n${lines}\n#`;
 }
 
 const LINE_END = new RegExp(String.raw`\r\n|[${LINE_ENDS}]`, 'g');
 
-/** A text in a block: only lines of the runtime begin at the margin. */
+/** A text indented for a block, so that only lines of the runtime begin at the margin. */
 export function indented(text: string): string {
   return text.replace(LINE_END, '$& ');
 }
 
 /**
- * The plain framing: `From Ana to @coder (10:12):` stands in front of words, `From Troupe:` in front of the runtime's. Small models
- * copy it less than marks, and it costs them fewer tokens to understand. It has no key, so the escape is the only barrier: no line of
- * an author begins with "from" and ends with a colon.
+ * A head of the plain framing: `From Ana to @coder (10:12):` comes before somebody's words, `From Troupe:` before the
+ * runtime's. Small models copy it less than marks. It has no key, so escaping is the only barrier: no line of an author may
+ * begin with "from" and end with a colon.
  */
 export function plainHead(who: string, time = ''): string {
   return time === '' ? `From ${who}:` : `From ${who} (${time}):`;
 }
 
-/** Who speaks for the runtime. No person can have this name; see `people.ts`. */
+/** The name of the runtime as a speaker. No person can have it; see `people.ts`. */
 export const RUNTIME = 'Troupe';
 
 export function plainNote(text: string): string {
@@ -194,7 +194,7 @@ const LINES = new RegExp(`[^${LINE_ENDS}]+`, 'gu');
 const FROM = piecesOf(GAP, ...loose('from'), ['one', anyOf(String.raw`\s${HIDDEN}`)]);
 const ENDS_WITH_COLON = new RegExp(String.raw`[:\uFF1A\uFE55\uFE13\u2236\uA789][\s${HIDDEN}]*$`, 'u');
 
-/** Escapes lines that could pass for the head of somebody's words. */
+/** Escapes lines that could pass for a head of the plain framing. */
 export function escapeHeads(text: string): string {
   return text.replace(LINES, (line) =>
     ENDS_WITH_COLON.test(line) && followPieces(line, 0, FROM) ? `\\${line}` : line,
@@ -202,9 +202,9 @@ export function escapeHeads(text: string): string {
 }
 
 /**
- * The fences of summaries and of requests for summaries. They keep an author's text from imitating what surrounds it.
- * The delimiter carries a key derived from the conversation's secret, so no author can close a fence or open another.
- * Look-alikes are escaped as well, so that no model or reader is misled. Invisible characters (zero-width, bidi) hide no look-alike.
+ * The fences of summaries and of requests for summaries. They keep an author's text from imitating the text around it.
+ * The delimiter has a key derived from the conversation's secret, so no author can close a fence or open another.
+ * Look-alikes are escaped too, even with invisible characters (zero-width, bidi) in them, so that no model is misled.
  */
 const FENCE_TAGS = ['msg', 'missed', 'handoff', 'reminder', 'summary', 'transcript'] as const;
 type FenceTag = (typeof FENCE_TAGS)[number];
@@ -213,7 +213,7 @@ const TAGS = FENCE_TAGS.map((tag) =>
   piecesOf(['many', anyOf(String.raw`\s${HIDDEN}/\uFF0F\u2044\u2215`)], ...loose(tag), ['one', anyOf(DASH)]),
 );
 const MAYBE_FENCE = new RegExp(`[${LESS}]`);
-/** Matches the opening sign of what may be a tag: only its letters and look-alikes follow, up to its dash. */
+/** Matches the opening sign of a possible tag, if only letters of a tag or their look-alikes follow up to its dash. */
 const FENCE_LOOKALIKE = new RegExp(
   String.raw`[${LESS}](?=[\s${HIDDEN}/\uFF0F\u2044\u2215${LETTERS}${FENCE_TAGS.join('')}]*[${DASH}])`,
   'giu',
@@ -234,12 +234,12 @@ const HEADERS = [
   piecesOf(['many', anyOf(`^${CLOSE}${LINE_ENDS}`)], ['one', anyOf(GREATER)], GAP, ['one', anyOf(AT)]),
 ];
 export const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
-/** The shape of attachment lines; see `messageText`. */
+/** Patterns of attachment lines; see `messageText`. */
 const ATTACHED = ['image', 'file', 'text'].map((word) =>
   piecesOf(GAP, ...loose(word), GAP, ['one', anyOf(String.raw`:\uFF1A\uFE55`)]),
 );
 const LINE_OPENED = new RegExp(String.raw`${LINE_START}([${OPEN}])`, 'gimu');
-/** Bracketed text at the start of a line, invisible characters included. */
+/** Text in brackets at the start of a line, with invisible characters. */
 const BRACKETED = new RegExp(
   String.raw`${LINE_START}([${OPEN}])([^${CLOSE}${LINE_ENDS}]+)(?=[${CLOSE}])`,
   'gimu',
@@ -254,7 +254,7 @@ function fenceEnds(tag: FenceTag, key: string): [open: string, close: string] {
   return [`<${tag}-${key}>\n`, `\n</${tag}-${key}>`];
 }
 
-/** Escapes what could pass for a fence. Lone surrogates become U+FFFD, since providers refuse them. */
+/** Escapes text that could pass for a fence. Lone surrogates become U+FFFD, because providers refuse them. */
 export function escapeFences(text: string): string {
   const clean = text.isWellFormed() ? text : text.toWellFormed();
   if (!MAYBE_FENCE.test(clean)) return clean;
@@ -268,7 +268,7 @@ export function escapeAttached(text: string): string {
   return escapeOpened(text, ATTACHED);
 }
 
-/** How a line begins that quotes an event in a summary: `[Ana] #12`. */
+/** Beginning of a line that quotes an event in a summary: `[Ana] #12`. */
 const QUOTED = [
   piecesOf(['many', anyOf(`^${LINE_ENDS}`)], ['one', anyOf(CLOSE)], GAP, ['one', anyOf(HASH)], GAP, [
     'one',
@@ -289,13 +289,13 @@ function escapeOpened(text: string, opened: readonly Pieces[]): string {
   );
 }
 
-/** Escapes what could pass for a fence or a line of attribution. Pass `isName` where names of people are shown. */
+/** Escapes text that could pass for a fence or a line of attribution. Pass `isName` if names of people are shown. */
 export function escapeMarks(text: string, isName?: (name: string) => boolean): string {
   const escaped = escapeHeaders(escapeFences(text));
   return isName ? escapeBracketed(escaped, isName) : escaped;
 }
 
-/** Escapes what could pass for a line that names an agent or the runtime. */
+/** Escapes lines that could pass for lines of an agent or the runtime. */
 function escapeHeaders(text: string): string {
   return escapeOpened(text, HEADERS);
 }

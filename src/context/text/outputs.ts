@@ -1,12 +1,12 @@
 import { whole } from './cut-text.ts';
 
 /**
- * What a prompt shows of an output that has no room: its head and tail, or a placeholder. Both name the id with which
- * `read_artifact` reads all of it, and the bytes that this is.
+ * How a prompt shows an output for which it has no room: as head and tail, or as a placeholder. Both name the id with which
+ * `read_artifact` reads the whole output, and its size in bytes.
  */
 type Count = (text: string) => number;
 
-/** Where a shown output leaves something out, and the bytes of all of it. */
+/** A gap in a shown output, and the bytes of the whole output. */
 interface Gap {
   from: number;
   to: number;
@@ -15,7 +15,7 @@ interface Gap {
 
 const LOOKED_BACK = 256;
 
-/** The last gap that names the id. The previews of long outputs are written by `preview` of the tools. */
+/** The last gap that names the id. `preview` of the tools writes the previews of long outputs. */
 function gapIn(shown: string, id: string): Gap | null {
   const named = shown.lastIndexOf(`read_artifact with id @artifact/${id} `);
   if (named < 0) return null;
@@ -30,17 +30,17 @@ function gapIn(shown: string, id: string): Gap | null {
   };
 }
 
-/** Stands for an output that was removed. */
+/** The text in place of a removed output. */
 export function placeholder(name: string, shown: string, id: string): string {
   const bytes = gapIn(shown, id)?.bytes ?? Buffer.byteLength(shown);
   return `[the output of ${name} (${bytes} bytes) was removed to make room. All of it: read_artifact with id @artifact/${id}]`;
 }
 
 const MAX_TRIES = 12;
-/** Shorter ends say nothing. */
+/** Minimum room for head and tail, because shorter ends say nothing. */
 const LEAST_ROOM = 32;
 
-/** The output if it has at most `maxTokens`, else its head and tail around a note; the note alone if no more has room. */
+/** The output if it has at most `maxTokens`, otherwise its head and tail around a note, or only the note. */
 export function cutOutput(shown: string, id: string, maxTokens: number, count: Count): string {
   const gap = gapIn(shown, id);
   const head = gap ? shown.slice(0, gap.from).trimEnd() : shown;
@@ -64,7 +64,7 @@ export function cutOutput(shown: string, id: string, maxTokens: number, count: C
   return piece.length < shown.length ? piece : shown;
 }
 
-/** Whole lines, unless that would leave less than half of the room. */
+/** The head of an output, in whole lines unless these would fill less than half of the room. */
 function headOf(text: string, room: number): string {
   const head = text.slice(0, room);
   const line = head.lastIndexOf('\n');

@@ -2,12 +2,12 @@ import unhomoglyph from 'unhomoglyph';
 import { type Author, type Event, type EventDraft, isImported } from '../../events/index.ts';
 import { escapeFences } from './marks.ts';
 
-/** Invisible, or visible only as a gap. */
+/** Characters that are invisible, or visible only as a gap. */
 const UNSEEN = /[\s\p{C}\p{DI}\u2800]/gu;
 
 /**
- * The skeleton of a text. Texts that a reader would confuse have equal skeletons, which are never shown. `I` resembles
- * `l` and is the capital of `i`, so all three letters are one here.
+ * The skeleton of a text. Texts that a reader would confuse have equal skeletons. Skeletons are never shown. `I` resembles
+ * `l` and is the capital of `i`, so these three letters are equal here.
  */
 function skeletonOf(text: string): string {
   const seen = text
@@ -17,32 +17,32 @@ function skeletonOf(text: string): string {
   return unhomoglyph(unhomoglyph(seen).toLowerCase()).replaceAll('i', 'l');
 }
 
-/** Some letters resemble Latin ones only as capitals (`т`), others only as small letters (`υ`). */
+/** The Latin letter that a letter resembles. Some do so only as capitals (`т`), others only as small letters (`υ`). */
 function asLatin(letter: string): string {
   const small = unhomoglyph(letter);
   return /^\p{ASCII}+$/u.test(small) ? small : unhomoglyph(letter.toUpperCase());
 }
 
-/** A person under one name, from the seq at which they first spoke under it. */
+/** A person under one name. `since`: seq at which they first spoke under it. */
 interface Speaker {
   since: number;
-  /** How many earlier namesakes have a short id that reads the same. */
+  /** Number of earlier namesakes whose short id looks the same. */
   alike: number;
 }
 
-/** All who spoke under one name, by id, in the order in which they began to, and how many of them share a short id. */
+/** People with one name, by id, in the order in which they first spoke under it. `shorts`: number of people per short id. */
 interface Namesakes {
   speakers: Map<string, Speaker>;
   shorts: Map<string, number>;
 }
 
 /**
- * The people of a conversation. The content depends on the log alone, never on when it was read. Namesakes are people
- * whose names have equal skeletons.
+ * The people of a conversation. The content depends only on the log, not on when it was read. Namesakes are people whose
+ * names have equal skeletons.
  */
 export interface People {
   skeletons: Map<string, Namesakes>;
-  /** Skeleton of each known name, computed once. */
+  /** Cache of the skeletons of known names. */
   skeletonOf: Map<string, string>;
 }
 
@@ -50,7 +50,7 @@ export function createPeople(): People {
   return { skeletons: new Map(), skeletonOf: new Map() };
 }
 
-/** Stands for unknown people. Never written to. */
+/** Used if the people are not known. Must never be changed. */
 export const NOBODY: People = createPeople();
 
 export function copyPeople({ skeletons, skeletonOf: known }: People): People {
@@ -62,12 +62,12 @@ export function copyPeople({ skeletons, skeletonOf: known }: People): People {
 }
 
 const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
-/** Words that Troupe itself writes in headers. */
+/** Skeletons of words that Troupe itself writes in headers. */
 const RESERVED_SKELETONS = ['system', 'troupe', 'late result', 'imported note'].map(skeletonOf);
 /** The suffix of a namesake: a short id, and a number if several have that id. */
 const NAMESAKE_SUFFIX = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
 
-/** Removes what a reader cannot see or would confuse. */
+/** Removes characters that a reader cannot see or would confuse. */
 function cleanName(name: string): string {
   return name
     .normalize('NFKC')
@@ -76,14 +76,14 @@ function cleanName(name: string): string {
     .trim();
 }
 
-/** A name fit for a header: one line, no brackets or arrows, and no leading '@', which marks agents. */
+/** A name made safe for a header: one line, no brackets or arrows, and no leading '@', which marks agents. */
 function plainName(author: Author): string {
   const name = cleanName(author.name);
   const isNone = name === '' || KEY.test(name);
   return isNone ? shortId(name || author.id) : Array.from(name).slice(0, 64).join('');
 }
 
-/** Reads as what may stand behind a name: a time, or the key of a mark. */
+/** The end of a name that reads as a time or as the key of a mark, which may follow names. */
 const ENDS_AS_MARK = /[#\u266F:]\s*\p{N}+\s*Z?$/iu;
 const MARK_WORDS = ['new', 'reminder', 'time'].map(skeletonOf);
 
@@ -100,12 +100,12 @@ function isTaken(skeleton: string): boolean {
   );
 }
 
-/** Ids may come from other systems, so only characters that cannot break a header stay. */
+/** The beginning of an id. Ids may come from other systems, so only characters that cannot break a header are kept. */
 function shortId(id: string): string {
   return id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 8) || 'unknown';
 }
 
-/** An id that is a label as it is: too short for a key. */
+/** An id that can be a label unchanged: it is too short for a public key. */
 const PLAIN_ID = /^[A-Za-z0-9_.:-]{1,24}$/;
 
 export function agentLabel(id: string): string {
@@ -113,7 +113,7 @@ export function agentLabel(id: string): string {
   return KEY.test(id) ? shortId(id) : id.replace(/[^A-Za-z0-9_.:-]/g, '').slice(0, 64) || 'unknown';
 }
 
-/** Who has been added already, by id: most events are of somebody who has spoken before, under the same name. */
+/** The last name of each person, by id. Skips most events, because their authors have spoken before under the same name. */
 const ADDED = new WeakMap<People, Map<string, string>>();
 
 export function addPerson(people: People, author: Author, seq: number): void {
@@ -132,7 +132,7 @@ export function addPerson(people: People, author: Author, seq: number): void {
   people.skeletons.set(skeleton, { speakers, shorts });
 }
 
-/** Whether at least so many had spoken under the name by `upTo`. They began in this order. */
+/** Whether at least `least` people had spoken under the name by `upTo`. The map has them in the order of their first words. */
 function haveSpoken(namesakes: Namesakes | undefined, least: number, upTo: number): boolean {
   let count = 0;
   for (const { since } of namesakes?.speakers.values() ?? []) {
@@ -159,14 +159,14 @@ export function isPerson(people: People, text: string, upTo: number): boolean {
     .some((each) => haveSpoken(speakersOf(people, each), 1, upTo));
 }
 
-/** A time may stand behind a name. */
+/** The name without a time after it. */
 function withoutTime(name: string): string {
   let end = name.length;
   while (end > 0 && /[\p{N}\s:#TZ-]/u.test(name[end - 1] ?? '')) end -= 1;
   return name.slice(0, end);
 }
 
-/** Names are shorter. The limit leaves room for ignorable characters between the letters. */
+/** Maximum characters of a possible name. Names are shorter; this allows for ignorable characters between the letters. */
 const MOST_OF_NAME = 1_024;
 
 function speakersOf(people: People, name: string): Namesakes | undefined {
@@ -175,8 +175,8 @@ function speakersOf(people: People, name: string): Namesakes | undefined {
 }
 
 /**
- * The name. It is followed by a short id if another person had the same name by `upTo`, or if it could pass for
- * Troupe's words. Among equal short ids, the later ones are numbered in the order in which they first spoke.
+ * The name of a person, followed by a short id if another person had the same name by `upTo`, or if the name could pass for
+ * Troupe's words. People with equal short ids are numbered in the order in which they first spoke, from the second on.
  */
 export function personLabel(people: People, author: Author, upTo: number): string {
   const { name, skeleton, isForged } = readName(people, author);
@@ -193,7 +193,7 @@ interface ReadName {
   isForged: boolean;
 }
 
-/** The names that were read last, by the id of the person. */
+/** Cache of the names read last, by the id of the person. */
 const READ = new Map<string, ReadName>();
 const MOST_READ = 1_024;
 
@@ -215,15 +215,15 @@ function numbered(namesakes: Namesakes | undefined, { id }: Author, upTo: number
     : shortId(id);
 }
 
-/** The name of the runtime. A file that was imported speaks in its own. */
+/** The name for events of the runtime. Those of an imported file have a name of their own. */
 export function systemLabel({ context }: Pick<Event | EventDraft, 'context'>): string {
   return isImported({ context }) ? 'imported note' : 'system';
 }
 
-/** Ids of trusted people (`trust.people`). Null trusts everybody. */
+/** Ids of trusted people (`trust.people`). Null: everybody is trusted. */
 export type Trusted = readonly string[] | null;
 
-/** True if a trusted person wrote the event. Words that an agent quotes are the agent's. */
+/** Whether a trusted person wrote the event. Words that an agent quotes count as the agent's. */
 export function isTrustedPerson(
   trusted: Trusted,
   { author, context }: Pick<Event, 'author' | 'context'>,
@@ -232,8 +232,8 @@ export function isTrustedPerson(
 }
 
 /**
- * True for a person whose messages are read but give no orders: by the present settings, or by the verdict stored with
- * the event.
+ * Whether the author is a person who is not trusted, by the present settings or by the verdict stored with the event. Such
+ * messages are read but give no orders.
  */
 export function isUntrusted(
   trusted: Trusted,
@@ -244,7 +244,7 @@ export function isUntrusted(
   return trusted !== null && !trusted.includes(author.id);
 }
 
-/** Texts for every reader use the names known at the end of the log. */
+/** Value of `upTo` for texts that are the same for every reader: names as known at the end of the log. */
 export const AT_THE_END = Number.MAX_SAFE_INTEGER;
 
 export function peopleOf(events: readonly (Event | EventDraft)[]): People {
@@ -256,7 +256,7 @@ export function peopleOf(events: readonly (Event | EventDraft)[]): People {
   return people;
 }
 
-/** The speaker, and the recipients unless it was for all: `Ana`, `@planner`, `Ana>@coder`. */
+/** The speaker, with the recipients unless the event is for all: `Ana`, `@planner`, `Ana>@coder`. */
 export function speakerOf(event: Event | EventDraft, people: People): string {
   const { author, to } = event;
   const target = to.length === 0 ? '' : `>${to.map((agent) => `@${agentLabel(agent)}`).join(', ')}`;
@@ -265,15 +265,15 @@ export function speakerOf(event: Event | EventDraft, people: People): string {
   return `${personLabel(people, author, AT_THE_END)}${target}`;
 }
 
-/** Names of people never begin with '@' and are never those of the runtime: see `personLabel`. */
+/** Whether the speaker is a person. Labels of people never begin with '@' and are never that of the runtime; see `personLabel`. */
 export function isPersonSpeaker(speaker: string): boolean {
   return !/^(?:@|(?:system|imported note)(?:>|$))/.test(speaker);
 }
 
-/** Marks words of an untrusted person, behind the header. */
+/** Written after the header of words of an untrusted person. */
 export const NOT_TRUSTED = '(not trusted)';
 
-/** A header on one line, whatever the name contains: of brackets also those that are the same in another form. */
+/** A header on one line, whatever the name contains. Replaces brackets, also those of equivalent forms. */
 export function header(speaker: string): string {
   return `[${headerText(speaker)}]`;
 }

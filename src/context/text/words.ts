@@ -1,6 +1,6 @@
 /**
- * The words of a text for indexing and queries: lower case, without accents. English words lose their endings, and
- * stop words are dropped. Scripts without spaces are cut into pairs of characters, the usual way to search them
+ * The words of a text for indexing and queries, in lower case and without accents. English words lose their endings, and
+ * stop words are dropped. Text in scripts without spaces is cut into pairs of characters, the usual way to search it
  * without a dictionary.
  */
 const UNSPACED =
@@ -9,7 +9,7 @@ const WORD = '[\\p{L}\\p{M}\\p{N}]';
 const RUN = new RegExp(`(?<unspaced>[${WORD}&&[${UNSPACED}]]+)|[${WORD}--[${UNSPACED}]]+`, 'gv');
 const ACCENTS = /[\u0300-\u036f]/g;
 
-/** Longer runs are keys, hashes and encoded data: their ends are not searched for. */
+/** Maximum characters of a word. Longer runs are keys, hashes and encoded data, and are cut here. */
 const MAX_WORD_CHARS = 64;
 
 const STOP_WORDS: ReadonlySet<string> = new Set(
@@ -20,7 +20,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Lower case, without accents. */
+/** The text in lower case, without accents. */
 export function plainText(text: string): string {
   return text.normalize('NFKD').replace(ACCENTS, '').normalize('NFC').toLowerCase();
 }
@@ -42,7 +42,7 @@ function pairsOf(run: string): string[] {
 
 const ENGLISH = /^[a-z]{4,}$/;
 
-/** Strips plurals, -ed and -ing: less than Porter does, with the same recall. */
+/** Removes plural endings, -ed and -ing. Does less than Porter's stemmer, with the same recall. */
 function stem(form: string): string {
   const word = BASE_FORMS.get(form) ?? form;
   if (!ENGLISH.test(word)) return word;
@@ -55,7 +55,7 @@ function stem(form: string): string {
   return base.replace(/(?<=[^aeiou])e$/, '').replace(/(?<=[^aeiou])y$/, 'i');
 }
 
-/** 32 bits of FNV-1a over code units, mixed so that the first bits are as good as the last. */
+/** 32 bits of FNV-1a over code units, mixed so that the first bits are as well distributed as the last. */
 export function wordHash(word: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < word.length; index += 1) {

@@ -5,19 +5,19 @@ import { markKey } from '../text/hash.ts';
 import { escapeWords, mark, escapeHeads, plainNote } from '../text/marks.ts';
 
 /**
- * The live block: what changed for this agent since the last block. It is part of the trigger's message, is recorded
- * with the turn and stays there: a reminder that moved after it was sent would cost the cache of everything behind it.
- * To stay small, it restates an item only when it changes. Every `REFRESH_TURNS` turns, and in a new epoch, it
- * restates everything.
+ * The live block says what changed for this agent since the last block. It is part of the trigger's message, is recorded
+ * with the turn and stays there, because moving it after it was sent would invalidate the cache of everything after it.
+ * To stay small, it states an item again only when it changes. Every `REFRESH_TURNS` turns, and in a new epoch, it
+ * states everything again.
  */
 const REFRESH_TURNS = 20;
 
 /**
- * The item that holds retrieved events: the only one with words of others, and the only one that may be cleared later.
+ * The item with retrieved events. It is the only item with words of others, and the only one that may be removed later.
  */
 export const MEMORIES = 'memories';
 
-/** Item names reserved for the runtime, in lower case. No fragment may take one. */
+/** Item names reserved for the runtime, in lower case. No fragment may have one of them. */
 export const RUNTIME_ITEMS: readonly string[] = [
   'time',
   'task',
@@ -36,12 +36,12 @@ export const RUNTIME_ITEMS: readonly string[] = [
   'nudges',
 ];
 
-/** Items stated when they begin to hold and when they change. They are restated only in a new epoch. */
+/** Items that are stated when they begin to hold and when they change, and stated again only in a new epoch. */
 const STATED_ONCE: readonly string[] = ['phase'];
 
 export interface StatedItems {
   items: LiveItems;
-  /** The baseline in force when they were stated. */
+  /** The baseline in force when the items were stated. */
   baseline: string;
   /** Turns since everything was last stated. */
   turnsSinceFull: number;
@@ -49,7 +49,7 @@ export interface StatedItems {
 
 export const NOTHING_STATED: StatedItems = { items: {}, baseline: '', turnsSinceFull: REFRESH_TURNS };
 
-/** The items still in force: none under another baseline. */
+/** The stated items that are still in force; none under another baseline. */
 export function statedUnder(stated: StatedItems, baseline: string): StatedItems {
   return stated.baseline === baseline ? stated : { ...NOTHING_STATED, baseline };
 }
@@ -65,14 +65,14 @@ export function liveDelta(facts: LiveItems, stated: StatedItems): LiveItems {
 
 const NO_MORE = TEXTS.live.noMore;
 
-/** The item that states `text`. The end of an item is stated once; an item never stated has no end. */
+/** The item that states `text`. Null states once that the item has ended, if it was stated before. */
 export function stateItem(name: string, text: string | null, stated: StatedItems): LiveItems {
   if (text !== null) return { [name]: text };
   const before = stated.items[name];
   return before === undefined || before === NO_MORE ? {} : { [name]: NO_MORE };
 }
 
-/** The mode. In run mode also the run's directive, and its step while one is active; an agent's own step is in its message. */
+/** The mode. In run mode also the run's directive and its active step, except the agent's own step, which is in its message. */
 export function modeItems(mode: Mode | null, directive: Directive | null, agent: AgentId | null): LiveItems {
   if (mode === null) return {};
   const told = { mode: TEXTS.live.mode[mode] };
@@ -92,7 +92,7 @@ const ENDED = {
   failed: 'has failed',
 } as const;
 
-/** The phase and its instructions. Empty without a phase, and for the agent that coordinates the others. */
+/** The phase and its instructions. No item without a phase, or for the agent that coordinates the others. */
 export function phaseItem(phase: Omit<Phase, 'seq'> | null, orchestrates: boolean): LiveItems {
   if (!phase || orchestrates) return {};
   const { phase: name, instructions } = phase;
@@ -108,10 +108,10 @@ export function withStated(stated: StatedItems, said: LiveItems): StatedItems {
   return { baseline, items: { ...Object.fromEntries(once), ...said }, turnsSinceFull: 1 };
 }
 
-/** A time without that of a person. Authors' lines of this form are escaped. */
+/** A time without a person's local time. Authors' lines of this form are escaped. */
 const PLAIN_TIME = /^[\d :-]+$/;
 
-/** A time alone takes one line; '' for no time. */
+/** The live block with marks. If it has only a time, it is one line. `time` '': no time is shown. */
 export function markedLive(
   time: string,
   items: LiveItems,
@@ -125,7 +125,7 @@ export function markedLive(
   return mark('reminder', key, [...(time === '' ? [] : [`time: ${escapeWords(time)}`]), ...lines].join('\n'));
 }
 
-/** In the plain framing. */
+/** The live block in the plain framing. */
 export function plainLive(time: string, items: LiveItems): string {
   const clean = (text: string) => escapeHeads(escapeWords(text));
   const lines = Object.entries(items).map(([name, value]) => `${name}: ${clean(value)}`);

@@ -2,15 +2,15 @@ import type { PromptLayer, PromptRecord, Session, SessionReason } from '../../ev
 import { chainMessage, type View, type Slot } from './view.ts';
 import { hashText } from '../text/hash.ts';
 
-/** The part of a view that a session was sent, and the turn whose answers it holds beyond that. */
+/** The part of a view that a session was sent, and the turn whose answers the session has in addition. */
 export type SessionPlace = Pick<Session, 'sent' | 'sentHash' | 'turn'>;
 
-/** The present end of the view: all of it was sent. */
+/** The place of a session that was sent the whole view. */
 export function placeOf(view: View, turn: SessionPlace['turn']): SessionPlace {
   return { sent: view.slots.length, sentHash: view.chain, turn };
 }
 
-/** Whether the view still begins with what was sent. A compaction changes that. */
+/** Whether the view still begins with what the session was sent. After a compaction it does not. */
 export function standsAt({ slots }: View, { sent, sentHash }: SessionPlace): boolean {
   if (slots.length < sent) return false;
   const chain = slots.slice(0, sent).reduce((so, { message }) => chainMessage(so, message), '');
@@ -22,13 +22,13 @@ export interface SessionTerms {
   provider: string;
   model: string;
   home: string;
-  /** The baseline event in force. */
+  /** Id of the baseline event in force. */
   baseline: string;
-  /** Whether a session whose turn broke off can be rewound. */
+  /** Whether the provider can rewind a session whose turn was interrupted. */
   rewind: boolean;
 }
 
-/** Whether a session was begun elsewhere and has answered nothing here. It is sent the whole prompt. */
+/** Whether a session was begun elsewhere and has not answered here yet. It is sent the whole prompt. */
 export function isAdopted({ checkpoint }: Pick<Session, 'checkpoint'>): boolean {
   return checkpoint === '';
 }
@@ -38,7 +38,7 @@ export function sessionMismatch(view: View, session: Session, terms: SessionTerm
   if (session.provider !== terms.provider) return 'provider';
   if (session.model !== terms.model) return 'model';
   if (session.home !== terms.home) return 'elsewhere';
-  // An adopted session has no answer of its own to be taken back to.
+  // An adopted session has no answer here to which it could be rewound.
   if (session.state === 'unknown' && (!terms.rewind || isAdopted(session))) return 'unknown';
   if (session.baseline !== terms.baseline) return 'baseline';
   return standsAt(view, session) ? null : 'rewritten';
@@ -46,8 +46,8 @@ export function sessionMismatch(view: View, session: Session, terms: SessionTerm
 
 /**
  * The part of a prompt that a session at `place` has not seen: the rest of the view, without the session's own answers
- * and without the baseline. The agent's own words stay where the session lacks them, because their turn broke off or
- * was rewound.
+ * and without the baseline. The agent's own words are included if the session lacks them, because their turn was interrupted
+ * or rewound.
  */
 export function deltaOf(
   full: PromptRecord,
@@ -74,7 +74,7 @@ function isAnswerOf(turn: string, { message, event }: Slot): boolean {
   return message.role === 'assistant' && (event?.startsWith(`${turn}:`) ?? false);
 }
 
-/** A turn's input is sent with its first step, so a delta holds all of it or nothing. */
+/** The layers of a delta. A turn's input is sent with its first step, so a delta has all of it or none. */
 function layersOf(
   { layers, upTo }: PromptRecord,
   view: View,

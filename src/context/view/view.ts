@@ -27,16 +27,16 @@ import { copyPeople, createPeople, type People } from '../text/people.ts';
 import type { Steps } from '../text/steps.ts';
 
 /**
- * A view: the log as one agent sees it. It is a fold that grows at the end; only logged compactions and prunes change
- * what stands before.
+ * A view: the log as one agent sees it. It is a fold that grows at its end; only logged compactions and prunes change
+ * earlier parts.
  *
  * Owns the rendered messages and what is needed to render the next ones. Does not own budgets, layers or baselines.
  *   V1  Between two logged compactions or prunes messages never change: request n+1 begins with all bytes of request
- *       n, except for a note at its end. A note is for one step: it is in no slot and in no later request.
+ *       n, except for a note at its end. A note is for one step. It is in no slot and in no later request.
  *   V2  Every visible event is in exactly one place: rendered, `pending`, or covered by a summary.
- *   V3  Only events of the running turn are rendered as they arrive. All others (others' words, and own words outside
- *       a turn, as in imported history) are `pending` until a turn begins that reaches them.
- *   V4  So the rendered messages depend on the log and on the `upTo` of its turns alone, not on when it was read. A
+ *   V3  Only events of the running turn are rendered as they arrive. All others (words of others, and the agent's own words
+ *       outside a turn, as in imported history) are `pending` until a turn begins whose `upTo` reaches them.
+ *   V4  So the rendered messages depend only on the log and on the `upTo` of its turns, not on when the log was read. A
  *       cold rebuild gives the same bytes as a warm extension, whatever was appended while a turn was being started.
  */
 export interface View {
@@ -45,40 +45,40 @@ export interface View {
   /** Last seq folded. */
   upTo: number;
   slots: Slot[];
-  /** Sum over `slots`. */
+  /** Tokens of all `slots`. */
   tokens: number;
-  /** The same by kind of content. */
+  /** Tokens of all `slots`, by kind of content. */
   kinds: KindTokens;
-  /** Sum over `slots`, UTF-8. */
+  /** Bytes of all `slots` in UTF-8. */
   bytes: number;
   /** Chained hash over the messages. */
   chain: string;
   pending: Event[];
   people: People;
   group: CallGroup | null;
-  /** Every call id rendered so far, with the last number appended to it to keep ids unique. */
+  /** Every rendered call id, with the last number that was appended to it to keep ids unique. */
   calls: Map<string, number>;
-  /** Calls with a synthetic result. A later result is news, not an answer. */
+  /** Ids of calls with a synthetic result. A later result of such a call is shown as new input. */
   lost: Set<string>;
   turn: OpenTurn | null;
-  /** A note to the next step of the running turn alone. */
+  /** A note to only the next step of the running turn. */
   note: Note | null;
   stated: StatedItems;
   directions: Directions;
   directives: Directives;
-  /** Role of other agents' words that the last turn did not answer. */
+  /** Role of messages with other agents' words that the last turn did not answer. */
   peers: 'user' | 'system';
-  /** How the last turn told apart who says what. */
+  /** How the prompt of the last turn showed who says what. */
   framing: 'marked' | 'plain';
-  /** Whether the last turn was told results of others. Absent: their words alone. */
+  /** Set if the last turn saw results of others. Absent: it saw only their words. */
   sees?: 'results' | undefined;
-  /** Whether results of others stand in `slots`. Absent: none do. */
+  /** Set if `slots` contain results of others. */
   told?: true;
   /** The baseline in force: the last one logged by this agent. */
   baseline: { id: EventId; body: BaselineBody } | null;
   /** Whether the agent has spoken or had a turn. */
   present: boolean;
-  /** The shared compactions of the conversation, by id, oldest first. Bodies are shared with the log. */
+  /** The shared compactions of the conversation, by id, oldest first. The bodies are the objects of the log. */
   compactions: Map<EventId, CompactionBody>;
   /** Events up to here are covered by the summary at the start of the view. */
   floor: number;
@@ -86,38 +86,38 @@ export interface View {
   cuts: Cut[];
   /** The last slot changed by a prune. */
   frontier: number | null;
-  /** Usage that the provider reported for the last call since the last compaction, with our count. */
+  /** Usage that the provider reported for the last call since the last compaction, with Troupe's count. */
   anchor: UsageAnchor | null;
-  /** End of the agent's last turn, ms. Tells whether its cache has expired. */
+  /** End of the agent's last turn, ms since the epoch, from which it follows whether its cache has expired. */
   spokeAt: number | null;
   /** The agent's last finished turn. */
   lastTurn: TurnId | null;
-  /** Seq of the last command to compact that no turn has taken up yet. */
+  /** Seq of the last command to compact that no turn has carried out yet. */
   compactAsked: number | null;
 }
 
-/** A step that waits for results. `written` is the id as the author wrote it, `id` the one in the prompt. */
+/** A step that waits for results. `written`: the call id as the model wrote it. `id`: the call id in the prompt. */
 interface CallGroup {
   step: Slot['step'];
   waiting: { written: string; id: string; name: string }[];
 }
 
-/** A message sent once, behind all others. */
+/** A message that is sent once, after all others. */
 export interface Note {
   message: PromptMessage;
   tokens: number;
 }
 
-/** The agent's own turn, from its first message to its ending. */
+/** The agent's running turn. */
 export interface OpenTurn {
   id: TurnId;
-  /** Messages of drafts that are not in the log yet. Their seqs are filled in later. */
+  /** Messages of drafts that are not in the log yet, by event id. Their seqs are filled in later. */
   ahead: Map<EventId, { seqs: number[] }>;
-  /** Where this turn's input begins in `slots`. */
+  /** Index in `slots` where this turn's input begins. */
   begins: number;
   /** Seqs of the inputs that the turn answers. No compaction covers them while it runs. */
   inputs: ReadonlySet<number>;
-  /** A person has asked to compact the prompt before this turn. */
+  /** Whether a person asked to compact the prompt before this turn. */
   isToCompact: boolean;
   input: InputLayers;
 }
@@ -164,7 +164,7 @@ export function createView(agent: AgentId, secret: string): View {
   };
 }
 
-/** A copy on which changes can be tried. The original and its messages that wait for their seq stay as they are. */
+/** A copy on which changes can be tried. The original stays unchanged, with its messages that wait for their seq. */
 export function forkView(view: View): View {
   const seqs = new Map([...(view.turn?.ahead.values() ?? [])].map((m) => [m.seqs, m.seqs.slice()]));
   const ahead = new Map(
@@ -196,18 +196,18 @@ function withSeqs(message: PromptMessage, seqs: ReadonlyMap<number[], number[]>)
 }
 
 /**
- * Providers require that the first message is not the model's own, but a conversation may begin with the agent's words.
+ * First message of a conversation that begins with the agent's own words. Providers refuse requests that begin with the model's.
  */
 const OPENER: PromptMessage = { role: 'user', content: '[the conversation begins]', seqs: [] };
 const OPENER_TOKENS = 6 + FRAME_TOKENS;
 
-/** Appends a message. The chain covers what is sent but not the seqs, which arrive later for own words. */
+/** Appends a message. The chain covers what is sent, but not the seqs, which arrive later for own words. */
 export function pushSlot(view: View, slot: Slot): void {
   addSlot(view, slot);
   view.chain = chainMessage(view.chain, slot.message);
 }
 
-/** `pushSlot`, for a message of any length. The view is inconsistent until the last step is done. */
+/** `pushSlot` in steps, for a message of any length. The view is inconsistent until the last step is done. */
 export function* pushSlotSteps(view: View, slot: Slot): Steps<void> {
   addSlot(view, slot);
   view.chain = yield* chainSteps(view.chain, slot.message);
@@ -223,7 +223,7 @@ function addSlot(view: View, slot: Slot): void {
   view.bytes += bytesOf(slot.message);
 }
 
-/** Caches `bytesOf`: messages never change, and every copy of a view sums their sizes again. */
+/** Cache of `bytesOf`, because messages never change and every copy of a view sums their sizes again. */
 const SIZES = new WeakMap<PromptMessage, number>();
 
 /** Approximate size of a message in a request: its text and calls in UTF-8. */
@@ -245,7 +245,7 @@ export function chainMessage(chain: string, message: PromptMessage): string {
   );
 }
 
-/** `chainMessage`, for a message of any length. */
+/** `chainMessage` in steps, for a message of any length. */
 export function* chainSteps(chain: string, message: PromptMessage): Steps<string> {
   const { role, content } = message;
   if (content.length <= HASHED) {
@@ -255,7 +255,7 @@ export function* chainSteps(chain: string, message: PromptMessage): Steps<string
   return yield* hashSteps([`${chain}\n${role}\n${content.length}\n`, content, restOf(message)]);
 }
 
-/** The parts of a message that are sent beside its text; '' if there are none. */
+/** The parts of a message that are sent besides its text; '' if there are none. */
 function restOf(message: PromptMessage): string {
   switch (message.role) {
     case 'system':
@@ -275,41 +275,41 @@ export function isOwn(view: View, event: { author: Event['author']; to: readonly
   return mine && !event.to.includes(view.agent);
 }
 
-/** One event as a line of a user message. Only its text is ever shortened, never its frame. */
+/** One event as a line of a user message. Its text may be shortened, its frame never. */
 export interface Line extends Framed {
   event: EventId;
   seq: number;
-  /** Tokens of the text alone. */
+  /** Tokens of only the text. */
   tokens: number;
-  /** Its images; never empty. */
+  /** The images of the event; never empty. */
   images?: readonly ImageRef[];
-  /** A result of somebody else: what it is of, and the id under which all of it is found. It can be pruned. */
+  /** Set for a result of others, which can be pruned. `of`: its tool or task. `id`: id of the whole output. */
   output?: { of: string; id: string };
-  /** The speaker named in front of the text, and the minute. Absent where the line names nobody. */
+  /** The speaker named before the text, and the minute. Absent if the line names nobody. */
   by?: string;
   at?: string;
 }
 
 /**
- * The parts of a user message, kept so that a shorter one can be rendered: either one plain line, or a block of
- * handoffs and missed lines. `live` stands at the end.
+ * The parts of a user message, kept so that a shorter version can be rendered: either one plain line, or a block of
+ * handoffs and missed lines. `live` comes at the end.
  */
 export interface Part {
   plain: Line | null;
   handoffs: readonly Line[];
   missed: readonly Line[];
   live: { items: LiveItems; turn: TurnId } | null;
-  /** The role, if it is not that of a user. */
+  /** The role of the message, if it is not `user`. */
   as?: 'system';
-  /** The last minute told before this message, null for none. */
+  /** The last minute shown before this message; null for none. */
   told: string | null;
-  /** Rendered in plain words. Absent: with marks. */
+  /** The framing with which it is rendered. Absent: with marks. */
   framing?: 'plain';
 }
 
 export type SlotLayer = 'summary' | 'history' | 'missed' | 'trigger';
 
-/** A rendered message, with what a compaction needs to know of it. */
+/** A rendered message, with what a compaction needs to know about it. */
 export interface Slot {
   message: PromptMessage;
   tokens: number;
@@ -318,17 +318,17 @@ export interface Slot {
   part: Part | null;
   /** Set for own words and results. */
   event: EventId | null;
-  /** Set for user messages, which may render no event: the place in the log, to tell whether a summary covers it. */
+  /** Set for user messages, which may show no event: a seq by which a compaction decides whether it covers the message. */
   at: number | null;
   /** Set for own words: the turn and its step. */
   step: { turn: TurnId; index: number } | null;
-  /** Set for results: id of the artifact with the whole output. */
+  /** Set for results: id of the artifact with the whole output, if there is one. */
   artifact: string | null;
-  /** Shown as a placeholder. */
+  /** Set if it is shown as a placeholder. */
   pruned?: true;
 }
 
-/** Place of a message in the log. Messages that are not in the log yet come after all others. */
+/** First seq of a message in the log. Messages that are not in the log yet come after all others. */
 export function firstSeq({ message, at }: Slot): number {
   return message.seqs[0] ?? at ?? Infinity;
 }
@@ -341,7 +341,7 @@ export function linesOf(part: Part): readonly Line[] {
   return part.plain ? [part.plain] : [...part.handoffs, ...part.missed];
 }
 
-/** The images of a part, in the order in which it names them. */
+/** The images of a part, in the order of their mention. */
 export function imagesIn(part: Part): readonly ImageRef[] {
   return part.plain ? (part.plain.images ?? NONE) : linesOf(part).flatMap(({ images = NONE }) => images);
 }
