@@ -169,7 +169,6 @@ function sameLayers({ layers }: BaselineBody, texts: readonly BaselineText[]): b
   return true;
 }
 
-/** Names of the files that were added, removed or changed. */
 function changedFiles(before: LayerText['sources'] = {}, now: LayerText['sources'] = {}): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(now)]);
   return [...names].filter((name) => before[name] !== now[name]).sort();

@@ -453,7 +453,6 @@ function storedEvents(
   return stored;
 }
 
-/** The entry that keeps the receipt of a prompt. */
 function receiptEntry(
   tenant: string,
   receipt: PromptReceipt,
@@ -467,7 +466,6 @@ function receiptEntry(
 
 type DerivedMethods = Pick<Store, 'putDerived' | 'readDerived' | 'derivedKeys' | 'removeDerived'>;
 
-/** Maximum keys of one request. */
 const SLICE_KEYS = 1_000;
 /** Sorts after every ASCII character of a key. */
 const LAST_KEY = '\x7f';

@@ -4,7 +4,7 @@ import type { EntryKey, KeyRange } from './driver.ts';
 
 /** Operations of an adapter on one conversation. Each is safe to repeat. */
 export interface DeletionSteps {
-  /** Maximum number of rows that one call removes. */
+  /** Maximum rows that one call removes. */
   step: number;
   /** Removes the addressees from its events, so that they wake no agent. */
   unaddress(): Promise<unknown>;

@@ -197,7 +197,7 @@ export interface KeyRange {
   after: string;
   /** Keys before this one. */
   before: string;
-  /** Maximum number of keys. */
+  /** Maximum keys. */
   limit: number;
 }
 
@@ -223,7 +223,7 @@ export interface ConversationPlace {
 export interface ConversationsQuery {
   /** Id of the tenant. */
   tenant: string;
-  /** Maximum number of rows. */
+  /** Maximum rows. */
   limit: number;
   /** Only conversations that follow this position in the list. */
   before?: ConversationPlace;

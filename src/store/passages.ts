@@ -42,7 +42,7 @@ export interface PassagesQuery {
   from?: number;
   /** Only ids of conversations within one of these ranges; default all. */
   ranges?: readonly IdRange[];
-  /** Maximum number of passages. */
+  /** Maximum passages. */
   limit: number;
   /** `place` of a passage. Only passages that follow it are returned. */
   after?: string;

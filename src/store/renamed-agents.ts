@@ -49,10 +49,8 @@ interface Renamed {
 }
 
 interface Names {
-  /** Former ids by the present one. */
   formerOf: ReadonlyMap<AgentId, readonly AgentId[]>;
   address: (address: ActorAddress) => ActorAddress;
-  /** The addresses of the actor under its former ids. */
   before: (address: ActorAddress) => ActorAddress[];
   event: (event: Event) => Event;
   draft: (draft: EventDraft) => EventDraft;
@@ -139,7 +137,6 @@ function asSaid(draft: EventDraft, { author, to }: NonNullable<Event['formerly']
   return { ...draft, author: { ...draft.author, ...(author && { id: author }) }, ...(to && { to }) };
 }
 
-/** An event with the ids under which its log stores it. */
 async function inLog(store: Store, log: ConversationKey, event: Event): Promise<Event> {
   const { formerly: _, ...present } = event;
   const stored = await store.readById(log, event.id);
@@ -301,7 +298,6 @@ async function hold(
   return held && options.soleOwner ? store.acquire(before, { ...lease, now: held.until + 1 }, told) : first;
 }
 
-/** Whether an agent has done nothing yet under its present id. */
 function hasDoneNothing({ turnNo, turn, processed }: ActorRecord): boolean {
   return turnNo === 0 && turn === null && processed === 0;
 }

@@ -86,7 +86,7 @@ export interface StandingPlace {
 export interface StandingsQuery extends StandingFilter {
   /** The order of the rows. */
   order: StandingOrder;
-  /** Maximum number of rows. */
+  /** Maximum rows. */
   limit: number;
   /** Only standings that follow this position in the order. */
   after?: StandingPlace;

@@ -67,7 +67,7 @@ function verifyRow(found: LogVerification, log: ConversationKey, row: EventRow, 
   if (last.isMissing || last.seq !== seq - 1) return event;
   const isBegin = last.chain === null;
   if (isBegin && found.begins.length < MOST_LISTED) found.begins.push(seq);
-  // After an event without a chain value any value is accepted. At seq 1 the value is determined by the name of the log.
+  // After an event without a chain value any value is accepted. At seq 1 the value follows from the name of the log.
   if ((isBegin && seq > 1) || chain === chainValue(row, seq, last.chain)) return event;
   const reason = 'its chain value does not follow from the event before it';
   note(found, { kind: 'unlinked', seq, id, reason });

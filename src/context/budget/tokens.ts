@@ -9,7 +9,6 @@ import type { PromptMessage } from '../../events/index.ts';
  * the count is extrapolated. The result is deterministic.
  */
 const SLICE = 1_024;
-/** Length of a slice of text without word breaks. */
 const UNBROKEN_SLICE = 256;
 /** Number of slices that are counted first, to classify a long text. */
 const PROBES = 16;
@@ -45,7 +44,6 @@ export function countTokens(written: string): number {
 const MOST_COUNTED = PROBES * SLICE + COUNTED_IF_SLOW;
 /** Counting a character may take this many times as long as other work on it, because an invented word is many tokens. */
 const COUNTED_AS = 6;
-/** Fixed cost of a count, in characters. */
 const COUNT_CHARS = 32;
 
 /** The work of counting a text of this length, in the characters of `Steps`. */
@@ -191,7 +189,6 @@ function createTokenCounter(ranks: Ranks, split: RegExp): (text: string) => numb
   };
 }
 
-/** Greater than every rank. */
 const NONE = 0x7fffffff;
 const RANK_BITS = 18;
 const SLOT_BITS = 19;
@@ -314,11 +311,9 @@ const Parameters = z.array(z.number()).length(KINDS.length + 1);
  *  C2  An implausible report changes nothing, and an outlier counts as a moderate error. Ratios stay within 0.5..3.
  */
 export const Calibration = z.object({
-  /** Number of reports observed. */
   reports: z.int().nonnegative(),
   /** Ratios in the order of `KINDS`, then the added tokens in thousands. */
   mean: Parameters.refine((mean) => mean.every((value, index) => clamp(value, rangeOf(index)) === value)),
-  /** Covariance of `mean`. */
   spread: z.array(Parameters).length(KINDS.length + 1),
 });
 export type Calibration = z.infer<typeof Calibration>;

@@ -9,7 +9,6 @@ export const MAX_REQUEST_BYTES = 32 * 1_024 * 1_024;
 
 interface TokenBudget {
   window: number;
-  /** Tokens reserved for the answer. */
   reserved: number;
   /** Tokens available for everything that is sent, tools included. */
   available: number;

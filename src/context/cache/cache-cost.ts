@@ -5,7 +5,6 @@ import { atOnce, type Steps } from '../text/steps.ts';
 
 type Count = (text: string) => number;
 
-/** The parts of a prompt that affect its caching. */
 type CachedPrompt = Pick<
   PromptRecord,
   'conversation' | 'agent' | 'provider' | 'model' | 'tools' | 'messages' | 'breakpoints'
@@ -208,7 +207,6 @@ export function simulateCache(requests: readonly CacheRequest[], rules: CacheRul
   };
 }
 
-/** A request in the tree of all earlier ones. */
 interface Path {
   readonly nodes: readonly PrefixNode[];
   /** `sums[n]` is the token count of the first n blocks. */
@@ -309,13 +307,11 @@ interface PrefixNode {
   readonly blocks: readonly { readonly hash: string }[];
   from: number;
   readonly to: number;
-  /** Child nodes by the hash of their first block. */
   readonly children: Map<string, PrefixNode>;
   /** Time of the last request through here; -Infinity if none. */
   sentAt: number;
   /** Time of the last use of the prefix up to here as one cached unit; -Infinity if none. */
   cachedAt: number;
-  /** Tokens of the answer to the last request that ended here. */
   answerTokens: number;
 }
 
@@ -361,7 +357,6 @@ function splitNode(parent: PrefixNode, child: PrefixNode, at: number): PrefixNod
   return upper;
 }
 
-/** Whether a request continued from here after `since`. */
 function wentOn({ children }: PrefixNode, since: number): boolean {
   return [...children.values()].some(({ sentAt }) => sentAt > since);
 }

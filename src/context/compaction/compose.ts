@@ -37,7 +37,6 @@ const FRAME_TOKENS = 100;
 const SHARES = [1, 0.95, 0.9, 0.8, 0.6, 0.4, 0.2];
 /** Cost of rendering and counting the lists or the whole once, in characters. It is constant, because their size is bounded. */
 const LISTING_WORK = 65_536;
-/** Tokens around the lists. */
 const JOINT_TOKENS = 3;
 /** Maximum share of the lists in a compaction, and the same relative to everything else. */
 const LISTS_SHARE = 0.2;
@@ -55,7 +54,6 @@ const LEAST_WORDS_TOKENS = 80;
 const PEOPLE_SHARE = 0.6;
 /** Minimum share of the words of others if the summary is short, so that decisions of agents are kept. */
 const OTHERS_SHARE = 0.2;
-/** Maximum share of an earlier prose summary in an extraction. */
 const PROSE_SHARE = 0.4;
 
 type Composed = CompactionBody | null;
@@ -129,7 +127,6 @@ function* factsOf({ events, previous, trusted = null }: CompactionBase): Steps<F
   return trusted === null ? facts : demoted(facts, trusted);
 }
 
-/** Whether an untrusted person has spoken. */
 function hasUntrustedWords({ events, previous, trusted = null }: CompactionBase): boolean {
   return events.some((event) => isUntrusted(trusted, event)) || keepsUntrustedWords(previous);
 }

@@ -9,7 +9,6 @@ import { partTokens, renderPart } from '../render/messages.ts';
 interface PruneChoice {
   /** Ids of results, of this agent and of others. */
   events: EventId[];
-  /** Counted tokens saved. */
   gain: number;
 }
 
@@ -31,7 +30,6 @@ export function choosePrune(view: View, { prune }: CompactionPolicy, enough = In
   return { events, gain };
 }
 
-/** The slots whose results may be pruned, oldest first. */
 function prunableSlots({ slots }: View, prune: CompactionPolicy['prune']): Slot[] {
   const prunable: Slot[] = [];
   const end = startOfTurns(slots, prune.turns);
@@ -80,7 +78,6 @@ function startOfTurns(slots: readonly Slot[], turns: number): number {
 }
 
 interface Pruned {
-  /** Ids of the events of the results. */
   events: ReadonlySet<EventId>;
   /** Turns whose retrieved memories are removed from their live block. */
   memories: ReadonlySet<TurnId>;

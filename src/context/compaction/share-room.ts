@@ -12,7 +12,6 @@ interface LongText {
   tokens: number;
   /** The id by which the whole output is read; null for a text that is not an output. */
   output: string | null;
-  /** Whether the agent has not read it yet. */
   isNew: boolean;
 }
 
@@ -22,12 +21,10 @@ interface Shared {
   aim: number;
   /** Maximum tokens of an older text while the newest results do not fit whole. */
   mostOfOld: number;
-  /** Ids of results that the agent has not read yet. */
   unread: ReadonlySet<EventId | null>;
   count: (text: string) => number;
 }
 
-/** No text is cut to fewer tokens. */
 const LEAST_TOKENS = 80;
 /** A text is cut only if it is longer than the result by this factor. */
 const WORTH = 1.1;
@@ -94,7 +91,6 @@ function textsOf(slot: Slot, { turn }: View, unread: ReadonlySet<EventId | null>
   const text = message.content;
   if (message.role === 'tool')
     return [{ event, text, tokens, output: artifact ?? event, isNew: unread.has(event) }];
-  // A message with calls is not shortened.
   const isCalling = message.role === 'assistant' && (message.calls?.length ?? 0) > 0;
   return [{ event, text, tokens: isCalling ? estimateTokens(text) : tokens, output: null, isNew: false }];
 }

@@ -107,7 +107,6 @@ function leastGain({ room, policy }: CompactionRun): number {
   return room.available * policy.leastGain;
 }
 
-/** Whether the request could be sent without compaction. */
 function isFitting({ view, room }: Pick<CompactionRun, 'view' | 'room'>): boolean {
   return isWithin(view, room, room.available);
 }
@@ -264,7 +263,6 @@ interface TrimInput {
   /** `most`: size of the prompt above which texts are shortened. `aim`: size that shortening aims at. */
   most: number;
   aim: number;
-  /** Output of the running turn so far. */
   outputs: readonly EventDraft[];
   count: (text: string) => number;
 }

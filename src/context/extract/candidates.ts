@@ -21,9 +21,8 @@ const KEY_KINDS: ReadonlySet<Event['kind']> = new Set([
   'run.directive',
 ]);
 
-/** Maximum number of candidates that are judged, the newest. Facts cover older events. */
+/** Maximum candidates that are judged, the newest. Facts cover older events. */
 const MOST_CANDIDATES = 5_000;
-/** Maximum characters that are judged in all. */
 const MOST_JUDGED = 8 * 1_048_576;
 /** Maximum characters of all texts, more than any window holds. If there are more, each speaker gets an equal share. */
 const MOST_QUOTABLE = 8 * 1_048_576;
@@ -149,7 +148,6 @@ const MAX_ARGS = 160;
 const MAX_VALUE = 80;
 const SHORT_RESULT_TOKENS = 40;
 
-/** A call in one line: `read path=src/a.ts -> done`. */
 function callLine({ name, args }: ToolCall, result: ToolResultBody | null): string {
   const artifact = result?.artifact === undefined ? '' : `, @artifact/${result.artifact}`;
   return `${name} ${compactArgs(args)} -> ${result ? result.outcome : 'no result'}${artifact}`;
@@ -202,7 +200,6 @@ function excerptOf(
   return count(content) <= Math.min(maxTokens, SHORT_RESULT_TOKENS) ? content : '';
 }
 
-/** Maximum tokens of the excerpts of all results of one step. */
 const EXCERPT_TOKENS = 160;
 
 type Group = readonly (ToolResultBody | null)[];
@@ -279,13 +276,11 @@ function draftOfStep(event: EventOf<'step'>, speaker: string, group: Group, coun
   return { seq: event.seq, speaker, role: 'work', isCut: false, judged, whole, units };
 }
 
-/** Input for scoring an event. */
 interface Scorable {
   /** The words of the event; '' if it has only calls. */
   text: string;
   /** The calls, one line each. Words in their arguments are code and never demands. */
   calls: string;
-  /** Texts of the results of the calls. */
   results: string;
   role: 'person' | 'key' | 'reply' | 'work' | 'system';
   /** 0 for the newest, 1 for the oldest. */
@@ -388,7 +383,6 @@ function unitsOf(text: string): Unit[] {
       continue;
     }
     const isItem = ITEM.test(line) || line.startsWith('|');
-    // A part that is not an item ends the list under the heading.
     if (!isItem && units.at(-1)?.heading === heading) heading = null;
     const parts = (isItem ? [bare(line)] : sentencesOf(line)).filter((part) => /[\p{L}\p{N}]/u.test(part));
     for (const part of parts)

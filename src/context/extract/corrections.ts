@@ -12,7 +12,6 @@ import { addSaying, authorOf, keyOf, type Sayings } from './spoken-text.ts';
  */
 const edged = (words: string) => String.raw`(?<![\p{L}\p{N}_])(?:${words})(?![\p{L}\p{N}_])`;
 
-/** The sentence changes what was said before. */
 const CHANGES = new RegExp(
   `${edged(
     [
@@ -28,7 +27,6 @@ const CHANGES = new RegExp(
   )}|^不|^别|不是|而是|改成|改为|改為|改用|现在|現在|其实|其實|更正|还是|還是|^いや|^いいえ|ではなく|じゃなく|やっぱり|やはり|訂正|今は|もう|변경|아니라|아니요|대신|이제`,
   'giu',
 );
-/** The sentence permits something. */
 const ALLOWS = new RegExp(
   `${edged(
     [
@@ -68,9 +66,8 @@ const QUESTION = /[?？؟]["'”’»)]*$/;
 const LONGEST = 280;
 const MOST_LEFT = 3;
 
-/** Maximum number of demands that a sentence is compared with, the newest of its author. Bounds the cost. */
+/** Maximum demands that a sentence is compared with, the newest of its author. Bounds the cost. */
 const MOST_COMPARED = 60;
-/** Maximum number of sentences of one message that are examined as corrections. */
 const MOST_REVISIONS = 40;
 
 /** Adds the demands in a person's words, in order. Removes demands that they withdraw. A repeated demand becomes the newest. */
@@ -145,7 +142,6 @@ interface Terms {
 interface Compared {
   /** Number of words and values that both have. */
   shared: number;
-  /** Both have a value in common. */
   sameValue: boolean;
   /** The newer sentence contains the last word of the older, which says what it is about, because verbs come before. */
   isSameEnd: boolean;

@@ -58,11 +58,9 @@ export function isDemand(sentence: string): boolean {
   return isEnglishDemand(judged) || (!ENGLISH.test(judged) && isDemandElsewhere(judged));
 }
 
-/** Questions that are requests. */
 const ASKED =
   /(?:can|could|would) (?:you|we) (?:please )?(?:not|never|only|always|stop|avoid|keep|make sure|refrain)(?!\p{L})|(?:können|könnt|kannst|würden) (?:sie|ihr|du) (?:bitte )?(?:nicht|kein|nur|immer)|(?:pouvez|pourriez|peux)[- ](?:vous|tu) (?:ne |éviter|toujours)/iu;
 
-/** Words that only English has. */
 const ENGLISH = words(
   String.raw`the|and|to|this|that|you|my|with|have|for|it['’]s|i['’]m|don['’]t|can['’]t|never|always|must|should|not|only|please|your|like|what|how|would|be|been|from`,
 );
@@ -149,7 +147,6 @@ function isEnglishDemand(sentence: string): boolean {
   return clauses.some((clause) => LIMIT.test(clause) && !isPersonal(clause));
 }
 
-/** Whether the words of a sentence alone make it a demand. */
 function isPlainDemand(sentence: string): boolean {
   if (SURE.test(sentence)) return !PROMISED.test(sentence);
   return isRefusal(sentence) || LABEL.test(sentence) || PLEASED.test(sentence);

@@ -34,11 +34,9 @@ const MAX_NAME = 256;
 const MAX_FAILURE = 240;
 /** Maximum names of a list. It keeps those mentioned last. */
 const MOST_NAMES = 500;
-/** Maximum number of errors kept, the newest. */
 const MOST_ERRORS = 24;
 /** Arguments with more characters are not parsed: they hold a file and not the name of one. */
 const MAX_PARSED = 1_048_576;
-/** Fixed cost of examining an event, in characters. */
 const EVENT_CHARS = 256;
 
 type NameList = 'artifacts' | 'filesRead' | 'filesModified' | 'identifiers' | 'passing';
@@ -101,7 +99,6 @@ export function collectFacts(
   return atOnce(collectFactsSteps(events, previous, trusted));
 }
 
-/** Calls that wait for their results, by author and id. */
 type Calls = Map<string, ToolCall>;
 
 interface Collecting {
@@ -219,7 +216,6 @@ function addTasks({ pending }: Lists, event: Event, { open, done }: Tasks, trust
   }
 }
 
-/** The keys of the open tasks by their number. */
 function numberedTasks(pending: Sayings): Map<string, string[]> {
   const numbered = new Map<string, string[]>();
   for (const [key, entry] of pending) {
@@ -304,7 +300,6 @@ function add(list: Set<string>, entries: readonly string[]): void {
 const ENDED = /^(?:completed|done|cancell?ed|finished|closed|removed)$/i;
 const TODO_TOOL = /todo|task_?list|checklist|plan/i;
 
-/** The tasks passed to a to-do tool. */
 function tasksOfCall({ name, args }: ToolCall): Tasks {
   const tasks: Tasks = { open: [], done: [] };
   if (!TODO_TOOL.test(name)) return tasks;
@@ -348,7 +343,6 @@ export function questionsOf(text: string): string[] {
 }
 
 const MAX_ITEM = 320;
-/** Maximum characters read of a text that becomes one line. */
 const MAX_READ = 4_096;
 
 /** Adds questions. A question stays open until a participant who may answer it speaks. */
@@ -404,7 +398,6 @@ function trackTasks(pending: Sayings, event: Event): void {
   }
 }
 
-/** Whether an entry is a delegation or an approval. */
 function isTracked(text: string): boolean {
   return /^(?:delegation \S+ to|approval \S+ of) /.test(text);
 }

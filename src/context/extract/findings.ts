@@ -276,7 +276,6 @@ const FIXED =
   /(?<![\p{L}])(?:fixed|resolved|solved|works? now|working now|no longer (?:fails?|happens|occurs)|passes|all pass(?:ing)?|behoben|gelöst|funktioniert jetzt|corrigée?s?|résolue?s?|corregid[oa]s?|resuelt[oa]s?|arreglad[oa]s?|corrigid[oa]s?|resolvid[oa]s?|risolt[oa]s?|corrett[oa]|исправлен[оаы]?|исправил[аи]?)(?![\p{L}])|修复了|已修复|解决了|修正しました|直りました|直した/iu;
 const NOT_FIXED =
   /(?<![\p{L}])(?:not|n['’]t|never|nicht|pas|no|não|non|не|to be|should be|must be|needs?)(?![\p{L}])/iu;
-/** Words that distinguish one error from another. */
 const DISTINCT = /\d|[a-z][A-Z]|_|\.[a-z]{2,4}(?!\w)/;
 const BETWEEN_NAMES = /[^\w./@-]+/;
 
@@ -305,7 +304,6 @@ export function isShell(tool: string): boolean {
   return SHELLS.test(tool);
 }
 
-/** Whether a field of a shell's call holds a command. */
 function isCommandField(field: string): boolean {
   return SHELL_FIELD.test(field);
 }
@@ -335,11 +333,9 @@ function textsOf({ args }: ToolCall): [field: string, text: string][] {
 const HERE_DOCUMENT = /<<-?\s?['"]?(\w{1,40})['"]?/;
 const TOKEN = /'[^']*'|"(?:\\.|[^"\\])*"|&&|\|\||[;|\n]|\d?>{1,2}(?:&\d)?|&\d?|[^\s"'`<>()&|;]+/g;
 
-/** A word of a command line. */
 interface ShellWord {
   text: string;
   isQuoted: boolean;
-  /** Whether output is redirected to it. */
   isTarget: boolean;
 }
 

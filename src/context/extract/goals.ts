@@ -40,7 +40,6 @@ const NEVER_MIND = new RegExp(
   `${OPENING}(?:never ?mind|leave (?:that|it)|${LETS}(?:drop|ditch|stop)(?: with| working on)? (?:the|my|our))(?![\\p{L}])`,
   'iu',
 );
-/** Words that introduce what is to be done now. */
 const TURN =
   /(?<![\p{L}])(?:now|instead|let['’]?s|from here|jetzt|stattdessen|lieber|maintenant|plutôt|à la place|ahora|mejor|en su lugar|agora|melhor|adesso|ora|invece|теперь|лучше|nu|liever|şimdi|yerine|teraz|الآن|עכשיו|अब|bây giờ)(?![\p{L}])|现在|現在|改做|改成|今(?:は|から|度)|代わりに|이제|대신/iu;
 /** Sentences that describe their speaker or the matter and ask for nothing: `I found it myself`, `it was nothing`. */
@@ -56,9 +55,7 @@ const DENSE_LETTERS = 4;
 /** Maximum sentences examined. A longer text states its goal in one of the first. */
 const MOST_SENTENCES = 40;
 const MOST_CHARS = 8_192;
-/** Fixed cost of examining one message, in characters. */
 const LOOK = 64;
-/** Maximum number of stated goals in force, the newest. */
 const MOST_GOALS = 6;
 
 /** What a message says about earlier goals: nothing, that they are given up, or what replaces them. */

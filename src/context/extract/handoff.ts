@@ -115,7 +115,6 @@ function resultOf(reply: string): string {
   return capped(first === last ? first : `${first} … ${last}`, 320);
 }
 
-/** The newest items that fit, in their order. */
 function field(items: readonly string[]): string {
   const kept: string[] = [];
   let left = MAX_FIELD;

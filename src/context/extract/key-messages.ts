@@ -10,7 +10,6 @@ interface ExtractionInput {
   events: readonly Event[];
   /** The previous compaction. Its quotes compete with newer events. */
   previous: { quotes: readonly Quote[] } | null;
-  /** Maximum tokens of all quotes together. */
   budget: number;
   count: (text: string) => number;
 }
@@ -45,7 +44,6 @@ export function* keyMessageSteps({ events, previous, budget, count }: Extraction
 interface ChooserOptions {
   /** The largest budget for which the chooser is called. */
   largest: number;
-  /** Maximum tokens of a digest. */
   most: number;
   /** Text that the prompt shows beside the quotes. */
   shown: string;
@@ -206,7 +204,6 @@ function* newestOf(people: readonly Candidate[], most: number, pricing: Pricing)
 const LARGE_TOKENS = 400;
 const LARGE_SHARE = 0.3;
 
-/** Tokens of all candidates whole, at most `most`. */
 function* neededFor(candidates: readonly Candidate[], most: number, pricing: Pricing): Steps<number> {
   let needed = 0;
   for (const candidate of candidates) {
@@ -291,19 +288,16 @@ function* allAt(
   return kept;
 }
 
-/** A part of a message, with its rank in a digest. */
 interface Ranked {
   candidate: Candidate;
-  /** Its index among the parts of the message. */
   at: number;
   unit: Unit;
   tokens: number;
 }
 
-/** Maximum number of parts that are compared with each other, the most promising ones. */
+/** Maximum parts that are compared with each other, the most promising ones. */
 const MOST_WEIGHED = 4_000;
 const ROLE = { person: 1.5, key: 1.6, reply: 1.6, work: 0.6, system: 0.6 } as const;
-/** Points for the kind of a sentence. */
 const POINTS = {
   goal: 4,
   demand: 1.5,
@@ -319,7 +313,6 @@ const NAME = 0.8;
 const NUMBER = 0.8;
 const COMMAND = 1.6;
 const WORD = 0.12;
-/** Cost of rating one part roughly, in characters. */
 const WEIGHING = 8;
 /** Worth of the oldest message relative to the newest. */
 const OLDEST = 0.2;

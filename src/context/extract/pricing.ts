@@ -30,7 +30,7 @@ export interface Pricing {
   work: () => number;
 }
 
-/** Minimum tokens of a shown piece, because shorter pieces say nothing. */
+/** Shorter pieces say nothing. */
 const MIN_PIECE_TOKENS = 16;
 
 /** Tokens of brackets, number and colon of a quote on one line. */
@@ -136,7 +136,7 @@ interface Piece {
 const ITEM = /^\s*(?:[-*+•|]|\d{1,3}[.)]|[a-z]\))\s*\S/;
 /** A line with more characters and without a list mark is divided into sentences. */
 const LONG_LINE = 240;
-/** Maximum number of pieces. Of a text with more, only pieces at its two ends are shown. */
+/** Maximum pieces. Of a text with more, only pieces at its two ends are shown. */
 const MOST_PIECES = 400;
 
 /** Maximum characters of a piece by level, ascending. */
@@ -174,7 +174,6 @@ function onOneLine(text: string): string {
 
 const OUTPUT =
   /^\s*(?:at |[│┃╭╰➜$%❯]|[\]})]|\d+\s?[|│:])|[{};,]\s*$|:\d+:\d+|^\s*[\w'"-]+: .*,$|^[+-]\s?\d* |^\s{2,}[^\s*•-]/;
-/** Number of lines shown at the beginning of each run of output. */
 const MOST_OUTPUT = 2;
 
 function withoutOutput(pieces: readonly Piece[]): Piece[] {
@@ -223,7 +222,6 @@ function weightOf({ text }: Piece): number {
 }
 
 const LEFT_OUT = '…';
-/** Tokens of a line end and of the sign for omitted pieces. */
 const GAP_TOKENS = 3;
 
 function rankOf({ text, isItem }: Piece, at: number, length: number): number {

@@ -19,7 +19,6 @@ const SECTIONS: readonly { list: keyof Facts; title: string; inline: boolean; pa
   { list: 'passing', title: 'Met once', inline: true, part: 0 },
 ];
 
-/** Upper bound of a heading with its note of omitted entries. */
 const HEADING_TOKENS = 16;
 const MAX_TRIES = 6;
 

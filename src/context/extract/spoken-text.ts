@@ -133,12 +133,11 @@ function quotableTask(event: TaskEvent): string {
 const MOST_OF_ONE = 65_536;
 const MOST_IN_ALL = 8 * 1_048_576;
 const HEAD_SHARE = 2 / 3;
-/** Minimum characters of a piece, because shorter pieces say nothing. */
+/** Shorter pieces say nothing. */
 const LEAST = 64;
 /** A piece ends between words if there is a gap within this many characters. */
 const WORD = 256;
 
-/** Returns how many characters of an event to read. */
 type ReadLimits = (event: Event) => number;
 
 export function readLimits(events: readonly Event[], most: number = MOST_IN_ALL): ReadLimits {

@@ -32,7 +32,6 @@ interface Item {
   list: string[];
 }
 
-/** The current position while reading a text. */
 interface Place {
   scope: Scope;
   /** Whether the paragraph or list under the heading has begun. */
@@ -109,7 +108,6 @@ function itemOf(line: string, scope: Scope): Found | null {
   return { text: words, list: scope ?? listFor(words), hasState: false };
 }
 
-/** The task that an item itself marks as done. */
 function endedIn(words: string): string | undefined {
   return STRUCK.exec(words)?.[1] ?? ticked(words) ?? saidDone(words);
 }
@@ -199,7 +197,6 @@ export function task(text: string): string {
 /** Numbers of tasks: `WP15`, `PROJ-7`, and `WP1-WP13` for several. */
 const ID = /(?<![\w-])([A-Z]{1,8}-?)(\d{1,6})(?:\s?(?:[-–—]|to|bis)\s?(?:[A-Z]{1,8}-?)?(\d{1,6}))?(?![\w-])/g;
 const IDS = new RegExp(ID.source);
-/** Number at the beginning of a task. */
 const LEADING_ID = /^[*_`~]{0,3}([A-Z]{1,8}-?\d{1,6})(?![\w])/;
 
 export function taskId(text: string): string | null {

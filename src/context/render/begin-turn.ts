@@ -119,7 +119,6 @@ function isLong(missed: readonly Event[]): boolean {
   return tokens > LONG_TOKENS;
 }
 
-/** The parts before the trigger. */
 function* contextParts(
   others: readonly Event[],
   inputs: ReadonlySet<number>,
@@ -282,7 +281,6 @@ const PIECE = 2_048;
 const SCRAP = 64;
 /** Maximum characters that a turn shows for the first time, more than any window holds. */
 const MOST_SHOWN = 8 * 1_048_576;
-/** Fixed cost of examining one event, in characters. */
 const LOOK = 16;
 
 /**

@@ -68,7 +68,6 @@ function withoutForgedLines(event: EventOf<'message'> | EventOf<'delegation.open
     : { ...event, body: { ...event.body, task: own, ...rest } };
 }
 
-/** The words that describe a change of phase. */
 function phaseWords({ body: { phase, from } }: EventOf<'phase.changed'>): string {
   const ended = from === undefined ? '' : ` and ended ${phaseName(from)}`;
   return `began the phase ${phaseName(phase)}${ended}`;
@@ -386,7 +385,6 @@ export function* blockLines(part: Part): Generator<string> {
   }
 }
 
-/** The missed lines in the plain framing. Only heads begin at the margin. */
 function* plainBlock(part: Part): Generator<string> {
   for (const { line, time } of timedLines(part)) {
     const { content, from, to, by = '' } = line;

@@ -147,7 +147,6 @@ export function withoutLive(content: string, live: string): string {
   return live === '' ? content : content.slice(0, content.length - live.length - LIVE_GAP.length);
 }
 
-/** The handoff summaries, then the missed lines. */
 function* renderBlock(part: Part, secret: string): Steps<string | null> {
   const parts = part.handoffs.map(({ content }) => content);
   const [first] = part.missed;
@@ -158,7 +157,6 @@ function* renderBlock(part: Part, secret: string): Steps<string | null> {
   return parts.length > 0 ? parts.join('\n') : null;
 }
 
-/** Number of lines joined in one step. */
 const JOINED = 200;
 
 function* joinedLines(lines: Iterable<string>): Steps<string> {
@@ -342,7 +340,6 @@ function pushFailure(view: View, partial: string, line: string, at: Placed): Pro
   return said;
 }
 
-/** A line of the runtime, marked like a reminder. */
 function pushRuntime(
   view: View,
   line: string,

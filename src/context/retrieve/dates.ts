@@ -114,14 +114,12 @@ const BEFORE_DATE = anyOf(
   ).split(' '),
 );
 
-/** Words between the ends of a range. */
 const BETWEEN_DATES = anyOf('and to until till through und bis et au y al e a en tot'.split(' '));
 
 /** Words before or after a duration such as "three weeks" that put it in the past (`AGO`) or in the future (`AHEAD`). */
 const AGO = { before: 'vor|il y a|hace|ha', after: 'ago|earlier|geleden|fa|atras' };
 const AHEAD = { before: 'in|en|dans|tra|fra|em|over', after: 'later|from now' };
 
-/** Phrases that ask for a time. */
 const ASKS_WHEN = new RegExp(
   `^\\W*(?:${anyOf([
     'when',
@@ -171,7 +169,6 @@ export function datesIn(text: string, today: number): Span[] {
 interface AskedDates {
   /** The spans that each date may mean. A date without a year may be the last or the next such date. */
   dates: Span[][];
-  /** The question without its dates, in plain text. */
   rest: string;
 }
 
@@ -208,7 +205,6 @@ interface Found {
   rule: Rule;
 }
 
-/** The dates in a text, with their positions. */
 function readDates(plain: string, writer: Writer): { start: number; end: number; spans: Span[] }[] {
   const found = matchesIn(plain);
   return found.flatMap((each, index) => {
@@ -293,13 +289,11 @@ function numberGroups(source: string): string {
   return source.replaceAll(/\(\?<([a-z]+)>/g, (_, name: string) => `(?<${name}_${(count += 1)}>`);
 }
 
-/** The groups that matched, without their numbers. */
 function byName(groups: Groups): Groups {
   const matched = Object.entries(groups).filter(([, text]) => text !== undefined);
   return Object.fromEntries(matched.map(([name, text]) => [name.replace(/_\d+$/, ''), text]));
 }
 
-/** A rule for scripts without spaces. */
 function unspaced(source: string, read: Rule['read']): Rule {
   return { pattern: new RegExp(source, 'gu'), read };
 }

@@ -14,9 +14,7 @@ interface SearchDoc {
   readers: readonly string[] | null;
   /** Count of each word, by its hash. */
   words: ReadonlyMap<number, number>;
-  /** Number of its words. */
   length: number;
-  /** The dates in the text. */
   dates: readonly Span[];
 }
 

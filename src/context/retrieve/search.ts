@@ -265,7 +265,6 @@ interface Postings {
 }
 
 interface Question {
-  /** Hashes of the words, each once. */
   words: readonly number[];
   /** For each date, the spans that it may mean. */
   dates: readonly (readonly Span[])[];
@@ -284,7 +283,6 @@ function parseQuestion(text: string, today: number): Question {
 
 interface Corpus {
   docs: DocColumns;
-  /** The postings of a word, in ascending order. */
   postingsOf(word: number): Iterable<Postings>;
 }
 
@@ -294,7 +292,6 @@ interface Scope {
   upTo: number;
 }
 
-/** The hits for a question, best first. */
 function rank(
   corpus: Corpus,
   question: Question,
@@ -451,7 +448,6 @@ class Ranking {
     }
   }
 
-  /** Weighted number of words of an event and its neighbours. */
   #lengthOf(number: number): number {
     const { lengths } = this.#docs;
     let sum = lengths[number] ?? 0;

@@ -36,7 +36,6 @@ interface SummaryInput {
   previous: CompactionBody | null;
   /** The events after `previous.upTo` that the new compaction replaces. */
   events: readonly Event[];
-  /** Maximum tokens of the summary. */
   budgetTokens: number;
   secret: string;
   /** Everybody in the conversation. Default: the speakers in `events`. */
@@ -124,7 +123,6 @@ function quoteLine(
 /** Input for summarizing the early steps of a turn that outgrew its window and is still running. */
 interface TurnPrefixInput {
   turn: TurnId;
-  /** The words that the turn answers. */
   trigger: string;
   /** The summary of the steps before `outputs`, from an earlier split of the turn. */
   previous: string | null;
@@ -219,7 +217,7 @@ export function parseHandoff(text: string): HandoffSummary | null {
   return parsed.success ? { ...parsed.data, why: '' } : null;
 }
 
-/** Maximum number of opening braces that are tried, because each may be scanned to the end of the text. */
+/** Maximum opening braces that are tried, because each may be scanned to the end of the text. */
 const MOST_STARTS = 20;
 
 /** The first JSON object in a text. Ignores text around it, such as a fence or an introduction. */

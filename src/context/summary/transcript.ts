@@ -67,11 +67,9 @@ export interface TranscriptLine {
 interface Transcript {
   /** The newest entries that fit into `mostChars`, oldest first. */
   lines: TranscriptLine[];
-  /** Number of all entries. */
   entries: number;
 }
 
-/** Characters of a line besides its text. */
 const LINE_CHARS = 32;
 
 export function* transcriptSteps(

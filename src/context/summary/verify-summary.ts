@@ -12,7 +12,6 @@ type SummaryFlaw =
   | 'larger_than_input';
 
 interface SummaryBounds {
-  /** Tokens of the events that the summary replaces. */
   inputTokens: number;
   maxTokens: number;
   count: (text: string) => number;

@@ -67,7 +67,6 @@ const MONTH = /^\.\s?(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)/;
 const LOOKED_BACK = 8;
 const LOOKED_AHEAD = 6;
 
-/** Whether the full stop at `index` is inside a sentence. */
 function isInside(text: string, index: number): boolean {
   const before = text.slice(Math.max(0, index - LOOKED_BACK), index);
   if (ABBREVIATION.test(before)) return true;

@@ -58,7 +58,6 @@ export function taskNamed({ delegation, task }: Pick<DelegationEndedBody, 'deleg
   return task === undefined ? delegation : `${delegation}, ${JSON.stringify(task)}`;
 }
 
-/** The outcome of a task, in the words for its owner. */
 function taskEndText(event: TaskEnd): string {
   switch (event.kind) {
     case 'question.answered': {

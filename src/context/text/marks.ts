@@ -39,7 +39,6 @@ function followPieces(text: string, at: number, { letters, many }: Pieces): bool
   return true;
 }
 
-/** Adds the positions reached by skipping pieces that may be absent. */
 function withSkipped(places: number, many: number): number {
   let all = places;
   for (let next = all | ((all & many) << 1); next !== all; next = all | ((all & many) << 1)) all = next;
@@ -234,7 +233,6 @@ const HEADERS = [
   piecesOf(['many', anyOf(`^${CLOSE}${LINE_ENDS}`)], ['one', anyOf(GREATER)], GAP, ['one', anyOf(AT)]),
 ];
 export const MAYBE_HEADER = new RegExp(`[${OPEN}]`);
-/** Patterns of attachment lines; see `messageText`. */
 const ATTACHED = ['image', 'file', 'text'].map((word) =>
   piecesOf(GAP, ...loose(word), GAP, ['one', anyOf(String.raw`:\uFF1A\uFE55`)]),
 );

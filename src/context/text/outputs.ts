@@ -37,7 +37,7 @@ export function placeholder(name: string, shown: string, id: string): string {
 }
 
 const MAX_TRIES = 12;
-/** Minimum room for head and tail, because shorter ends say nothing. */
+/** Shorter ends say nothing. */
 const LEAST_ROOM = 32;
 
 /** The output if it has at most `maxTokens`, otherwise its head and tail around a note, or only the note. */

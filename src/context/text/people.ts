@@ -62,7 +62,6 @@ export function copyPeople({ skeletons, skeletonOf: known }: People): People {
 }
 
 const KEY = /^(?:[0-9a-f]{32,}|n(?:pub|profile)1[0-9a-z]{20,})$/i;
-/** Skeletons of words that Troupe itself writes in headers. */
 const RESERVED_SKELETONS = ['system', 'troupe', 'late result', 'imported note'].map(skeletonOf);
 /** The suffix of a namesake: a short id, and a number if several have that id. */
 const NAMESAKE_SUFFIX = / \([A-Za-z0-9_.:-]{1,8}(?:#\d+)?\)$/;
@@ -87,7 +86,6 @@ function plainName(author: Author): string {
 const ENDS_AS_MARK = /[#\u266F:]\s*\p{N}+\s*Z?$/iu;
 const MARK_WORDS = ['new', 'reminder', 'time'].map(skeletonOf);
 
-/** Whether a name alone would read as a mark. */
 function isMark(name: string, skeleton: string): boolean {
   return ENDS_AS_MARK.test(name) || MARK_WORDS.includes(skeleton);
 }
@@ -159,7 +157,6 @@ export function isPerson(people: People, text: string, upTo: number): boolean {
     .some((each) => haveSpoken(speakersOf(people, each), 1, upTo));
 }
 
-/** The name without a time after it. */
 function withoutTime(name: string): string {
   let end = name.length;
   while (end > 0 && /[\p{N}\s:#TZ-]/u.test(name[end - 1] ?? '')) end -= 1;
@@ -193,7 +190,6 @@ interface ReadName {
   isForged: boolean;
 }
 
-/** Cache of the names read last, by the id of the person. */
 const READ = new Map<string, ReadName>();
 const MOST_READ = 1_024;
 

@@ -226,7 +226,7 @@ interface OwnRuns {
   forget(key: ActorKey): void;
 }
 
-/** Maximum number of runs. Each belongs to an actor whose turn runs in this process. */
+/** Maximum runs. Each belongs to an actor whose turn runs in this process. */
 const MOST_KNOWN = 10_000;
 
 export function createOwnRuns(): OwnRuns {

@@ -42,7 +42,7 @@ export interface AppendStats {
 }
 
 export interface AppendQueueOptions {
-  /** Returns a number from 0 up to but not including 1. */
+  /** 0 <= n < 1. */
   random: () => number;
   /** Resolves after this many ms. */
   sleep: (ms: number) => Promise<unknown>;
@@ -66,9 +66,7 @@ const MAX_BACK_OFF_MS = 250;
 /** How long a known end is trusted, and the longer time after which a removal checks again (A5). */
 const TRUST_MS = 500;
 const LOOK_AGAIN_MS = 750;
-/** Maximum rows of one insert. */
 const MAX_ROWS = 256;
-/** Maximum number of known ends. */
 const MAX_HEADS = 20_000;
 
 interface Waiting {
@@ -140,13 +138,11 @@ export function createAppendQueue(events: EventDocuments, options: AppendQueueOp
   };
 }
 
-/** Ends of logs that this process has seen, at most `MAX_HEADS`. */
 function createHeads(events: EventDocuments, { monotonic }: AppendQueueOptions) {
   const heads = new Map<string, Head>();
   const now = () => monotonic?.() ?? 0;
   const isPast = (at: number, otherwise: boolean) => (monotonic ? now() - at >= TRUST_MS : otherwise);
 
-  /** Records that this event existed at some moment after `at`. */
   function seen(log: LogKey, { seq, chain }: LogEnd, at: number): void {
     const name = nameOf(log);
     const known = heads.get(name);

@@ -164,7 +164,6 @@ function wholeSteps(
   };
 }
 
-/** Tracks the running calls, so that `close` can wait for them (G2). */
 function createWorkTracker() {
   const underWay = new Set<Promise<unknown>>();
   let isClosed = false;

@@ -83,7 +83,6 @@ export interface MongoDriverOptions {
 
 /** Default of `keepMs`, far longer than any turn. */
 const KEEP_MS = 7 * 24 * 3_600_000;
-/** Maximum wait for the server's first answer. */
 const CONNECT_MS = 3_500;
 
 /** The store for many processes: any server that speaks the MongoDB protocol and has a primary. */

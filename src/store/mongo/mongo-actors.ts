@@ -11,7 +11,6 @@ import {
   type StoredText,
 } from './mongo-blobs.ts';
 
-/** Maximum number of ids in one query. */
 const MANY = 500;
 /** Maximum reads of a record whose large text is replaced meanwhile. */
 const MAX_READS = 5;

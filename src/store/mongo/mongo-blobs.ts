@@ -149,7 +149,6 @@ export async function removeDocs<D extends { blob?: BlobRef }>(
   return deletedCount;
 }
 
-/** Writes, reads and removes the chunks of one text. */
 function createChunkedTexts(chunks: Collection<BlobDoc>) {
   async function write(
     text: string,

@@ -40,7 +40,6 @@ const SHORT_BATCH = 100;
 const ADDRESSED_BATCH = 5_000;
 /** Maximum events of one update, because updating a whole long log could exceed the timeout of a request. */
 const UNADDRESSED = 100;
-/** Concurrent reads of one listing. */
 const HEADS_AT_ONCE = 16;
 
 export function createEventDocuments(

@@ -123,7 +123,6 @@ function inRanges({ tenant, ranges }: StandingFilter): Part[] {
   ];
 }
 
-/** A regular expression that matches exactly this text. */
 function literal(text: string): string {
   return text.toWellFormed().replace(/[\\^$.*+?()[\]{}|#]/g, String.raw`\$&`);
 }
@@ -159,7 +158,6 @@ export interface PassageDoc extends Omit<Passage, 'terms'> {
 
 /** Seqs in ids are padded to this many digits, so that ids sort by seq. */
 const SEQ_DIGITS = 10;
-/** How long the server may search for one page. */
 const MOST_MS = 2_000;
 
 /**
@@ -244,7 +242,6 @@ function termPattern({ term, whole }: TermCondition): string | { $regex: string 
   return whole ? term : { $regex: `^${term.replace(/[\\^$.*+?()[\]{}|-]/g, String.raw`\$&`)}` };
 }
 
-/** The filter for passages after a position in the order. */
 function passagesAfter(place: string): Filter<PassageDoc> {
   const [at = '', ...id] = place.split('/');
   const _id = id.join('/');

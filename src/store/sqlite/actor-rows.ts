@@ -99,7 +99,6 @@ export function createActorRows(database: Database, logs: StoredLogs) {
       return keep({ num, row });
     },
 
-    /** Removes all actors of a conversation. Returns their number. */
     remove({ tenant, conversation }: { tenant: string; conversation: string }): number {
       const log = logs.find(tenant, conversation);
       if (log === null) return 0;

@@ -45,7 +45,6 @@ function checkNothing(path: string): void {
   }
 }
 
-/** Checks all pages of a small database. */
 function checkPages(database: Database, path: string): void {
   if (sizeOf(path) > MAX_CHECKED_BYTES) return;
   const found = getRow<{ quick_check: string }>(database.prepare('PRAGMA quick_check(1)'))?.quick_check;
@@ -54,7 +53,6 @@ function checkPages(database: Database, path: string): void {
   throw new TroupeError('store_corrupt', message, { path });
 }
 
-/** Bytes of a file; 0 if it is missing. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -96,7 +94,6 @@ function gaps(database: Database): string[] {
  *  K3  It is an additional check. A mark that cannot be read or written causes no failure.
  */
 interface LogMark {
-  /** Raises the mark to the number of a committed event. */
   raise(num: number): void;
   /** Runs a removal of events, with the mark at 0 meanwhile. */
   whileRemoving<T>(remove: () => Promise<T>): Promise<T>;
@@ -109,7 +106,6 @@ function markPath(database: string): string {
   return `${database}-mark`;
 }
 
-/** The mark; 0 if unknown. */
 function readMark(database: string): number {
   try {
     const text = readFileSync(markPath(database), 'latin1');

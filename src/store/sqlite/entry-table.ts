@@ -56,13 +56,11 @@ export function createEntryTable(database: Database) {
     );
   }
 
-  /** Removes at most `limit` entries. Returns their number. */
   function expireSome(namespace: Namespace, before: number, limit: number): number {
     const number = NUMBERS[namespace];
     return runStatement(number <= 2 ? removeSomeByAge : removeSome, number, before, limit);
   }
 
-  /** Keys of a namespace with `after` < key < `before`, ascending. */
   function keysBetween({ tenant, namespace, after, before, limit }: KeyRange): string[] {
     const rows = allRows<{ key: StoredText }>(selectKeys, tenant, NUMBERS[namespace], after, before, limit);
     return rows.map(({ key }) => fromStored(key));

@@ -42,7 +42,6 @@ type StoredEvent = Omit<EventRow, 'tenant' | 'conversation' | 'to' | 'data'> & {
 
 const COLUMNS = 'seq, id, at, kind, recipients, hash, chain, tokens, turn, data';
 
-/** Maximum number of events that one statement inserts. */
 const MOST_TOGETHER = 8;
 
 /** The rows of events. */
@@ -111,7 +110,6 @@ function createEventInsert(database: Database, logs: StoredLogs) {
   return { insertRun, appendOne, written };
 }
 
-/** Statements by the number of rows that they insert. */
 function createInsertStatements(database: Database) {
   const statements = new Map<number, Statement>();
   return (count: number): Statement => {
@@ -321,13 +319,11 @@ function eventRow(
   return { tenant, conversation, seq, id, at, kind, to, hash, chain, tokens, turn, data: fromStored(data) };
 }
 
-/** Maximum number of conversations found by id and sorted here. For more, the newest conversations are scanned. */
+/** Maximum conversations found by id and sorted here. For more, the newest conversations are scanned. */
 const MOST_NAMED = 1_000;
-/** Maximum number of scanned conversations per page. */
 const MOST_LOOKED_AT = 20_000;
 /** Rows read before control returns to the event loop. */
 const STEP = 2_000;
-/** The position before all conversations. */
 const NEWEST: ConversationPlace = { at: Number.MAX_SAFE_INTEGER, id: '' };
 
 /**

@@ -64,7 +64,6 @@ function createSave(database: Database) {
   };
 }
 
-/** Seq of the standing; 0 without one. */
 function createSeqOf(database: Database) {
   const select = database.prepare(
     'SELECT standingSeq AS seq FROM logs WHERE tenant = ? AND conversation = ?',
@@ -83,7 +82,6 @@ function createReads(database: Database) {
     `SELECT count(*) AS count FROM (SELECT 1 FROM terms WHERE terms MATCH ? LIMIT ${FEW})`,
   );
 
-  /** The FROM clause and the conditions for a filter. */
   function readOf(filter: StandingFilter): { from: string; where: Conditions } {
     const { tenant, terms } = filter;
     const where = createConditions();
@@ -160,7 +158,6 @@ function createConditions() {
   };
 }
 
-/** Adds all conditions of a filter except its terms. */
 function addConditions(where: Conditions, filter: StandingFilter): Conditions {
   const { tenant, ranks, agent, owner, from, to, text } = filter;
   where.push('tenant = ? AND standingSeq > 0', tenant);

@@ -42,7 +42,6 @@ interface SqliteDriverOptions {
 /** Namespaces whose entries must survive a power loss: started tool calls and the store's secret (S5). */
 const PROMISED: ReadonlySet<string> = new Set(['effect', 'meta']);
 
-/** Size of the trial write of `check`. */
 const TRIAL_BYTES = 131_072;
 
 /** Minimum number of bytes that one write adds to the write-ahead log: the pages of a row and of its indexes. */
@@ -107,7 +106,6 @@ function createDriver(database: Database, options: SqliteDriverOptions): StoreDr
 
 type Parts = ReturnType<typeof openParts>;
 
-/** Opens the tables of one database and its single queue of writes. */
 function openParts(
   database: Database,
   { path, onWarning = () => {}, durability = 'disk', isOwned = path === ':memory:' }: SqliteDriverOptions,
@@ -292,7 +290,6 @@ function merged(database: Database, pages: number): boolean {
   return getRow<{ count: number }>(changes)!.count - before >= 2;
 }
 
-/** Maximum attempts to empty the write-ahead log while another connection reads it. */
 const TRUNCATIONS = 50;
 const TRUNCATION_MS = 20;
 

@@ -40,14 +40,13 @@ interface WriteQueueOptions {
   durability: Durability;
   /** No other connection writes to the file, so the queue need not check for such writes (W5). */
   isOwned: boolean;
-  /** Clears the caches (W5). */
   forget: () => void;
   failed: (error: TroupeError) => void;
   /** Called after each commit, before the promises of its writes settle. */
   wrote: (writes: number, sync: Sync) => void;
 }
 
-/** Maximum number of writes of one commit, which bounds how long it blocks the event loop. */
+/** Maximum writes of one commit, which bounds how long it blocks the event loop. */
 const MAX_BATCH = 256;
 
 export function createWriteQueue(database: Database, options: WriteQueueOptions): WriteQueue {
@@ -112,7 +111,6 @@ export function createWriteQueue(database: Database, options: WriteQueueOptions)
   };
 }
 
-/** The only transaction of the database. */
 function createTransaction(
   database: Database,
   { durability, isOwned, forget }: Pick<WriteQueueOptions, 'durability' | 'isOwned' | 'forget'>,

@@ -43,7 +43,7 @@ interface PostgresAdmissionOptions {
   slotMs?: number;
   /** PostgreSQL counts as unavailable after this time without an answer, ms. */
   answerMs?: number;
-  /** Returns a number from 0 up to but not including 1. */
+  /** 0 <= n < 1. */
   random?: () => number;
 }
 

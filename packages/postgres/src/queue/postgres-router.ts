@@ -29,7 +29,7 @@ export interface PostgresRouterOptions {
   process: string;
   clock: Clock;
   onWarning: (error: unknown, where: string) => void;
-  /** Returns a number from 0 up to but not including 1. */
+  /** 0 <= n < 1. */
   random?: () => number;
   observer?: RouterObserver;
   /** A wake that was not renewed for this time, ms, is given to another process. */
@@ -37,7 +37,7 @@ export interface PostgresRouterOptions {
   /** Interval of reading the table without a notification, ms: while notifications arrive, and while they do not. */
   pollMs?: number;
   deafPollMs?: number;
-  /** Maximum number of waiting actors per tenant. */
+  /** Maximum waiting actors per tenant. */
   mostWaiting?: number | undefined;
   /** Limits the concurrency to what the store can serve. Default: unlimited. */
   pace?: StorePace | undefined;
@@ -164,7 +164,7 @@ interface WakeAdderDeps {
   table: WakeTable;
   /** Id of this process, which notifications of its wakes contain. */
   process: string;
-  /** Maximum number of waiting actors per tenant. */
+  /** Maximum waiting actors per tenant. */
   mostWaiting: number;
   clock: Pick<Clock, 'monotonic'>;
 }

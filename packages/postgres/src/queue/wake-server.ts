@@ -18,7 +18,7 @@ export interface WakeServerDeps {
   service: Service;
   pace: StorePace;
   clock: Clock;
-  /** Returns a number from 0 up to but not including 1. */
+  /** 0 <= n < 1. */
   random: () => number;
   observer: RouterObserver;
   outage: Outage;

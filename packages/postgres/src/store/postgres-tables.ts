@@ -33,7 +33,7 @@ import type { Tables } from './postgres-schema.ts';
 export const FACTS = 'fence, owner, until, processed, turn, abort, parked, outbox, "wakeAt"';
 export const KEY = 'tenant, conversation, agent';
 const OF_ACTOR = 'tenant = $1 AND conversation = $2 AND agent = $3';
-/** Maximum number of keys in one query. */
+/** Maximum keys in one query. */
 const MANY = 1_000;
 
 export function createActorDocuments(database: Database, { actors }: Tables): ActorDocuments {
