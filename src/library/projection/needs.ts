@@ -1,7 +1,7 @@
 import type { AgentCondition, AgentView } from './model.ts';
 
 /** A condition as people read it. `queued`: the agent was addressed and has not begun, so it is not idle. */
-type ShownCondition = AgentCondition | 'queued';
+export type ShownCondition = AgentCondition | 'queued';
 
 /** Conditions, most urgent first. */
 export const NEED: readonly ShownCondition[] = [
