@@ -155,6 +155,7 @@ export interface Health {
  */
 export type Watcher = (note: Note) => void;
 
+/** What an export holds, and how it is written. */
 export interface ExportOptions {
   /** `html`: one page to read, without threads. Default `jsonl`. */
   format?: 'jsonl' | 'html' | undefined;

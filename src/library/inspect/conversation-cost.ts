@@ -77,10 +77,13 @@ export interface ConversationCost {
 
 /** The calls of one agent with one model on one day that came to one thing. */
 export interface CostPart extends CostSum {
+  /** Id of the agent whose turns the calls belong to. */
   agent: AgentId;
+  /** As the price list or the agent's definition names it. */
   model: string;
   /** In UTC, as `2026-11-28`. */
   day: string;
+  /** What came of the calls, as in `ConversationCost.outcomes`. */
   outcome: CallOutcome;
 }
 
