@@ -6,31 +6,31 @@ export interface Clock {
   monotonic(): number;
   /** Resolves after `ms`, or at once when `signal` aborts; 0 yields to the event loop once. Never rejects. */
   sleep(ms: number, signal?: AbortSignal, purpose?: SleepPurpose): Promise<void>;
-  /** Of a clock that a test moves on. Default: time goes on by itself alone. */
+  /** Present if a test moves this clock. Default: time passes by itself. */
   readonly moved?: MovedTime | undefined;
 }
 
 /**
- * What a sleep is for, if it is no limit of something else. `pause`: a turn or a wake goes on only after it. `look`: the search for work
- * that has become due. `upkeep`: no turn waits for it.
+ * Purpose of a sleep; absent if the sleep is a time limit. `pause`: a turn or a wake waits for its end. `look`: a
+ * search for due work follows. `upkeep`: no turn waits for it.
  */
 type SleepPurpose = 'pause' | 'look' | 'upkeep';
 
-/** A clock that a test moves on, as a troupe sees it. */
+/** What a troupe uses of a clock that a test moves. */
 interface MovedTime {
-  /** Number of sleeps for a `pause` that end only when it is moved. What waits for one is no work, so `idle` ends meanwhile. */
+  /** Number of `pause` sleeps that end only when the test moves the clock. They are not work: `idle` resolves meanwhile. */
   pauses(): number;
-  /** A troupe was opened with this clock. Returns what says that it is closed. */
+  /** Registers a troupe that was opened with this clock. Returns a function to call when the troupe closes. */
   attend(troupe: AttendedTroupe): () => void;
 }
 
-/** A troupe, as a clock that a test moves on sees it. */
+/** What a clock that a test moves uses of a troupe. */
 export interface AttendedTroupe {
-  /** It searches for work that has become due. */
+  /** Whether it searches for due work. False: it runs no agents. */
   looks: boolean;
   /** Resolves when it has nothing to do until time passes. */
   rest(): Promise<void>;
-  /** How much will have become due by a time, ms since the epoch. */
+  /** Number of things that are due at a time, ms since the epoch. */
   dueBy(at: number): Promise<number>;
 }
 

@@ -1,6 +1,4 @@
-/**
- * What a caller should do about each error. The list of codes is closed; callers decide by code, never by message.
- */
+/** What a caller should do about each error. The list of codes is closed; callers decide by code, never by message. */
 const POLICY = {
   /** No agent of this id takes messages here. The message lists the nearest names; `to` takes ids and aliases. */
   agent_unknown: 'fix_input',
@@ -10,7 +8,7 @@ const POLICY = {
   conversation_unknown: 'fix_input',
   /** The conversation is archived. A message of a trusted person or `reopen` opens it. */
   conversation_archived: 'fix_input',
-  /** This id is stored with other content, or contains a `:`, which is kept for the runtime. Use a new id, or none. */
+  /** This id is stored with other content, or contains a `:`, which is reserved for the runtime. Use a new id, or none. */
   event_conflict: 'fix_input',
   /** The input does not fit its schema: `data` has each problem with its path. */
   event_invalid: 'fix_input',
@@ -60,7 +58,7 @@ const POLICY = {
   guard_stopped: 'stop',
   /** The agent is at work and `whileBusy` is `reject`: send it again later. */
   agent_busy: 'fix_input',
-  /** Too many actors of the tenant wait: add workers, or find the flood. `data.retryAfterMs`. */
+  /** Too many actors of the tenant wait: add workers, or find what sends so many messages. `data.retryAfterMs`. */
   tenant_busy: 'retry',
   /** There is no such task, question or approval, or the caller may not see it. */
   task_unknown: 'fix_input',
@@ -72,7 +70,7 @@ const POLICY = {
   shutting_down: 'stop',
   /** The prompt does not fit the window: the message names the largest layers and messages. */
   context_overflow: 'stop',
-  /** What was written since the last compaction takes more work than a turn may cost: begin another conversation. */
+  /** Compacting what came since the last compaction is more work than a turn may do: begin another conversation. */
   context_too_costly: 'stop',
   /** The vendor refuses the key: check it in the environment of the workers. */
   provider_auth: 'stop',

@@ -1,9 +1,10 @@
 import type * as z from 'zod';
 
 /**
- * What a schema takes, as editors show it: each field with the comment that stands above it in the schema. `z.input` computes new
- * names of fields and loses the comments; `Pick` and a mapping over its keys keep them. Lists may be readonly. Schemas are told apart by
- * their definitions: a comparison with the classes of zod costs the compiler half of its time for an agents file.
+ * The input type of a schema. Editors show each field with the comment above it in the schema: `z.input` computes new
+ * field names and loses the comments; `Pick` and a mapping over its keys keep them. Lists may be readonly. Schemas are
+ * distinguished by their definitions, because comparing them with the classes of zod takes the compiler half of its
+ * time for an agents file.
  */
 export type InputOf<Schema> = Schema extends { _zod: { def: infer Def } }
   ? InputOfDef<Def, Schema>
@@ -26,7 +27,7 @@ type InputOfDef<Def, Schema> = Def extends { type: 'optional'; innerType: infer 
             : z.input<Schema>;
 type Json = z.core.util.JSONType;
 
-/** The same of the fields of an object. */
+/** The same for the fields of an object. */
 export type ObjectInput<Shape> = {
   [Field in keyof Pick<Shape, Exclude<keyof Shape, OptionalIn<Shape>>>]: InputOf<Shape[Field]>;
 } & {

@@ -16,7 +16,7 @@ export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 /** Weight of a line. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** What a line tells. */
+/** What a line reports. */
 export type LogCode =
   | 'turn_started'
   | 'turn_done'

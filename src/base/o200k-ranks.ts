@@ -13,7 +13,7 @@ export interface Ranks {
   bytes: Uint8Array;
 }
 
-/** Finds the pieces of a text that no token crosses, one after the other. */
+/** Splits a text into pieces. No token extends over two of them. */
 export const SPLIT: RegExp = O200K_TOKEN_SPLIT_REGEX;
 
 export function readRanks(): Ranks {
@@ -33,8 +33,8 @@ function digitsOf(alphabet: string): Uint8Array {
 }
 
 /**
- * Each line is a token in Base64 and its rank. Decoded in one pass, since `Buffer.from` for each takes ten times as long, and
- * in place, since what is decoded is shorter.
+ * Each line is a token in Base64 and its rank. All lines are decoded in one pass, because calling `Buffer.from` for
+ * each takes ten times as long, and in place, because the decoded bytes are shorter than their Base64.
  */
 function parseRanks(file: Uint8Array): Ranks {
   const lengths = new Uint8Array(file.length >> 3);

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { TroupeError } from './errors.ts';
 
-/** Packages that only one vendor or mode needs. Who uses it installs them beside Troupe: they are optional peers. */
+/** Packages that only one vendor or mode needs: optional peers, which its users install beside Troupe. */
 export interface Need {
   /** What needs them, as the subject of a sentence. */
   by: string;

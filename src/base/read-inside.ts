@@ -6,8 +6,9 @@ import { resolve, sep } from 'node:path';
 type FileText = { kind: 'text'; text: string } | { kind: 'absent' } | { kind: 'refused'; problem: string };
 
 /**
- * Reads a text file of a directory. Refuses what a path or a symbolic link leads out of the directory to, what is no
- * regular file, more than `maxBytes`, and text that is not UTF-8. `problem` names the file, never its directory. Never rejects.
+ * Reads a text file in a directory. Refuses a path or a symbolic link that leads out of the directory, anything but a
+ * regular file, more than `maxBytes`, and text that is not UTF-8. `problem` names the file, never its directory. Never
+ * rejects.
  */
 export async function readInside(dir: string, name: string, maxBytes: number): Promise<FileText> {
   const refused = (problem: string): FileText => ({ kind: 'refused', problem: `${name} ${problem}` });
@@ -18,7 +19,8 @@ export async function readInside(dir: string, name: string, maxBytes: number): P
     if (!isWithin(root, wanted)) return refused('is outside of its directory');
     const found = await realpath(wanted);
     if (!isWithin(root, found)) return refused('is a link that leads out of its directory');
-    // Without O_NONBLOCK a named pipe would be waited for. A link put here since then is not followed.
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer. O_NOFOLLOW refuses a link put here after the
+    // check.
     file = await open(found, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     if (!(await file.stat()).isFile()) return refused('is no file');
     const bytes = await readUpTo(file, maxBytes + 1);
@@ -38,7 +40,7 @@ function isWithin(root: string, path: string): boolean {
   return path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
 }
 
-/** The size of a file may change while it is read, so it is not asked for. */
+/** Reads up to the limit instead of the size of the file, which may change meanwhile. */
 async function readUpTo(file: FileHandle, most: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(most);
   let length = 0;

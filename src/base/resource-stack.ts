@@ -1,4 +1,4 @@
-/** What was opened, to be closed in the reverse order. As `AsyncDisposableStack`, which Node 22 does not have. */
+/** Opened resources, which are closed in the reverse order. Like `AsyncDisposableStack`, which Node 22 does not have. */
 export class ResourceStack {
   readonly #closers: (() => unknown)[] = [];
 

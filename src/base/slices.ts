@@ -2,11 +2,11 @@ import type { Clock } from './clock.ts';
 
 /**
  * Splits long work into slices, so that it does not block the event loop. Owns the queue of the waiting jobs.
- *  1. One job does one slice per turn of the event loop: forty long jobs block the loop no longer at a time than one does.
+ *  1. One job runs one slice per turn of the event loop: forty long jobs block it for no longer at a time than one does.
  *  2. Jobs take turns in the order in which they came, so all progress evenly.
  *  3. After a slice, the next one waits for an idle turn of the loop: otherwise a short request would wait for a slice at
  *     each of its steps. If the loop is never idle, the wait ends after `MOST_GIVEN_WAY` times the last slice.
- * The caller bounds its slices, for example to a page of a log or a batch of texts.
+ * The caller limits the size of its slices, for example to a page of a log or a batch of texts.
  */
 export interface Slices {
   /** Resolves when the caller may do its next slice. */

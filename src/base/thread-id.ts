@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 
 /** The thread of a task is named `<stem of its root>.<task>`. The stem is the root, shortened if it is long. */
 const THREAD = /^(.+)\.(d-[0-9a-f]{12})$/;
-/** Most characters of a stem. */
 const LONGEST_STEM = 100;
-/** Characters that a shortened stem begins with. */
+/** Number of characters of the root with which a shortened stem begins. */
 export const STEM_KEPT = LONGEST_STEM - 9;
 
 /** The id of a task's thread, named after the root conversation, however deep the task is. */
@@ -12,7 +11,7 @@ export function threadId(root: string, task: string): string {
   return `${stemOf(root)}.${task}`;
 }
 
-/** The parts of an id that has the form of a thread's. Null: it has another. A person may choose such an id, too. */
+/** The parts of an id that has the form of a thread's, else null. People may choose ids of this form, too. */
 export function partsOfThread(id: string): { stem: string; task: string } | null {
   const [, stem, task] = THREAD.exec(id) ?? [];
   return stem === undefined || task === undefined ? null : { stem, task };
@@ -25,7 +24,7 @@ export function isThreadOf(thread: string, conversation: string): boolean {
   return stem === own && thread !== conversation;
 }
 
-/** What the ids of its threads begin with. */
+/** The beginning of the ids of its threads. */
 export function stemOf(root: string): string {
   if (root.length <= LONGEST_STEM) return root;
   const hash = createHash('sha256').update(root).digest('hex').slice(0, 8);

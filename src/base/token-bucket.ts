@@ -35,7 +35,7 @@ export class TokenBucket {
     return 0;
   }
 
-  /** Takes tokens that were used already. The debt is at most one burst. */
+  /** Takes tokens for work already done, even if there are too few. The debt is at most one burst. */
   spend(n: number): void {
     this.take(0);
     this.#tokens = Math.max(-this.#burst, this.#tokens - n);

@@ -41,11 +41,11 @@ export const PinnedTurn = z.strictObject({
   refusal: TurnRefusal.optional(),
   /** An input is by a person, so the turn runs even if the task of its thread was cancelled. */
   byPerson: z.literal(true).optional(),
-  /** The form that an input wants the answer in; the last one counts. */
+  /** The form in which an input wants its answer. If several inputs name one, that of the last. */
   reply: AskedReply.optional(),
   /** The session that an input names for this agent. */
   session: NamedSession.optional(),
-  /** The event that records what this turn runs again. */
+  /** The event that records which turn this one repeats, and with which change. */
   rerun: EventId.optional(),
   /** Inputs taken in between two steps, oldest first. */
   steered: z.array(TurnSteeredBody).optional(),
@@ -56,7 +56,7 @@ export type PinnedTurn = z.infer<typeof PinnedTurn>;
 export const OutgoingEvent = z.strictObject({ conversation: ConversationId, draft: EventDraft });
 export type OutgoingEvent = z.infer<typeof OutgoingEvent>;
 
-/** Events that are sent at a given time, unless the actor has sent them before. */
+/** Events to be sent at a given time, unless the actor sends them earlier. */
 export const Timer = z.strictObject({
   /** Ms since the epoch. */
   at: z.int().nonnegative(),
@@ -103,7 +103,7 @@ export const ActorRecord = ActorAddress.extend({
   /** Events of its last turn may still be missing in the log: the store appends them before the next lease. */
   unpublished: z.boolean().default(false),
   timers: z.array(Timer).default([]),
-  /** Former ids of the agent whose records this one has taken over. */
+  /** Former ids of the agent. The records under these ids were merged into this one. */
   took: z.array(AgentId).optional(),
 });
 export type ActorRecord = z.infer<typeof ActorRecord>;

@@ -72,17 +72,17 @@ const MAX_TEXT = 100_000;
 
 /** What is different when a turn is run again. */
 export const RerunChange = z.discriminatedUnion('kind', [
-  /** Other words of the message that began the turn; of several, the last one. */
+  /** Another text of the message that began the turn; if there were several, of the last one. */
   z.strictObject({ kind: z.literal('message'), content: z.string().min(1).max(MAX_TEXT) }),
   /** Other instructions of the agent, for this turn. */
   z.strictObject({ kind: z.literal('instructions'), text: z.string().max(MAX_TEXT) }),
-  /** Another model, for this turn. Default of `provider`: the agent's own; another must be that of an agent here. */
+  /** Another model, for this turn. `provider` must be that of an agent here; default: this agent's own. */
   z.strictObject({
     kind: z.literal('model'),
     model: z.string().min(1).max(256),
     provider: z.string().min(1).max(64).optional(),
   }),
-  /** Another result of a call. The steps up to this call are taken from the turn, and the model is asked from there. */
+  /** Another result of a call. The steps up to this call are taken from the turn; after it, the model is asked. */
   z.strictObject({
     kind: z.literal('toolResult'),
     /** Id of the call. */
@@ -93,8 +93,8 @@ export const RerunChange = z.discriminatedUnion('kind', [
 export type RerunChange = z.infer<typeof RerunChange>;
 
 /**
- * `recorded`: a call with the name and arguments of a call of the original turn gets the result of that call, and any other
- * is refused. `run`: any other is made.
+ * `recorded`: a call with the name and arguments of a call in the original turn gets the result of that call; any other
+ * call is refused. `run`: any other call is executed.
  */
 const RerunTools = z.enum(['recorded', 'run']);
 
@@ -187,7 +187,7 @@ export const Command = z.discriminatedUnion('command', [
     note: z.string().optional(),
     /** Hash of the arguments that the person saw. A request with other arguments is refused. */
     argsHash: z.string().optional(),
-    /** Approves the call with these arguments in place of those it was asked for with. */
+    /** Approves the call with these arguments instead of those requested. */
     args: z.record(z.string(), JsonData).optional(),
   }),
   /** Cancels a task, a question or an approval. `task: 'all'`: all that the conversation has started, until a person speaks. */
@@ -208,14 +208,14 @@ export const Command = z.discriminatedUnion('command', [
     /** Id of the new conversation. Default: `<conversation>-fork-<seq>`, with a number if that is taken. */
     as: ConversationId.optional(),
   }),
-  /** Runs a turn that has ended again, in a fork, with one change or none. */
+  /** Runs an ended turn again, in a fork, with one change or none. */
   z.strictObject({
     command: z.literal('rerun'),
     turn: TurnId,
     change: RerunChange.optional(),
     /** Default: `recorded`. */
     tools: RerunTools.optional(),
-    /** Id of the new conversation. Default: as of a fork. */
+    /** Id of the new conversation. Default: as for `fork`. */
     as: ConversationId.optional(),
   }),
   ...CONVERSATION_COMMANDS,
@@ -244,8 +244,8 @@ export const COMMANDS = [
 ] as const;
 
 /**
- * An accepted command in the log. Only `retry` addresses its agent, and so wakes it. The runtime gives some itself: it
- * archives a quiet conversation, and reopens one that somebody speaks in.
+ * An accepted command in the log. Only `retry` addresses its agent, and so wakes it. The runtime issues some commands
+ * itself: it archives an inactive conversation, and reopens one when somebody writes in it.
  */
 export const CommandBody = z.strictObject({
   /** `recall`: the stored name of `reinstate`. `cancelTask`: everything that earlier messages started. */

@@ -42,7 +42,7 @@ export const Saying = z.strictObject({
   untrusted: z.literal(true).optional(),
   /** For a question: the agents it is addressed to. Empty: all. */
   asks: z.array(z.string()).optional(),
-  /** For an error: what was attempted. Later success of the same settles it. */
+  /** For an error: what was attempted. The error is settled when the same attempt succeeds later. */
   attempt: z.string().optional(),
 });
 export type Saying = z.infer<typeof Saying>;
@@ -51,7 +51,7 @@ const Sayings = z.array(Saying);
 
 /**
  * Facts extracted without a model and carried from one compaction to the next. Texts are in order of first appearance,
- * names in order of their last. Settled errors, closed tasks and the least used names leave.
+ * names in order of their last. Settled errors, closed tasks and the least used names are dropped.
  */
 export const Facts = z.strictObject({
   artifacts: z.array(z.string()),
@@ -63,7 +63,7 @@ export const Facts = z.strictObject({
   errors: Sayings,
   /** Demands of trusted people. */
   constraints: Sayings,
-  /** Demands of others, and demands that agents report. They are attributed to their speaker and not binding. */
+  /** Demands of others, and demands that agents report. Prompts name the speakers; these demands are not binding. */
   claims: Sayings.optional(),
   pending: Sayings,
 });
@@ -78,9 +78,9 @@ export const Quote = z.strictObject({
   cut: z.boolean().optional(),
   /** Kept in every later compaction: the first request, or a stated goal until it is replaced. */
   pinned: z.enum(['request', 'goal']).optional(),
-  /** Id of the author of what is pinned: who gave a goal replaces it. */
+  /** Id of the author of the pinned quote. A new goal of the same author replaces it. */
   by: z.string().optional(),
-  /** The message with which its author has replaced this request or goal. */
+  /** The message in which its author replaced this request or goal. */
   replacedBy: Seq.optional(),
   /** As in `Saying`. */
   untrusted: z.literal(true).optional(),
@@ -101,7 +101,7 @@ export const CompactionBody = z.strictObject({
   by: AgentId,
   /** Sections in prose. Empty if extraction chose quotes instead. */
   summary: z.string(),
-  /** Words of people, and the rest that extraction chose; ascending by seq. */
+  /** Words of people, and the other quotes that extraction chose; ascending by seq. */
   quotes: z.array(Quote),
   facts: Facts,
   /** The demands of trusted people as a prompt shows them. */

@@ -1,5 +1,5 @@
-/** What stands in the place of erased words. The page reads it too, so it stands apart from the schemas. */
+/** Replaces erased words. Apart from the schemas, because the page reads it, too. */
 export const ERASED_WORDS = '[erased]';
 
-/** Stands before each text of an event that was changed in the store, so that nobody, agents included, takes it for what was said. */
+/** Precedes each text of an event that was changed in the store: nobody, agents included, may take it for the original. */
 export const CHANGED_MARK = '(changed after it was stored)';

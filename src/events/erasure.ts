@@ -5,8 +5,9 @@ import { EventId } from './ids.ts';
 export const MAX_ERASED = 500;
 
 /**
- * Words of earlier events of the conversation are gone: `events` names them, each with the hash of what stands in their place, so that
- * an erased event is told from a changed one. Whoever has folded the log before folds it again from its beginning.
+ * Words of earlier events of the conversation were erased: `events` names the events, each with the hash of what is
+ * left, which distinguishes an erased event from an altered one. Everything folded from the log before must be folded
+ * again from the beginning.
  */
 export const Erasure = z.strictObject({
   /** Id of the person whose words they were. */

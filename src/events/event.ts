@@ -54,13 +54,13 @@ export const EventContext = z.strictObject({
   untrusted: z.literal(true).optional(),
   /** The door through which a message or notice came. Absent in older logs, and on events of the runtime. */
   channel: Channel.optional(),
-  /** What the application gave the tools with the message, if it asked to have it stored. */
+  /** Data for tools that the application sent with the message and asked to store. */
   forTools: JsonData.optional(),
-  /** The form that the message wants its answer in. */
+  /** The form in which the message wants its answer. */
   reply: AskedReply.optional(),
   /** A session that the message names for one of its addressees. */
   session: NamedSession.optional(),
-  /** The rule that found the addressees of a message without any. */
+  /** The rule that chose the addressees of a message that named none. */
   routed: z.enum(['agent', 'round', 'capability', 'rules', 'handoff']).optional(),
 });
 export type EventContext = z.infer<typeof EventContext>;
@@ -112,11 +112,11 @@ const LogEnvelope = DraftEnvelope.extend({
   /** The stored row was changed after the append. Set when it is read, never stored. */
   altered: z.literal(true).optional(),
   /**
-   * Ids in the log of agents that have other ids since: of its author, and of all whom it addresses. Set when it is read, never
-   * stored.
+   * Ids in the log of agents that have been renamed since: the author's, and those of all addressees. Set when it is
+   * read, never stored.
    */
   formerly: z.strictObject({ author: AgentId.optional(), to: z.array(AgentId).optional() }).optional(),
-  /** Its words were erased: the id of the command that says so. Stored with what is left of the event. */
+  /** Its words were erased: id of the command that did it. Stored with the rest of the event. */
   erased: EventId.optional(),
 });
 type LogEnvelope = z.infer<typeof LogEnvelope>;
@@ -159,12 +159,12 @@ export function eventOf<K extends EventKind>(event: Event, kind: K): EventOf<K> 
   return event.kind === kind ? (event as EventOf<K>) : null;
 }
 
-/** Whether words of earlier events are gone from here on. */
+/** Whether the event erases words of earlier events. */
 export function isErasure(event: Event): event is EventOf<'command'> {
   return event.kind === 'command' && event.body.erasure !== undefined;
 }
 
-/** What a conversation is to others. */
+/** Whether a conversation is the thread of a task, and of which conversation. */
 export interface ConversationKind {
   /** `thread`: it was opened for a task. */
   kind: 'conversation' | 'thread';
@@ -172,7 +172,7 @@ export interface ConversationKind {
   parent: ConversationId | null;
 }
 
-/** The kind by the first event, which opens a thread: the form of an id alone proves nothing, people may choose it. */
+/** Determined by the first event, which opens a thread. The form of an id proves nothing, because people may choose it. */
 export function kindOf(id: string, first: Event | undefined): ConversationKind {
   if (first?.kind === 'delegation.opened' && first.body.thread === id)
     return { kind: 'thread', parent: first.body.home };

@@ -2,10 +2,10 @@ import { isAbout } from './aspects.ts';
 import type { Event, EventDraft } from './event.ts';
 import { type ActorAddress, type AgentId, type EventId, runtimeId } from './ids.ts';
 
-/** The agents that have been renamed: their present ids by their former ones. */
+/** The present ids of renamed agents, by their former ids. */
 export type FormerIds = ReadonlyMap<AgentId, AgentId>;
 
-/** Id of the command that asks an agent again for what its turns under one id have passed over of the other. */
+/** Id of the command that wakes a renamed agent for messages to one of its ids that its turns under the other passed over. */
 export function renamedId(former: AgentId, fence: number): EventId {
   return runtimeId('renamed', former, fence);
 }
@@ -33,7 +33,7 @@ export function withPresentIds(former: FormerIds, event: Event): Event {
   return isAuthor || isAddressed ? { ...renamed, formerly } : renamed;
 }
 
-/** An event whose agents have other ids; itself if none is another. The ids are asked for in the same order each time. */
+/** An event with the ids of its agents replaced; the same object if none changes. `idOf` is called in the same order each time. */
 export function withAgentIds<E extends Event | EventDraft>(event: E, idOf: (id: AgentId) => AgentId): E {
   let isChanged = false;
   const renamed = (id: AgentId): AgentId => {

@@ -11,7 +11,7 @@ export function canonicalJson(value: unknown): string {
   return `{${text}}`;
 }
 
-/** An integer that no number holds, such as the ids of X, Discord and databases. `JSON.stringify` writes its digits. */
+/** An integer that a number cannot hold exactly, such as ids of X, Discord and databases. `JSON.stringify` writes its digits. */
 export interface ExactInteger {
   readonly rawJSON: string;
 }
@@ -24,13 +24,13 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
 type Reviver = (this: unknown, key: string, value: unknown, context: { source?: string }) => unknown;
 const parseWith = JSON.parse as (text: string, reviver: Reviver) => unknown;
 
-/** A text without so many digits in a row has no such integer. */
+/** A text without 16 digits in a row has no such integer. */
 const MANY_DIGITS = /\d{16}/;
 const INTEGER = /^-?\d+$/;
 
 /**
- * JSON from outside that goes on to somebody else: arguments of calls and results of tools. `JSON.parse` rounds integers
- * beyond 2^53 without a word; here they stay as they were written. Throws like `JSON.parse`.
+ * Parses JSON from outside that is passed on: arguments of calls and results of tools. `JSON.parse` silently rounds
+ * integers beyond 2^53; here they keep all digits. Throws like `JSON.parse`.
  */
 export function parseExact(text: string): unknown {
   if (!MANY_DIGITS.test(text)) return JSON.parse(text);
@@ -54,7 +54,7 @@ export function isExactInteger(value: unknown): value is ExactInteger {
   return isRawJSON(value);
 }
 
-/** The first integer of a parsed text that no number holds, with its place; null if there is none. */
+/** The first integer in a parsed value that a number cannot hold exactly, with its place; null if there is none. */
 export function findExactInteger(
   value: unknown,
   { text }: { text: string },
@@ -75,7 +75,7 @@ function isRounded(value: number, source: string): boolean {
   return !Number.isSafeInteger(value) && INTEGER.test(source) && isChanged(value, source);
 }
 
-/** Beyond the range of numbers all is changed. Comparing very long digits would take long. */
+/** Longest number whose digits are compared. Longer ones are beyond the range of numbers, so they count as changed. */
 const MOST_COMPARED = 400;
 
 function isChanged(value: number, source: string): boolean {

@@ -35,7 +35,7 @@ export type Aspect =
   | 'ids'
   /** The body has ids of agents. */
   | 'agents'
-  /** The schema of the body fills in what an older event lacks. */
+  /** The schema of the body has defaults for fields that older events lack. */
   | 'defaults'
   /** A terminal that waits for an answer shows the event as one line. */
   | 'announced';
@@ -45,7 +45,7 @@ export type Level = 'talk' | 'work' | 'noise' | 'problem';
 
 type BodyName = Extract<keyof typeof bodies, `${string}Body`>;
 
-/** What is known of a kind. Pages read this table and must not load zod, so it names the schema of the body. */
+/** Properties of a kind. Pages read this table and must not load zod, so `body` is only the name of the schema. */
 type Kind = {
   [N in BodyName]: {
     body: N;
@@ -155,7 +155,7 @@ export const KINDS = {
     level: (body) => (body.status === 'failed' ? 'problem' : 'talk'),
   },
   'guard.stopped': { body: 'GuardStoppedBody', aspects: ['announced'], imported: 'as is', level: 'problem' },
-  // The runtime reminds an agent of its list, in its own voice.
+  // The runtime would remind an agent of an imported list in its own voice.
   todos: { body: 'TodosBody', aspects: ['tasks', 'defaults'], imported: 'history', level: 'work' },
   injection: {
     body: 'InjectionBody',

@@ -6,17 +6,17 @@ import type { ToolOutcome } from './turn.ts';
 export interface LivePlace extends ActorAddress {
   /** Id of the turn. */
   turn: TurnId;
-  /** Counts the attempts of the turn, from 1. A higher attempt voids all that earlier ones have told. */
+  /** Number of the attempt at the turn, from 1. A new attempt voids the notes of all earlier ones. */
   attempt: number;
-  /** Counts the steps of the turn, from 1. Each is one answer of the model; the last one is the reply. */
+  /** Number of the step in the turn, from 1. Each step is one answer of the model; the last one is the reply. */
   step: number;
-  /** Counts the model calls of the attempt; 0 for tool calls that run before the first. A repeated one voids what earlier ones of its step have told. */
+  /** Number of the model call in the attempt, from 1; 0: before the first. A repeated call voids its step's earlier notes. */
   round: number;
 }
 
 /** A piece of a text in progress. */
 interface Piece extends LivePlace {
-  /** Position of the piece in its text, in characters. At 0 the text begins, or begins anew. */
+  /** Position of the piece in its text, in characters. 0: the text begins, or starts over. */
   index: number;
   /** The words. */
   text: string;
@@ -40,22 +40,22 @@ export interface ToolProgress {
   total?: number | undefined;
 }
 
-/** Words of an answer as the model writes them. Those of a round, joined, are the text of its step or the reply. */
+/** Part of an answer as the model writes it. The parts of a round, joined, are the text of its step or the reply. */
 export interface TextNote extends Piece {
   type: 'text';
 }
 
-/** A piece of the model's reasoning. Its positions count on their own. */
+/** A piece of the model's reasoning. Its positions are counted separately. */
 export interface ReasoningNote extends Piece {
   type: 'reasoning';
 }
 
-/** A piece of the arguments of a call as the model writes them: JSON in the end. Its positions count within the call. */
+/** A piece of the arguments of a call as the model writes them. Joined, they are JSON. Positions count within the call. */
 export interface ArgumentsNote extends OfCall, Piece {
   type: 'arguments';
 }
 
-/** The model has ended its answer within a call. It does not run. */
+/** The model ended its answer within this call, so the call does not run. */
 export interface DroppedNote extends OfCall {
   type: 'dropped';
 }
@@ -67,12 +67,12 @@ export interface CalledNote extends OfCall {
   args: string;
 }
 
-/** How far a running call has come, as the tool tells it with `context.progress`. */
+/** How far a running call has come, as its tool reports with `context.progress`. */
 export interface ProgressNote extends OfCall, ToolProgress {
   type: 'progress';
 }
 
-/** What a call gave. The event `tool.result` follows with the step. */
+/** The result of a call. The event `tool.result` follows with the step. */
 export interface ResultNote extends OfCall {
   type: 'result';
   /** Whether it has succeeded. */
@@ -81,7 +81,7 @@ export interface ResultNote extends OfCall {
   text: string;
 }
 
-/** What this round has told does not count: its model call failed. With `all`, what the whole attempt has told. */
+/** Withdraws the notes of this round, because its model call failed. With `all`, those of the whole attempt. */
 export interface VoidNote extends LivePlace {
   type: 'void';
   /** Why, for people. */
@@ -114,30 +114,30 @@ export type CallNote = ArgumentsNote | DroppedNote | CalledNote | ProgressNote |
 export type TurnNote = TextNote | ReasoningNote | CallNote | VoidNote;
 
 /**
- * What happens in running turns: the one language of live words, from the engine over all processes to every watcher. A text
- * begins with its piece at 0, grows by pieces and ends when something else of its step comes; so do the arguments of a
- * call, which then runs or is dropped; `void` takes back what was told. Notes are never stored, and are provisional until the
- * turn ends: then its events say what counts.
+ * What happens in running turns: the one format from the engine, across all processes, to every watcher. A text begins
+ * with its piece at 0, grows by pieces and ends when another note of its step comes; so do the arguments of a call,
+ * which then runs or is dropped. `void` withdraws notes. Notes are never stored and are provisional: when the turn
+ * ends, its events replace them.
  */
 export type LiveNote = TurnNote | StateNote;
 
-/** What watchers are told: what is in the log, and stays, and what happens meanwhile. */
+/** What watchers receive: events, which are in the log, and notes of what happens meanwhile. */
 export type Note = { type: 'event'; event: Event } | LiveNote;
 
-/** Without the place, which every note of a turn has. */
+/** A note of a turn without its place, which all of them have. */
 export type Told = TurnNote extends infer N ? (N extends TurnNote ? Omit<N, keyof LivePlace> : never) : never;
 
-/** The pieces that grow into one text have the same key, within their agent. */
+/** Key of the text that a piece belongs to, within its agent. */
 export function keyOfText({ turn, attempt, step, round, ...note }: TurnNote): string {
   return `${note.type} ${turn} ${attempt} ${step} ${round} ${'call' in note ? note.call : ''}`;
 }
 
-/** Key of a call within its turn: some servers count the ids of calls anew in each answer. */
+/** Key of a call within its turn. It includes the step, because some servers number calls anew in each answer. */
 export function keyOfCall({ step, call }: CallNote): string {
   return `${step} ${call}`;
 }
 
-/** Characters of its long texts. */
+/** Number of characters of its long texts. */
 export function charsOf(note: LiveNote): number {
   if (note.type === 'called') return note.args.length;
   return 'text' in note && note.text !== undefined ? note.text.length : 0;

@@ -8,7 +8,7 @@ export function messageText({ content, attachments }: Omit<MessageBody, 'data'>)
   return content.trim() === '' ? lines.join('\n') : [content, ...lines].join('\n');
 }
 
-/** What a task says: to its assignee with all that is attached to it, to everybody else without. */
+/** Text of a task: for its assignee with all attachments, for everybody else with none. */
 export function taskText(
   event: EventOf<'delegation.opened'> | Extract<EventDraft, { kind: 'delegation.opened' }>,
 ): string {

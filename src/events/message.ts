@@ -48,7 +48,7 @@ export type Attachment = z.infer<typeof Attachment>;
 export const ImageRef = z.object({ hash: BytesHash, mediaType: ImageType });
 export type ImageRef = z.infer<typeof ImageRef>;
 
-/** `JSON.parse` accepts any depth; `JSON.stringify` overflows the stack at a few thousand levels. */
+/** Maximum depth of JSON: `JSON.parse` accepts any, but `JSON.stringify` overflows the stack at a few thousand levels. */
 export const MAX_DATA_DEPTH = 200;
 
 /** Any JSON value that can be serialized again. */
@@ -61,13 +61,13 @@ function isWithin(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((item) => isWithin(item, levels - 1));
 }
 
-/** The form that the writer of a message wants its answer in. */
+/** The form in which the writer of a message wants its answer. */
 export const AskedReply = z.strictObject({
   /** A JSON schema. */
   schema: z.record(z.string(), JsonData),
-  /** The tool of a client whose arguments the answer is. */
+  /** The client's tool whose arguments the answer is to be. */
   tool: z.string().min(1).max(64).optional(),
-  /** The answer has calls of a client's tools as `calls`, beside words as `say`. `optional`: plain words will do. */
+  /** The answer may call the client's tools: it has `calls`, and text as `say`. `optional`: plain text is accepted, too. */
   calls: z.enum(['optional', 'required']).optional(),
 });
 export type AskedReply = z.infer<typeof AskedReply>;
@@ -102,7 +102,7 @@ export const HandoffSummary = z.strictObject({
 });
 export type HandoffSummary = z.infer<typeof HandoffSummary>;
 
-/** The summary as an argument of a tool: empty fields were omitted by the model. */
+/** The summary as an argument of a tool. Models may omit empty fields. */
 export const HandoffDraft = HandoffSummary.extend({ goal: z.string().default('') });
 export type HandoffDraft = z.infer<typeof HandoffDraft>;
 

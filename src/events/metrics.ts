@@ -29,7 +29,6 @@ export const NO_METRICS: Metrics = { count: () => {}, time: () => {}, change: ()
 /** Tenants with series of their own, which last as long as the process. All others are shown as `other`. */
 export const TENANTS_SHOWN = 100;
 
-/** The values of each label. */
 type Labels = Readonly<Record<string, readonly string[]>>;
 /** Values that are not known in advance: tenants, providers. */
 const OPEN: readonly string[] = [];

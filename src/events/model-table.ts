@@ -1,6 +1,6 @@
 /**
- * Finds what is known of a model by its name. A pattern starts the id or follows a prefix: `openai/`, `us.anthropic.`,
- * `ft:`, `@cf/`. The first match counts, so specific patterns come first. Null for an unknown model.
+ * The entry of a table for a model, found by the model's name. A pattern starts the id or follows a prefix: `openai/`,
+ * `us.anthropic.`, `ft:`, `@cf/`. The first match counts, so specific patterns come first. Null for an unknown model.
  */
 export function modelTable<T>(
   rows: readonly (readonly [pattern: string, known: T])[],

@@ -17,7 +17,7 @@ export function parseGiven<S extends z.ZodType>(
   throw new TroupeError(code, problemText(problems, name), { path: problems[0]?.path ?? '', problems });
 }
 
-/** The same for the options of a method, which every error names. */
+/** Checks the options of a method, which errors name. Throws as `parseGiven` does. */
 export function checkOptions(schema: z.ZodType, options: unknown, method: string, code: ErrorCode): void {
   const parsed = tryParse(schema, options);
   if (parsed.success) return;
@@ -84,8 +84,8 @@ const TAKES: Readonly<Record<string, string>> = {
 const QUOTED = 60;
 
 /**
- * Says what a value from outside is, and what to give instead. For `tryParse`; messages of a schema's own go before these.
- * Undefined: zod's words stay.
+ * Describes a rejected value from outside, and what to give instead. For `tryParse`; a schema's own messages take
+ * precedence. Undefined: zod's message stays.
  */
 export function inputWords(issue: RawIssue): string | undefined {
   const { input } = issue;
@@ -118,7 +118,7 @@ interface InputProblem {
   message: string;
 }
 
-/** The problems of an issue whose message is of `inputWords`: one for each unknown field. */
+/** The problems of one issue, whose message `inputWords` wrote: an unknown field each is a problem of its own. */
 export function inputProblems({ path, message, ...issue }: z.core.$ZodIssue): InputProblem[] {
   if (issue.code !== 'unrecognized_keys') return [{ path, message }];
   const words = message.split('\n');
@@ -132,7 +132,7 @@ function unknownKeys({ keys }: { readonly keys: readonly string[] }): readonly s
   return keys.slice(0, MOST_UNKNOWN);
 }
 
-/** Most fields that are listed where none is near. */
+/** Most fields that are listed if no name is near the typed one. */
 const LISTED = 12;
 
 /** The words for an unknown field. */
@@ -146,7 +146,7 @@ export function notAField(field: string, known: readonly string[]): string {
 /** Maximum number of names in one message. */
 const KNOWN_SHOWN = 50;
 
-/** The words for a name that nothing has, with the nearest one and those there are. */
+/** The words for an unknown name, with the nearest known one and a list of the known ones. */
 export function unknownName(what: string, typed: string, known: readonly string[]): string {
   const nearest = nearestName(typed, known);
   const more = known.length > KNOWN_SHOWN ? `, and ${known.length - KNOWN_SHOWN} more` : '';
@@ -202,7 +202,7 @@ function unionWords(issue: Extract<RawIssue, { code: 'invalid_union' }>): string
   return `${path.join('.')}: ${message}`;
 }
 
-/** For a value whose type no alternative takes. */
+/** The words for a value whose type no alternative accepts. */
 function otherType({ input, errors }: Extract<RawIssue, { code: 'invalid_union' }>): string | undefined {
   const taken = errors.map(([first]) => (first?.code === 'invalid_type' ? typeWords(first.expected) : null));
   return taken.includes(null) ? undefined : `is ${named(input)}: give ${[...new Set(taken)].join(', or ')}`;
@@ -220,14 +220,15 @@ function sizeWords(input: unknown, bound: string, size: number | bigint): string
   return `${length === null ? 'has the wrong size' : `has ${length} ${what}`}: give ${bound} ${size}`;
 }
 
-/** The known id closest to a mistyped one, or null if more than a third of the characters, or more than half of a short id, would have to change. */
+/** The known id closest to a mistyped one. Null if over a third of the characters, or over half of a short id, differ. */
 export function nearestName(typed: string, known: Iterable<string>): string | null {
   const wanted = typed.toLowerCase();
   let best: string | null = null;
   let least = Math.max(2, Math.ceil(typed.length / 3)) + 1;
   for (const candidate of known) {
     const name = candidate.toLowerCase();
-    // Names differ by their lengths at least. Without this, a long text would be compared with every name.
+    // The difference in length is the least distance. Without this check, a long text would be compared with every
+    // name.
     if (Math.abs(wanted.length - name.length) >= least) continue;
     const distance = editDistance(wanted, name);
     const isNear = distance * 2 <= Math.max(wanted.length, name.length);

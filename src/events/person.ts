@@ -10,7 +10,7 @@ function line(most: number): z.ZodString {
       .min(1)
       .max(most)
       .refine((text) => ONE_LINE.test(text), 'must be one line without control characters')
-      // For documents, in what every validator knows. It allows more: spaces at the ends are cut before the check.
+      // The pattern in documents, in syntax that every validator knows. It accepts more: the check trims spaces first.
       .meta({ pattern: '^[^\\x00-\\x08\\x0e-\\x1f\\x7f-\\x9f]*$' })
   );
 }

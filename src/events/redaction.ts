@@ -26,7 +26,7 @@ export interface Redaction {
   /** Redacts the body of an event, or a part of one. */
   body<B>(body: B, where: TextPlace): B;
   draft<D extends EventDraft>(draft: D): D;
-  /** Of timers, which a record keeps. */
+  /** Redacts the events of timers, which an actor record keeps. */
   posts(posts: readonly OutgoingEvent[]): OutgoingEvent[];
 }
 

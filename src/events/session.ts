@@ -8,7 +8,7 @@ import { AgentId, TurnId } from './ids.ts';
 export const Session = z.strictObject({
   provider: z.string(),
   id: z.string(),
-  /** The provider's id for the end of the last valid answer. '': adopted, and not answered in yet. */
+  /** The provider's id for the end of the last valid answer. '': the session was adopted and has no answer yet. */
   checkpoint: z.string(),
   /** The machine and the directories that the session is bound to. */
   home: z.string(),
@@ -49,8 +49,8 @@ export const SessionReason = z.enum([
 export type SessionReason = z.infer<typeof SessionReason>;
 
 /**
- * A session of a program that was not begun by Troupe, which an agent is to go on with. It is adopted if it fits the agent, and
- * ignored otherwise; an event says which.
+ * A session of a program, not begun by Troupe, that an agent is to continue. It is adopted if it fits the agent, else
+ * ignored; an event records which.
  */
 export const NamedSession = z.strictObject({
   agent: AgentId,

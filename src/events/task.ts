@@ -15,7 +15,7 @@ export type TaskId = z.infer<typeof TaskId>;
 export const Join = z.enum(['all', 'first', 'any']);
 export type Join = z.infer<typeof Join>;
 
-/** A task that others are part of, and the conversation whose log has its end. */
+/** A task that contains others, and the conversation whose log has its end. */
 export const TaskPlace = z.strictObject({ delegation: TaskId, home: ConversationId });
 export type TaskPlace = z.infer<typeof TaskPlace>;
 
@@ -41,7 +41,7 @@ export const DelegationOpenedBody = z.strictObject({
   within: z.array(TaskPlace).optional(),
   /** Id of the tree of tasks that one message in `root` has started. They are counted together. */
   tree: z.string().max(64).optional(),
-  /** What the assignee is given with the words: the attachments as the conversation has them, with the hashes of their bytes. */
+  /** Attachments for the assignee, as in the conversation, with the hashes of their bytes. */
   attachments: z.array(Attachment).min(1).max(MAX_MESSAGE_ATTACHMENTS).optional(),
   /** When the task is cancelled, ms since the epoch. */
   deadline: z.int().nonnegative().optional(),
@@ -108,7 +108,7 @@ export const ApprovalDecidedBody = z.strictObject({
   /** The arguments that the call runs with, if the person changed them, and their hash. */
   args: z.string().optional(),
   argsHash: z.string().optional(),
-  /** Present if others are told, and then with the call as it was asked for, its arguments cut. */
+  /** Present if others are told of the decision. `call` then has the requested call, its arguments shortened. */
   told: ToldTo.optional(),
   call: z.strictObject({ tool: z.string(), args: z.string() }).optional(),
 });

@@ -28,11 +28,11 @@ export const TurnStartedBody = z.strictObject({
   join: JoinPolicy,
   /** Id of the baseline event in force. */
   baseline: z.string(),
-  /** Words of other agents that the turn does not answer have the role of the system. Default: of the user. */
+  /** `system`: messages of other agents that the turn does not answer have the role of the system. Default: of the user. */
   peers: z.literal('system').optional(),
-  /** Who says what is told in plain words. Default: by marks. */
+  /** `plain`: the prompt names speakers in plain words. Default: by marks. */
   framing: z.literal('plain').optional(),
-  /** The agent is told what the tools and tasks of others brought. Default: their words alone. */
+  /** `results`: the agent is told the results of other agents' tools and tasks. Default: only their messages. */
   sees: z.literal('results').optional(),
 });
 export type TurnStartedBody = z.infer<typeof TurnStartedBody>;
@@ -55,14 +55,14 @@ export const TurnTimes = z.strictObject({
 });
 export type TurnTimes = z.infer<typeof TurnTimes>;
 
-/** Calls beside the answers of the steps, by what came of them and by model. */
+/** Model calls besides the steps, by outcome and model. */
 export const OtherCalls = z.strictObject({
-  /** `failed`: nothing came of it, or its answer was discarded, or it was stopped. */
+  /** `failed`: the call failed or was stopped, or its answer was discarded. */
   outcome: z.enum(['summarised', 'failed']),
   model: z.string(),
   calls: z.int().positive(),
   usage: Usage,
-  /** No provider has reported this usage: it is our own count, as budgets count it. */
+  /** No provider reported this usage: it is our own estimate, as budgets count it. */
   estimated: z.literal(true).optional(),
 });
 export type OtherCalls = z.infer<typeof OtherCalls>;
@@ -72,7 +72,7 @@ const Others = z.array(OtherCalls).optional();
 export const TurnDoneBody = z.strictObject({
   covers: z.array(Seq),
   steps: z.int().nonnegative(),
-  /** All that providers reported, of `others` too. */
+  /** Everything that providers reported, including `others`. */
   usage: Usage,
   others: Others,
   /** Present if the reply was cut off at the agent's `maxOutputTokens`. */
@@ -94,7 +94,7 @@ export const TurnFailedBody = z.strictObject({
   message: z.string(),
   /** The unfinished reply; empty if there was none. */
   partial: z.string(),
-  /** As of a turn that is done. Absent: nothing was reported. */
+  /** As in `turn.done`. Absent: no provider reported any. */
   usage: Usage.optional(),
   others: Others,
   times: TurnTimes.optional(),
@@ -177,13 +177,13 @@ export const ToolResultBody = z.strictObject({
   /** Id of the complete output, if `content` is a preview. */
   artifact: z.string().optional(),
   ran: RunTime.optional(),
-  /** Present if others are told, and then with the arguments of the call, cut. */
+  /** Present if others are told of the result. `args` then has the arguments of the call, shortened. */
   told: ToldTo.optional(),
   args: z.string().optional(),
 });
 export type ToolResultBody = z.infer<typeof ToolResultBody>;
 
-/** Of a call that cost nothing, or has not begun. */
+/** Usage of a call that cost nothing or has not begun. */
 export const NO_USAGE: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
 /** The tokens of both. */
@@ -197,7 +197,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** Capped: a larger number is not a safe integer, and an event with it could not be read. */
+/** Limited to the largest safe integer: an event with a larger number could not be read. */
 function sum(a: number, b: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, a + b);
 }

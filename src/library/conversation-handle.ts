@@ -1,10 +1,10 @@
 import type { ConversationId } from '../events/index.ts';
 import type { CommandInput, Conversation, Troupe } from './troupe.ts';
 
-/** A troupe without its handles: they are made of its other methods. */
+/** A troupe without `conversation`, which is made of the other methods. */
 type Methods = Omit<Troupe, 'conversation'>;
 
-/** The methods of `troupe` for one conversation. A narrowed troupe gives a handle that is as narrow. */
+/** The methods of `troupe` for one conversation. The handle has no more rights than `troupe`. */
 export function conversationHandle(troupe: Methods, id: ConversationId): Conversation {
   return {
     id,
@@ -30,7 +30,7 @@ export function conversationHandle(troupe: Methods, id: ConversationId): Convers
   };
 }
 
-/** A turn's id contains its conversation. What is no command is left for the troupe to refuse. */
+/** Adds the conversation to a command. A turn's id contains it already. An invalid command is left for the troupe to refuse. */
 function commandIn(
   conversation: ConversationId,
   command: Parameters<Conversation['command']>[0],

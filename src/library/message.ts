@@ -1,6 +1,6 @@
 import type { AskedReply, Author, BusyPolicy } from '../events/index.ts';
 
-/** A new message. Without `to` it is routed, else it goes to the default agent, unless it is a reply. */
+/** A new message. Without `to`, the routing finds the recipients, else the default agent gets it, unless it is a reply. */
 export interface NewMessage<Id extends string = string> {
   /** Idempotency key: a message with the same id and content is stored once. Default: a new ULID. */
   id?: string | undefined;
@@ -14,11 +14,11 @@ export interface NewMessage<Id extends string = string> {
   attachments?: readonly (NewAttachment | AttachmentByAddress)[] | undefined;
   /** Id of the message that it answers. */
   replyTo?: string | undefined;
-  /** Treatment of the message while a recipient has a turn under way. Default: `whileBusy` of the agent. `reject` throws `agent_busy`. */
+  /** What happens if a recipient is in a turn. `reject` throws `agent_busy`. Default: `whileBusy` of the agent. */
   whileBusy?: BusyPolicy | undefined;
   /**
-   * The author may not wake agents. The message is stored with its intended recipients; the command `dispatch` passes it on.
-   * For gateways that bring messages of strangers.
+   * The author may not wake agents. The message is stored with its intended recipients; the command `dispatch` passes
+   * it on to them. For gateways with messages of strangers.
    */
   untrusted?: true | undefined;
   /**
@@ -26,11 +26,11 @@ export interface NewMessage<Id extends string = string> {
    * nobody. May not name recipients. Default: true.
    */
   includeInContext?: boolean | undefined;
-  /** The door it came through, kept in the event's `context`: a short word of `a-z0-9-`. Default: `library`. */
+  /** The door it came through, stored in the event's `context`: a short word of `a-z0-9-`. Default: `library`. */
   channel?: string | undefined;
   /**
-   * A session of a program that an addressed agent is to go on with: see `docs/reference/providers.md`. Only for operators; the agent's
-   * next turn adopts it if it fits, and logs why not otherwise.
+   * A session of a program that an addressed agent is to continue: see `docs/reference/providers.md`. Only for
+   * operators. The agent's next turn adopts the session if it fits; otherwise the log says why not.
    */
   session?:
     | {
@@ -41,14 +41,14 @@ export interface NewMessage<Id extends string = string> {
         refused?: 'author' | undefined;
       }
     | undefined;
-  /** The form of the answer, in place of the agent's own: its JSON is the reply's `data`. */
+  /** The form of the answer, instead of the agent's own: its JSON is the reply's `data`. */
   reply?: AskedReply | undefined;
   /**
-   * A value for the tools of the turns that come of the message, as `context.forTools`. It stays in this process: tools
-   * that run in another one, or after a restart, get null. Null or left out: none.
+   * A value for the tools of the turns that follow from the message, as `context.forTools`. It stays in this process:
+   * tools that run in another one, or after a restart, get null. Default: none.
    */
   forTools?: unknown;
-  /** Stores `forTools`, which must be JSON then, with the message: for tools in every process. Default false. */
+  /** Stores `forTools` with the message, for tools in every process. It must then be JSON. Default false. */
   storeForTools?: boolean | undefined;
   /** The client's own ids of attachments. They are stored with the event and shown to no agent. */
   context?: { attachments?: readonly string[] | undefined } | undefined;
@@ -67,7 +67,7 @@ export interface AttachmentByAddress {
   url: string;
 }
 
-/** What `ask` and `stream` take: a message, or its text. Default author: a user named `User`. */
+/** The message of `ask` and `stream`, or its text. Default author: a user named `User`. */
 export type Asked<Id extends string = string> =
   | string
   | (Omit<NewMessage<Id>, 'author' | 'includeInContext'> & { author?: Author | undefined });

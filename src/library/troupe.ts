@@ -36,7 +36,7 @@ import type { Appended, LogProblem, LogVerification } from '../store/store.ts';
 import type { FoundPassage, Passage, PassagesQuery } from '../store/passages.ts';
 import type { ListedStanding, NewStanding, StandingFilter, StandingOrder } from '../store/standings.ts';
 
-/** A value with plain strings in place of ids: they are checked when it is used. */
+/** A value with plain strings instead of ids, which are checked when the value is used. */
 type Plain<T> = T extends string
   ? string extends T
     ? string
@@ -61,9 +61,9 @@ export interface FollowOptions {
 
 /** An agent as applications see it. */
 export interface AgentInfo {
-  /** Its address. */
+  /** Its name for messages and settings. */
   id: AgentId;
-  /** Ids that it had before, which are its addresses too. Absent: none. */
+  /** Former ids, which also address it. Absent: none. */
   aliases?: readonly AgentId[];
   /** Name for people. */
   name: string;
@@ -105,11 +105,11 @@ interface WorkflowStepInfo {
 /** A prompt with its cached parts, its compactions and their reasons, and the size at which the next one happens. */
 export type InspectedPrompt = PromptRecord & Inspection;
 
-/** A past prompt. `verified`: rendering it again from the log gave the bytes that were sent. */
+/** A past prompt. `verified`: rendering it again from the log gave exactly the bytes that were sent. */
 export type SentPrompt = InspectedPrompt & {
-  /** Whether the log still gives what was sent. */
+  /** Whether the log still gives the bytes that were sent. */
   verified: boolean;
-  /** Words that were in it are erased: that is why it cannot be verified. */
+  /** Words of it were erased, so it cannot be verified. */
   erased?: true;
 };
 
@@ -129,7 +129,7 @@ export interface ConversationListQuery {
   before?: string | undefined;
   /** Only these conversations and their threads: ids, or prefixes that end with `*`. Default: all. */
   among?: readonly string[] | undefined;
-  /** Only conversations that are no threads of tasks, or only threads. Default: both. */
+  /** Only conversations that are not threads of tasks, or only threads. Default: both. */
   kind?: ConversationKind['kind'] | undefined;
 }
 
@@ -150,18 +150,18 @@ export interface Health {
 }
 
 /**
- * Receives stored events, and what happens in running turns: pieces of replies, tool calls, states of machines. That is
- * never stored, and provisional until the turn ends.
+ * Receives stored events, and notes of running turns: pieces of replies, tool calls, states of machines. Notes are
+ * never stored, and are provisional until the turn ends.
  */
 export type Watcher = (note: Note) => void;
 
 /** What an export holds, and how it is written. */
 export interface ExportOptions {
-  /** `html`: one page to read, without threads. Default `jsonl`. */
+  /** `html`: one page for reading, without threads. Default `jsonl`. */
   format?: 'jsonl' | 'html' | undefined;
-  /** False: without the threads of its tasks. */
+  /** False: without the threads of its tasks. Default true. */
   threads?: boolean | undefined;
-  /** `kept`: with what `hideSecrets` of the definition hides. Default `hidden`. */
+  /** `kept`: includes what `hideSecrets` of the definition hides. Default `hidden`. */
   secrets?: 'hidden' | 'kept' | undefined;
 }
 
@@ -181,9 +181,9 @@ export interface Troupe {
    * Closing it does nothing. Throws `event_invalid` if `tenant` is not a valid id.
    */
   forTenant(tenant: string): Troupe;
-  /** Profiles of the people who write here: name, time zone, preferences. Agents are told them. */
+  /** Profiles of the people who write here: name, time zone, preferences. Agents see them. */
   readonly people: ProfileRepository;
-  /** Where each conversation of the tenant stands. */
+  /** The state of each conversation of the tenant. */
   readonly standings: StandingRepository;
   /** The index of words over all conversations of the tenant. */
   readonly passages: PassageRepository;
@@ -197,7 +197,7 @@ export interface Troupe {
   readonly statusUrl: string | null;
   /** State of the Nostr relays. Null: the troupe has none, or this process takes no turns. */
   nostr(): NostrStatus | null;
-  /** Signs the cards of the agents. It belongs to the data, and is the same for every tenant. */
+  /** Signs the agents' cards. It belongs to the data, and is the same for every tenant. */
   readonly cardKey: SigningKey;
   /** The API keys of this tenant. */
   readonly keys: KeyRepository;
@@ -217,19 +217,19 @@ export interface Troupe {
    */
   send(conversation: string, message: NewMessage | string): Promise<Appended>;
   /**
-   * Sends a message and waits for what comes of it: until every agent that it woke has answered, in threads too, or until
+   * Sends a message and waits for the answer: until every agent that it woke has answered, in threads too, or until
    * nobody works on it any more because people are asked. With one agent in the troupe, `to` may be left out. Throws as
    * `send` does, and `aborted`.
    *
    *     const { text } = await troupe.ask('plan', 'What is next?');
    */
   ask(conversation: string, message: Asked, options?: AskOptions): Promise<Answer>;
-  /** As `ask`, but yields what happens meanwhile; the answer is the return value of the generator. */
+  /** As `ask`, but yields what happens meanwhile; the generator returns the answer. */
   stream(conversation: string, message: Asked, options?: AskOptions): AsyncGenerator<Note, Answer>;
   /**
-   * As `stream`, for what is in the log already: a message, or the event that a command has recorded. Begins with what came
-   * of it so far. For readers that come back. Throws `event_invalid` if there is no such event or it wakes nobody, and
-   * `aborted`.
+   * As `stream`, for an event in the log: a message, or the event that recorded a command. Begins with what has
+   * followed from it so far, for readers that come back. Throws `event_invalid` if there is no such event or it wakes
+   * nobody, and `aborted`.
    */
   rejoin(conversation: string, seq: number, options?: AskOptions): AsyncGenerator<Note, Answer>;
   /** The events of a conversation after `after`, then new ones as they come, without end. */
@@ -239,7 +239,7 @@ export interface Troupe {
   /** A page of conversations, newest first. The cost of a page is bounded. Throws `event_invalid`. */
   listConversations(query?: ConversationListQuery): Promise<ConversationList>;
   /**
-   * The methods for one conversation, without its id. Nothing is stored by it: the conversation may not exist yet. Throws
+   * The methods for one conversation, without its id. Stores nothing: the conversation need not exist yet. Throws
    * `event_invalid` if `id` is not a valid id.
    *
    *     const support = troupe.conversation('support-17');
@@ -249,9 +249,9 @@ export interface Troupe {
   /** State of a conversation: mode, run, phase and open delegations, from its log. Throws `conversation_unknown`. */
   state(conversation: string): Promise<ConversationState & { id: ConversationId; head: number }>;
   /**
-   * A page of events, oldest first: those after the seq `after`, at most `limit` (default 500), and at most about `maxBytes`
-   * (default 4 MiB). A short page need not be the last: the end is reached when the last event is at `head`, or the page is
-   * empty. Throws `conversation_unknown`.
+   * A page of events, oldest first: those after the seq `after`, at most `limit` (default 500), and at most about
+   * `maxBytes` (default 4 MiB). A short page need not be the last: the end is reached when the last event is at `head`,
+   * or the page is empty. Throws `conversation_unknown`.
    */
   events(
     conversation: string,
@@ -263,16 +263,17 @@ export interface Troupe {
    */
   attachment(conversation: string, seq: number, index: number): Promise<ReadAttachment>;
   /**
-   * Verifies a part of a conversation as it is stored, from the event after `after` (default 0): seqs without a gap, each
-   * content against its hash, the chain. Continue with `next` as `after` until it is null. Throws `conversation_unknown`.
+   * Verifies a part of a conversation in the store, from the event after `after` (default 0): that seqs have no gap,
+   * each content matches its hash, and the chain is intact. Continue with `next` as `after` until it is null. Throws
+   * `conversation_unknown`.
    */
   verify(conversation: string, range?: { after?: number | undefined }): Promise<LogVerification>;
   /** State of each agent in a conversation. */
   actors(conversation: string): Promise<ActorStatus[]>;
   /**
-   * The tasks of a conversation (delegations, questions, approvals), and the task that it is the thread of, from its log.
-   * `open`: only tasks that have not ended. `as`: a person, for whom `decidable` says what they may answer or decide now.
-   * Throws `conversation_unknown`.
+   * The tasks of a conversation (delegations, questions, approvals), and the task whose thread it is, from its log.
+   * `open`: only tasks that have not ended. `as`: a person; `decidable` then says what this person may answer or decide
+   * now. Throws `conversation_unknown`.
    */
   tasks(
     conversation: string,
@@ -287,11 +288,11 @@ export interface Troupe {
    * would get now. Throws `turn_unknown`, and `event_invalid` for turns of two agents.
    */
   diff(a: string, b: string, steps?: DiffSteps): Promise<PromptDiff>;
-  /** Two turns side by side: words, calls, tokens, cost and time. For a turn that was run again. Throws `turn_unknown`. */
+  /** Compares two turns: text, calls, tokens, cost and time. Used for a turn and its repetition. Throws `turn_unknown`. */
   compare(a: string, b: string): Promise<TurnComparison>;
   /**
-   * What a conversation and the threads of its tasks cost, US dollars at today's prices: by agent, tool, model and day, what
-   * the cache saved, and what is not known, with the reason. Throws `conversation_unknown`.
+   * Cost of a conversation and of the threads of its tasks, US dollars at today's prices: by agent, tool, model and
+   * day, what the cache saved, and what is not known, with the reason. Throws `conversation_unknown`.
    */
   cost(conversation: string): Promise<ConversationCost>;
   /** Each model call of an agent under a vendor's cache, simulated. Slow: renders every prompt again. */
@@ -306,11 +307,14 @@ export interface Troupe {
     options: ImportRequest & ImportLimits,
   ): Promise<ImportReport>;
   /**
-   * A stored fold of a conversation for a reader of whole logs, such as the inspector: what `saveCheckpoint` was given, if it
-   * belongs to this log and this release. Null: read from the first event. Throws `conversation_unknown`.
+   * A stored fold of a conversation, for readers of whole logs such as the inspector: what `saveCheckpoint` stored, if
+   * it belongs to this log and this release. Null: read from the first event. Throws `conversation_unknown`.
    */
   checkpoint(conversation: string, reader: string): Promise<Checkpoint | null>;
-  /** Stores one soon, instead of an earlier one. `content` is plain data, and no longer changes. Throws `conversation_unknown`. */
+  /**
+   * Stores a checkpoint soon, replacing an earlier one. `content` is plain data that no longer changes. Throws
+   * `conversation_unknown`.
+   */
   saveCheckpoint(conversation: string, reader: string, checkpoint: Checkpoint): Promise<void>;
   /**
    * Yields a conversation as lines of JSON, which `import` reads, and then the threads of its tasks, one after the other. Throws
@@ -318,36 +322,41 @@ export interface Troupe {
    */
   export(conversation: string, options?: ExportOptions): AsyncGenerator<string>;
   /**
-   * Deletes a conversation with its threads for good. `exported`: number of their events that the caller has exported, or
-   * 'none' to delete without a check. Throws `conversation_unknown`, and `command_refused` if that number is wrong, an
+   * Deletes a conversation with its threads for good. `exported`: number of their events that the caller has exported;
+   * 'none': deletes without this check. Throws `conversation_unknown`, and `command_refused` if the number is wrong, an
    * agent is at work, or the conversation is the thread of an open task.
    */
   delete(conversation: string, options: { exported: number | 'none' }): Promise<Deleted>;
   /**
-   * Erases for good what a person has said in the tenant, and what agents made of it: messages, attachments, answers, the turns that
-   * answered the person, their tasks, summaries and tool outputs; elsewhere the words that were repeated. Holes stay, marked, and
-   * `verify` tells them from changes. Safe to repeat. Throws `command_refused` while an agent is at work there.
+   * Erases for good what a person said in the tenant, and what agents made of it: messages, attachments, answers, the
+   * turns that answered the person, their tasks, summaries and tool outputs; elsewhere, repetitions of these words.
+   * Erased places stay marked, and `verify` distinguishes them from alterations. Safe to repeat. Throws
+   * `command_refused` while an agent is at work there.
    */
   erase(request: ErasureRequest): Promise<ErasureReceipt>;
-  /** Calls `watcher` for this tenant, or only for the named conversation. Returns a function that stops it. */
+  /** Calls `watcher` with notes of this tenant, or only of the named conversation. Returns a function that stops it. */
   watch(watcher: Watcher, of?: { conversation?: string | undefined }): () => void;
-  /** Waiting and running wakes: of all tenants for the root tenant, else of this one. `own`: only of this one. Default false. Turns by name: of this tenant, over all processes. */
+  /**
+   * Waiting and running wakes: of all tenants for the root tenant, else of this one; with `own`, only of this one
+   * (default false). Running and waiting turns: of this tenant, over all processes.
+   */
   queues(of?: { own?: boolean | undefined }): Promise<QueueReport>;
   /**
-   * What has not gone on for long, the longest first: turns of all processes, and agents that wait for a slot; then what
-   * waits for people, as far as the inbox of a server has read the logs.
+   * Work that has not continued for too long, the longest first: turns of all processes, and agents that wait for a
+   * slot; then what waits for people, as far as the inbox of a server has read the logs.
    */
   stuck(query?: StuckQuery): Promise<StuckReport>;
-  /** Spent and held amounts of each budget in its present period. `conversation` adds the budget of that conversation. */
+  /** Spent and reserved amounts of each budget in its present period. `conversation` adds the budget of that conversation. */
   budgets(of?: { conversation?: string | undefined; agent?: string | undefined }): Promise<BudgetLine[]>;
   /** Whether the store and the queue can be reached. Never throws. */
   health(): Promise<Health>;
   /**
-   * Resolves when no wake is waiting or running; turns that wait for a clock that a test moves are no work. `conversation`: when nobody
-   * works in this one and in its threads, whatever happens elsewhere. Throws `queue_unavailable` if the queue has not answered for 10 s, and `conversation_unknown`.
+   * Resolves when no wake is waiting or running. Turns that wait for a clock that a test moves do not count. With
+   * `conversation`: when nobody works in it and in its threads. Throws `queue_unavailable` if the queue has not
+   * answered for 10 s, and `conversation_unknown`.
    */
   idle(of?: { conversation?: string | undefined }): Promise<void>;
-  /** Stops taking turns, waits for the present ones to stop, and closes the services. */
+  /** Stops taking turns, waits until running ones have stopped, and closes the services. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -384,41 +393,41 @@ export type Conversation = { [M in keyof Pick<Troupe, OfConversation>]: WithoutF
   stream(message: Asked, options?: AskOptions): AsyncGenerator<Note, Answer>;
   /** Executes a command in this conversation. As `Troupe.command`. */
   command(command: WithoutConversation<CommandInput>, by: Author): Promise<Event>;
-  /** Calls `watcher` for what happens here. Returns a function that stops it. */
+  /** Calls `watcher` with notes of this conversation. Returns a function that stops it. */
   watch(watcher: Watcher): () => void;
-  /** Resolves when nobody works here and in the threads. */
+  /** Resolves when nobody works in this conversation and in its threads. */
   idle(): Promise<void>;
 };
 
-/** Whose words are to be erased, or which. One of `person`, `conversation` and `tenant` is given. */
+/** What to erase: exactly one of `person`, `conversation` and `tenant`. */
 export interface ErasureRequest {
-  /** Id of the author of messages. What they said, and what agents made of it, becomes marked holes in all conversations. */
+  /** Id of the author of messages. What the person said, and what agents made of it, is replaced by marks in all conversations. */
   person?: string | undefined;
-  /** Id of a conversation: it is deleted with its threads, and with the files and texts that no other conversation names. */
+  /** Id of a conversation. It is deleted with its threads, and with the files and texts that no other conversation names. */
   conversation?: string | undefined;
-  /** Id of this tenant, to confirm that all its conversations, files and profiles are meant. */
+  /** Id of this tenant, to confirm that all its conversations, files and profiles are to be erased. */
   tenant?: string | undefined;
-  /** Who asks for it, as the logs say it. Default: the system. */
+  /** Who requests it, for the logs. Default: the system. */
   by?: Author | undefined;
-  /** Called for each conversation that is read. For a person each is read three times. */
+  /** Called for each conversation that is read. For a person, each is read three times. */
   onProgress?: ((progress: { conversation: string; read: number }) => void) | undefined;
 }
 
-/** What an erasure was about. */
+/** What an erasure covers. */
 export type ErasureSubject = { person: string } | { conversation: string } | { wholeTenant: true };
 
 /** What an erasure did, without the words. */
 export type ErasureReceipt = Erased &
   ErasureSubject & {
-    /** Its id, which its events in the logs contain. */
+    /** Id of the erasure, which its events in the logs contain. */
     id: string;
     /** Id of the tenant. */
     tenant: TenantId;
     /** When it ended, ms since the epoch. */
     at: number;
-    /** What the store may still have in its files, and until when. */
+    /** What may still be in the files of the store, and until when. */
     remains: string[];
-    /** Where words may be that no store reaches. */
+    /** Places outside the store where words may remain. */
     outside: string[];
   };
 
@@ -476,13 +485,13 @@ export interface Failure {
   message: string;
 }
 
-/** What came of a message. */
+/** The outcome of a message. */
 export interface Answer<Data = unknown> {
-  /** Words of the last reply of an agent. Of one that waits and has not replied: what it said so far. Empty: nobody said a word. */
+  /** Text of the last reply of an agent. If an agent waits and has not replied, its text so far. Empty: there is none. */
   text: string;
-  /** The last reply as data, of an agent with a `reply` schema. */
+  /** The last reply as data, if its agent has a `reply` schema. */
   data?: Data;
-  /** `answered`: by everybody it woke. `waiting`: for what `waits` names. `failed`: an agent gave no answer. */
+  /** `answered`: every agent that it woke has answered. `waiting`: for what `waits` names. `failed`: an agent gave no answer. */
   outcome: 'answered' | 'waiting' | 'failed';
   /** Messages of agents since, oldest first. */
   replies: EventOf<'message'>[];
@@ -500,9 +509,9 @@ export interface Answer<Data = unknown> {
 
 /** Options of `ask` and `stream`. */
 export interface AskOptions {
-  /** Ends the wait, with the error `aborted`. The agents go on. */
+  /** Ends the wait with the error `aborted`. The agents continue. */
   signal?: AbortSignal | undefined;
-  /** Longest wait, ms, at most 24.8 days. Then `ask` throws `aborted`. The agents go on. Default: none. */
+  /** Longest wait, ms, at most 24.8 days. Then `ask` throws `aborted`; the agents continue. Default: none. */
   timeoutMs?: number | undefined;
 }
 
@@ -510,7 +519,7 @@ export interface AskOptions {
 interface PassageListQuery extends Omit<PassagesQuery, 'tenant' | 'ranges'> {
   /** Only of this conversation. */
   conversation?: string;
-  /** Only of conversations whose standing has one of these ranks. */
+  /** Only of conversations whose state has one of these ranks. */
   ranks?: readonly number[];
   /** Only these conversations and their threads: ids, or prefixes that end with `*`. Default: all. */
   among?: readonly string[];
@@ -518,13 +527,13 @@ interface PassageListQuery extends Omit<PassagesQuery, 'tenant' | 'ranges'> {
 
 /** A page of passages, the newest first. */
 interface PassageList {
-  /** May be fewer than `limit`, or none: only `next` tells the end. */
+  /** May be fewer than `limit`, or none: only `next` shows the end. */
   passages: FoundPassage[];
   /** Pass it as `after` to get the next page. Null: this was the last page. */
   next: string | null;
 }
 
-/** The index of words over all conversations of a tenant, as a reader of logs has stored it: the server's search does. */
+/** The index of words over all conversations of a tenant. A reader of logs stores it, such as the server's search. */
 export interface PassageRepository {
   /** One page of passages that have all terms. */
   find(query: PassageListQuery): Promise<PassageList>;
@@ -532,11 +541,11 @@ export interface PassageRepository {
   save(conversation: string, passages: readonly Passage[]): Promise<void>;
 }
 
-/** Which standings to list, and in which order. */
+/** Which states of conversations to list, and in which order. */
 interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {
   /** Default `urgent`: by rank, then the newest. */
   order?: StandingOrder;
-  /** Most standings of the page. Default 50. */
+  /** Most conversations of the page. Default 50. */
   limit?: number;
   /** `next` of the previous page of the same order. */
   after?: string;
@@ -546,27 +555,27 @@ interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {
   among?: readonly string[];
 }
 
-/** A page of standings. */
+/** A page of states of conversations. */
 interface StandingList {
   /** In the order asked for. */
   rows: ListedStanding[];
-  /** Number of standings by rank, whatever ranks and page were asked for. */
+  /** Number of conversations by rank, over all ranks and pages. */
   counts: number[];
-  /** Number of conversations with events that no standing takes into account yet. */
+  /** Number of conversations with events that their stored state does not include yet. */
   behind: number;
   /** Pass it as `after` to get the next page. Null: this was the last page. */
   next: string | null;
 }
 
-/** Where each conversation of a tenant stands, as a reader of logs has stored it: the server of the inbox does. */
+/** The states of the conversations of a tenant. A reader of logs stores them, such as the server of the inbox. */
 export interface StandingRepository {
   /** One page. Throws `event_invalid` for an `after` that no page returned. */
   list(query?: StandingListQuery): Promise<StandingList>;
-  /** Ids of conversations whose standing is to be stored anew, the newest first. Null: another process does that now. */
+  /** Ids of conversations whose state must be stored again, the newest first. Null: another process is doing that. */
   behind(limit: number): Promise<string[] | null>;
-  /** Stores one. Throws `conversation_unknown`. */
+  /** Stores the state of one. Throws `conversation_unknown`. */
   save(conversation: string, standing: NewStanding): Promise<void>;
-  /** Seq of the stored one; 0: none. Its events are in the index of words. Throws `conversation_unknown`. */
+  /** Seq of the stored state; 0: none is stored. Its events are in the index of words. Throws `conversation_unknown`. */
   seqOf(conversation: string): Promise<number>;
 }
 
@@ -574,8 +583,10 @@ export interface StandingRepository {
 export interface ProfileRepository {
   /** Null: the person has none. Throws `event_invalid`, `store_unavailable`. */
   get(person: string): Promise<PersonProfile | null>;
-  /** Replaces the profile. Agents are told at their next turn for this person, of other processes within seconds. Throws `event_invalid`, `store_unavailable`. */
+  /**
+   * Replaces the profile. Agents see it in their next turn for this person, in other processes within seconds. Throws `event_invalid`, `store_unavailable`.
+   */
   set(person: string, profile: PersonProfile): Promise<PersonProfile>;
-  /** False: there was none. What agents were told before stays in the log. */
+  /** Returns false if there was none. What agents were told before stays in the log. */
   remove(person: string): Promise<boolean>;
 }

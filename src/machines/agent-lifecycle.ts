@@ -9,8 +9,8 @@ import { TroupeError } from '../base/errors.ts';
  * Owns which effect comes next. Does not own the effects: each working state carries one tag, the name of the effect
  * that `src/actors` performs there, and the outcome of the effect comes back as an event. There are no invokes and no
  * `after`: on a restore XState would run the former again and lose the latter. There is no context: an event carries
- * everything that its decision needs. So all decisions are asked of XState once, in some 7 ms of a process's start, and looked
- * up from then on: a lookup takes 0.04 µs where XState takes 26.
+ * everything that its decision needs. So every decision is asked of XState once, at the start of a process (7 ms), and
+ * looked up from then on: a lookup takes 0.04 µs, XState 26 µs.
  *  M1  A state has at most one effect tag, and every effect state accepts ABORTED or is `committing`.
  *  M2  From every working state `committing` is reachable; from `committing` only `idle` and `waiting`.
  */
@@ -27,7 +27,7 @@ export const EFFECTS = [
 ] as const;
 export type EffectName = (typeof EFFECTS)[number];
 
-/** What an agent at rest waits for. It can take other turns meanwhile, because the wait follows from the log. */
+/** What an agent at rest waits for. The log determines the wait, so the agent can take other turns meanwhile. */
 export type WaitsFor = 'delegation' | 'approval' | 'answer';
 
 export type AgentEvent =
@@ -48,7 +48,7 @@ export type AgentEvent =
   | { type: 'ABORTED' }
   | { type: 'COMMITTED'; waits: WaitsFor | null };
 
-/** `answered`: tries of this call that a server answered with a failure. `isAway`: no server answered this try. */
+/** `answered`: number of tries of this call that a server answered with a failure. `isAway`: no server answered this try. */
 interface FailedTry {
   retryable: boolean;
   isAway: boolean;
@@ -150,7 +150,7 @@ const SavedAgent = z.strictObject({ value: AtRest, context: Counts.optional() })
 
 export type AgentSnapshot = SnapshotFrom<typeof agentLifecycle>;
 
-/** Events of each type: where guards look into them, one for each outcome. */
+/** Examples of each type of event. If guards look into an event, one example for each outcome. */
 const EVENTS: { readonly [T in AgentEvent['type']]: readonly Extract<AgentEvent, { type: T }>[] } = {
   PINNED: [{ type: 'PINNED' }],
   PROMPT_READY: [{ type: 'PROMPT_READY' }],
@@ -178,22 +178,21 @@ const EVENTS: { readonly [T in AgentEvent['type']]: readonly Extract<AgentEvent,
   ],
 };
 
-/** What guards make of an event. Events with the same outcome are decided alike. */
+/** What guards see of an event. Events with the same outcome lead to the same decision. */
 function outcomeOf(event: AgentEvent): string {
   if (event.type === 'COMMITTED') return event.waits ?? event.type;
   if (event.type === 'MODEL_FAILED') return mayRetry(event.failed) ? event.type : 'GIVEN_UP';
   return event.type;
 }
 
-/** A decision of the statechart. */
 interface Step {
   event: AgentEvent;
   next: AgentSnapshot;
 }
 
 /**
- * Every decision, asked of the statechart once: each state that is reached, and where each outcome leads. A snapshot has no
- * context, so there is one of each state.
+ * Every decision, asked of the statechart once: each reachable state, and where each outcome leads. A snapshot has no
+ * context, so a state has one snapshot.
  */
 function decideAll(): Map<AgentSnapshot, Map<string, Step>> {
   const steps = new Map<AgentSnapshot, Map<string, Step>>();

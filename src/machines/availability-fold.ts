@@ -42,7 +42,7 @@ const COMMANDS: Partial<Record<string, readonly AvailabilityEvent['type'][]>> = 
   retire: ['RETIRE'],
 };
 
-/** The machine events that one event of the log may mean; the first that the agent's state accepts counts. */
+/** The machine events that one event of the log may mean. The first one that the agent's state accepts counts. */
 export interface AvailabilityNote {
   agent: AgentId;
   types: readonly AvailabilityEvent['type'][];
@@ -59,7 +59,6 @@ export function availabilityNoteOf(event: Event): AvailabilityNote | null {
   return agent === undefined ? null : { agent: agent as AgentId, types: ['BREAK'] };
 }
 
-/** The availability after one more event of the log. */
 export function foldAvailability(from: Availability, { types }: AvailabilityNote): Availability {
   const accepted: Partial<Record<AvailabilityEvent['type'], Availability>> = AVAILABILITY_STATES[from].on;
   for (const type of types) if (accepted[type]) return accepted[type];

@@ -21,7 +21,7 @@ export interface CompactionFold {
   last: LastCompaction | null;
 }
 
-/** Whether a person asks here for a compaction. A request in a file was for an agent elsewhere. */
+/** Whether a person here asks for a compaction. An imported request was for an agent elsewhere. */
 export function asksToCompact(event: EventOf<'command'>): boolean {
   return event.body.command === 'compact' && !isImported(event);
 }
@@ -30,7 +30,7 @@ export function asksToCompact(event: EventOf<'command'>): boolean {
 interface LastCompaction {
   /** Id of the agent. */
   agent: AgentId;
-  /** Seq of the event that tells its end. */
+  /** Seq of the event that records its end. */
   seq: number;
   /** Time, ms since the epoch. */
   at: number;
@@ -76,7 +76,7 @@ function foldNote(fold: CompactionFold, event: CompactionEvent): CompactionFold 
   }
 }
 
-/** With a strategy, only this strategy has failed and the next one is tried. */
+/** Whether a run has ended. If a failure names a strategy, only this strategy failed and the next one is tried. */
 export function hasEnded<B extends Pick<CompactionProgressBody, 'phase' | 'strategy'>>(
   body: B,
 ): body is B & Over {
@@ -103,7 +103,7 @@ function foldProgress(
   };
 }
 
-/** A turn that ends takes its unfinished compaction with it. */
+/** The end of a turn also ends its unfinished compaction. */
 function ended(fold: CompactionFold, agent: AgentId): CompactionFold {
   if (!fold.running.includes(agent)) return fold;
   return { ...fold, running: fold.running.filter((each) => each !== agent) };

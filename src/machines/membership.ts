@@ -43,7 +43,8 @@ function noteAvailability({ unavailable }: Membership, note: AvailabilityNote, i
   const { agent } = note;
   const before = unavailable.get(agent) ?? null;
   const after = unavailabilityIn(foldAvailability(availabilityOf(before), note));
-  // A file says who has retired. Its pauses and failures were those of agents elsewhere.
+  // An imported event counts only if an agent retires or returns: its pauses and failures were those of agents
+  // elsewhere.
   if (imported && before !== 'retired' && after !== 'retired') return;
   if (after) unavailable.set(agent, after);
   else unavailable.delete(agent);
@@ -85,7 +86,7 @@ function comeBack({ away, absences }: Membership, agent: AgentId, seq: number): 
   );
 }
 
-/** Whether an event does not wake the addressed agent, which was away. The end of a task waits until it returns. */
+/** Whether an event does not wake the addressed agent, because it was away. The end of a task waits for its return. */
 export function isUnheard({ away, absences }: Membership, agent: AgentId, event: Event): boolean {
   if (away.size === 0 && absences.size === 0) return false;
   if (isTaskEnd(event)) return away.has(agent);
@@ -101,7 +102,7 @@ export function isRetired({ unavailable }: Pick<Membership, 'unavailable'>, agen
   return unavailable.get(agent) === 'retired';
 }
 
-/** A copy to look ahead with; the original does not change. */
+/** A copy for looking ahead; the original does not change. */
 export function forkMembership({ away, unavailable, absences, joined }: Membership): Membership {
   return {
     away: new Map(away),

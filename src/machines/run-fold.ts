@@ -27,7 +27,6 @@ export interface Run {
   state: WorkflowState;
 }
 
-/** Name of the tool that completes a step. */
 export const COMPLETE_STEP = 'complete_step';
 
 export function foldRuns(fold: RunFold, event: Event): void {
@@ -79,7 +78,7 @@ function direct(fold: RunFold, { body }: EventOf<'run.directive'>): void {
   }
 }
 
-/** Completes the present step: the directive for the next one proves that a turn has ended it. */
+/** Completes the present step: a directive for the next step shows that a turn has completed it. */
 function completeStep(run: Run, { number, attempt }: { number: number; attempt: number }): void {
   const at = run.state.context;
   if (at.attempt !== attempt || at.number !== number - 1) return;
@@ -95,17 +94,16 @@ function sendTo(fold: RunFold, agent: string, event: WorkflowEvent): void {
   for (const run of fold.values()) if (isWith(run, agent)) send(run, event);
 }
 
-/** Whether an agent has the current step of a run. */
+/** Whether the current step of a run is assigned to the agent. */
 export function isWith({ state }: Run, agent: string): boolean {
   return state.value === 'asked' && state.context.agent === (agent as AgentId);
 }
 
-/** Runs that have neither failed nor completed. */
 export function activeRuns(fold: RunFold): Run[] {
   return [...fold.values()].filter(({ state }) => state.value === 'directed' || state.value === 'asked');
 }
 
-/** The events that bring a run to its present step. `by`: the person who begins it; the directive then lists all steps. */
+/** The events that start the present step of a run. `by`: the person who begins the run; the directive then lists all steps. */
 export function directedDrafts(run: Run, phase: PhaseChangedBody | null, by: Author | null): EventDraft[] {
   const { steps } = run.state.context;
   const step = stepOf(run.state.context);
@@ -127,7 +125,7 @@ export function directedDrafts(run: Run, phase: PhaseChangedBody | null, by: Aut
   ];
 }
 
-/** The events with which a run ends that somebody may go on with. */
+/** The events that end a failed run, which a person may continue. */
 export function failedDrafts(run: Run, reason: string, goOn: string): EventDraft[] {
   const place = runPlaceOf(run);
   if (!place) return [];
@@ -135,7 +133,7 @@ export function failedDrafts(run: Run, reason: string, goOn: string): EventDraft
   return [{ ...draftOf(run, 'failed', SYSTEM_AUTHOR), kind: 'run.directive', body }];
 }
 
-/** The events with which a run ends. The earlier mode is restored unless it was changed meanwhile. */
+/** The events that end a completed run. The earlier mode is restored unless it was changed meanwhile. */
 export function completedDrafts(run: Run, directions: Directions): EventDraft[] {
   const place = runPlaceOf(run);
   if (!place) return [];

@@ -121,13 +121,11 @@ export function foldTask(fold: TaskFold, event: Event): void {
     (FOLDS[event.kind as Folded] as (fold: TaskFold, event: Event) => void)(fold, event);
 }
 
-/** The kinds that change the fold. */
 type Folded =
   | KindAbout<'tasks' | 'members' | 'conversation' | 'compaction' | 'turnEnd'>
   | 'run.directive'
   | 'error';
 
-/** What each of them changes. */
 const FOLDS: { readonly [K in Folded]: (fold: TaskFold, event: EventOf<K>) => void } = {
   message: foldMessage,
   'run.directive': directRun,
@@ -224,7 +222,7 @@ function foldCommand(fold: TaskFold, event: EventOf<'command'>): void {
   if (body.command === 'cancelTask') fold.off = true;
 }
 
-/** A fork is no thread, and nothing is under way in it: that stays with the original conversation. */
+/** In a fork there is no thread and nothing is under way: all that stays with the original conversation. */
 function forgetWaits(fold: TaskFold): void {
   fold.thread = null;
   fold.waiting.clear();
@@ -329,7 +327,7 @@ function tasksIn({ tasks }: TaskFold, ids: Iterable<string>): Task[] {
   return [...ids].flatMap((id) => tasks.get(id) ?? []);
 }
 
-/** A copy to look ahead with; the original does not change. */
+/** A copy for looking ahead; the original does not change. */
 export function forkTaskFold(fold: TaskFold): TaskFold {
   return {
     ...fold,

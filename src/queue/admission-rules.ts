@@ -18,7 +18,7 @@ import type { AskServer } from './outage.ts';
  *  L2  A lapsed slot (`until` <= now) does not count, even before it is removed.
  */
 
-/** End of the hold by slot. A slot begins with its tenant: `<tenant>/<unique>`. */
+/** Slots with the ends of their holds. The text of a slot begins with its tenant: `<tenant>/<unique>`. */
 type Held = ReadonlyMap<string, number>;
 
 export interface SlotState {
@@ -30,7 +30,7 @@ export interface SlotState {
   asking: ReadonlyMap<string, number>;
 }
 
-/** A wish for a slot. */
+/** A request for a slot. */
 export interface SlotAsk {
   /** Id of the tenant. */
   tenant: string;
@@ -99,26 +99,26 @@ function remaining(all: ReadonlyMap<string, number>, now: number): Map<string, n
   return new Map([...all].filter(([, until]) => until > now));
 }
 
-/** `level` counts in parts of a call, `CALL` parts each, and rises by `callsPerMinute` per ms. A full bucket has `burst` calls. */
+/** `level` counts parts, `CALL` for each call, and rises by `callsPerMinute` per ms. A full bucket has `burst` calls. */
 export interface CallBucket {
-  /** Parts of a call that are left. */
+  /** Remaining parts of calls. */
   level: number;
-  /** When that was so, ms. */
+  /** Time of this level, ms. */
   at: number;
 }
 
-/** How fast calls may follow each other. */
+/** Rate limit of calls. */
 export interface CallRate {
-  /** Over time. */
+  /** Calls per minute, over time. */
   callsPerMinute: number;
-  /** At once. */
+  /** Most calls at once, after a pause. */
   burst: number;
 }
 
-/** Parts of a call: as many as a minute has ms, so that the rise per ms is a whole number (L1). */
+/** Number of parts of a call: the ms of a minute, so that the rise per ms is a whole number (L1). */
 export const CALL = 60_000;
 
-/** A null bucket is full. A clock that goes back changes no level. */
+/** Null counts as a full bucket. A clock that goes back changes no level. */
 export function takeToken(
   before: CallBucket | null,
   { callsPerMinute, burst }: CallRate,
@@ -133,11 +133,11 @@ export function takeToken(
 
 /** The caps as adapters use them; null is no cap. */
 interface AdmissionLimits {
-  /** Turns of one tenant at once. */
+  /** Most concurrent turns of one tenant. */
   tenantCap: number | null;
-  /** Turns with this provider at once. */
+  /** Most concurrent turns with this provider. */
   providerCap(provider: string): number | null;
-  /** Of calls to this provider. */
+  /** Rate of calls to this provider. */
   callRate(provider: string): CallRate | null;
 }
 
@@ -204,7 +204,7 @@ export function parseSlot(text: string): SlotOf | null {
 
 type Wish = Omit<Refused, 'since'>;
 
-/** The text of a refused wish. It stays the same however often the actor asks. */
+/** The text of a refused request. It is the same for every repetition by the actor. */
 export function wishText({ address, provider, for: what }: Wish): string {
   return slotText({ address, provider }, what);
 }
@@ -216,14 +216,13 @@ export function parseWish(text: string): Wish | null {
   return slot && (what === 'slot' || what === 'call') ? { ...slot, for: what } : null;
 }
 
-/** Refused wishes of one process. */
 interface RefusalCache {
-  /** Notes an answer: 0, or how many ms to wait before asking again. */
+  /** Records an answer: 0, or how many ms to wait before asking again. */
   note(wish: Wish, retryMs: number): void;
   all(): Refused[];
 }
 
-/** A wish is told with the time of day and forgotten by the monotonic clock: a clock that is set forgets nobody. */
+/** A request is reported with the time of day and dropped by the monotonic clock, so that setting the clock drops none. */
 export function createRefusalCache(clock: Pick<Clock, 'now' | 'monotonic'>): RefusalCache {
   const wishes = new Map<string, { refused: Refused; until: number }>();
   return {
@@ -247,27 +246,26 @@ export function createRefusalCache(clock: Pick<Clock, 'now' | 'monotonic'>): Ref
   };
 }
 
-/** A place where a slot is held: that of a tenant or of a provider, and the slot as its member. */
+/** A slot and where it is held: under its tenant or its provider. */
 export interface HeldPlace {
-  /** That of a tenant or of a provider. */
+  /** Key of the tenant or of the provider. */
   scope: string;
   /** The slot. */
   member: string;
 }
 
-/** Where slots are held, on a server. */
 interface SlotPlaces {
-  /** Holds these for `slotMs` from now, also those that are not there. */
+  /** Holds these for `slotMs` from now, including missing ones. */
   hold(places: readonly HeldPlace[], slotMs: number): Promise<unknown>;
-  /** Gives these back. */
+  /** Removes these. */
   remove(places: readonly HeldPlace[]): Promise<unknown>;
 }
 
 /**
  * The slots of this process.
- *  A1  `held` has those that were not left, each with its scopes. All are renewed every third of `slotMs`. Renewing adds
- *      missing ones, so slots granted while the server was unavailable, or lost with its data, count again.
- *  A2  An answer may come after its slot was left, when the server is slow. Therefore whatever adds a slot checks
+ *  A1  `held` has the slots that were not left, each with its scopes. All are renewed every third of `slotMs`. Renewing
+ *      adds missing ones, so slots that were granted while the server was unavailable, or lost with its data, count again.
+ *  A2  If the server is slow, an answer may come after its slot was left. Therefore whatever adds a slot checks
  *      afterwards whether it is still held, and removes it if not.
  */
 export function createHeldSlots({
@@ -304,14 +302,14 @@ export function createHeldSlots({
     if (scopes && held.delete(slot)) await removeLeft(slot, scopes);
   }
 
-  /** Removes a slot that is not held. One that cannot be removed now lapses. */
+  /** Removes a slot that is no longer held. One that cannot be removed now lapses. */
   async function removeLeft(slot: string, scopes: readonly string[]): Promise<void> {
     if (!held.has(slot)) await ask(() => server.remove(placesOf(slot, scopes)));
   }
 
   return {
     removeLeft,
-    /** Holds a slot until what it returns is called. */
+    /** Holds a slot until the returned function is called. */
     hold(slot: string, scopes: readonly string[]): () => Promise<void> {
       held.set(slot, scopes);
       timer ??= setInterval(() => void renew(), slotMs / 3).unref();

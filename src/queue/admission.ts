@@ -2,23 +2,23 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
 
 /**
  * Caps on concurrent turns, per tenant and per provider over all processes, and on the rate of calls to a provider. Its
- * decisions are in `admission-rules.ts`. Proved by `testing/admission-conformance.ts`:
+ * decisions are in `admission-rules.ts`. Tested by `testing/admission-conformance.ts`:
  *  C1  The held slots of a tenant or a provider never exceed its cap, over all processes.
- *  C2  A slot that is neither renewed nor left is free after `slotMs`, so a dead process blocks others no longer.
+ *  C2  A slot that is neither renewed nor left is free after `slotMs`, so a dead process does not block others for longer.
  *  C3  Calls to a provider never exceed `burst` at once and `callsPerMinute` over time.
  *  C4  Without caps there is no round trip.
  *  C5  If the service behind it is unavailable, work continues: caps protect budgets and vendors, not correctness. A slot
  *      granted meanwhile counts once the service is back, even above the cap.
  *  C6  While several tenants ask for one provider, none takes more than its share as long as another has less.
- *  C7  `load` has the held slots and the refused actors of all processes: an actor since its first refusal, until it is let
- *      in. One that asks no more is forgotten `FORGOTTEN_MS` after it should have.
+ *  C7  `load` has the held slots and the refused actors of all processes. An actor is listed from its first refusal until
+ *      it is admitted. One that does not ask again is dropped `FORGOTTEN_MS` after it should have.
  */
 export interface Admission {
   /** Returns a slot for one activation, or when to ask again. Never throws. */
   enter(address: ActorAddress, provider: string): Promise<Entry>;
   /** Takes a token for one model call: 0, or how many ms to wait before asking again. Never throws. */
   takeCall(address: ActorAddress, provider: string): Promise<number>;
-  /** Who holds slots and who waits. Held slots: those of the tenant and of all capped providers. Never throws; knows nobody while its service is unavailable. */
+  /** Held slots of the tenant and of capped providers, and waiting actors. Never throws; empty while unavailable. */
   load(tenant: TenantId): Promise<AdmissionLoad>;
   /** Leaves all held slots. */
   close(): Promise<void>;
@@ -37,7 +37,7 @@ export interface AdmissionLoad {
   waiting: Refused[];
 }
 
-/** A slot or a wish for one. */
+/** A held or requested slot. */
 export interface SlotOf {
   /** The actor. */
   address: ActorAddress;
@@ -53,9 +53,9 @@ export interface Refused extends SlotOf {
   since: number;
 }
 
-/** The most that `load` tells of. */
+/** Most waiting actors that `load` returns. */
 export const MOST_REFUSED = 5_000;
-/** An actor that has not asked for this long after it should have is served elsewhere, or not at all. */
+/** Time after its next attempt is due at which a waiting actor is dropped: another process serves it, or none does. */
 export const FORGOTTEN_MS = 10_000;
 
 /** Whole numbers from 1. */

@@ -2,11 +2,11 @@ import type { ActorAddress, ConversationId, LiveNote, TenantId, TurnId } from '.
 
 /**
  * Notices between the processes of one troupe. They are hints for watchers and lease holders: any may be lost, late or
- * duplicated, and nothing relies on one. The store is the truth. Proved by `testing/broadcast-conformance.ts`:
+ * duplicated, and nothing relies on one. The store is the truth. Tested by `testing/broadcast-conformance.ts`:
  *  B1  A published notice reaches every other member that listens at that time, and never its publisher.
  *  B2  Pieces of one text (of one round of an attempt: its reply, its reasoning, the arguments of one call) may arrive
  *      joined into fewer and longer ones, in order. `index` is that of the first piece, and a piece with index 0 always
- *      begins a new one. Of progress only the latest may arrive. `appended` notices of one conversation may arrive
+ *      begins a new text. Of progress only the latest may arrive. `appended` notices of one conversation may arrive
  *      joined, and only the latest state of an agent may arrive.
  *  B3  Publishing never waits, never throws and calls no listener synchronously. A listener that throws does not affect
  *      the others.
@@ -16,9 +16,9 @@ export type Notice =
   | LiveNote
   /** Events after `after` up to `head` are in the log. Merged: lowest `after`, highest `head`. */
   | { type: 'appended'; tenant: TenantId; conversation: ConversationId; after: number; head: number }
-  /** Asks for what the running turns of a conversation have told so far. */
+  /** Asks for the notes of the running turns of a conversation so far. */
   | { type: 'recall'; tenant: TenantId; conversation: ConversationId }
-  /** Answers it. Pieces that follow continue what it tells. Of several answers the latest may arrive alone. */
+  /** Answers `recall`. Pieces that follow continue its texts. Of several answers, only the latest may arrive. */
   | { type: 'recalled'; tenant: TenantId; conversation: ConversationId; notes: LiveNote[] }
   | { type: 'stop'; address: ActorAddress; turn: TurnId }
   /** A task was cancelled with its subtasks; `task` may be a conversation's id, for all tasks that began there. */
@@ -26,11 +26,11 @@ export type Notice =
 
 /** Sends and receives notices: B1 to B4. */
 export interface Broadcast {
-  /** Tells all processes. */
+  /** Sends a notice to all other processes. */
   publish(notice: Notice): void;
   /** Whether no other process listens or publishes. Absent: there may be others. */
   isAlone?(): boolean;
-  /** Receives what all processes publish. */
+  /** Receives what other processes publish. Returns a function that ends it. */
   subscribe(listener: (notice: Notice) => void): () => void;
   /** Closes it. */
   close(): Promise<void>;

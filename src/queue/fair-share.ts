@@ -3,8 +3,8 @@ import type { TenantId, ConversationId } from '../events/index.ts';
 import { createSharing } from '../base/slices.ts';
 
 /**
- * Decides which wakes taken by a worker begin. While tenants share the worker, a busy tenant runs no more at once than
- * the store keeps pace with, so that other tenants stay as fast as before.
+ * Decides which wakes taken by a worker begin. While tenants share the worker, a busy tenant runs no more handlers at
+ * once than the store can serve, so that other tenants stay as fast as before.
  *
  * Owns: the number of actors per tenant here, running or waiting. Does not own: the latency of the store.
  *  1. A wake begins at once if its tenant has at most `FEW` actors here, now and in the last `MANY_FOR_MS`, or if only one
@@ -21,11 +21,11 @@ export interface FairShare {
   enter(tenant: TenantId): Promise<Decision>;
   /** To be called after each `begin`. */
   leave(tenant: TenantId): void;
-  /** Lets none in any more. */
+  /** Lets no more wakes begin. */
   close(): void;
 }
 
-/** Interval at which the changing pace is read. */
+/** Interval at which the pace is read, ms, because it changes. */
 const LOOK_EVERY_MS = 50;
 /** How long a tenant counts as busy after it had many actors here. */
 const MANY_FOR_MS = 10_000;
@@ -100,7 +100,7 @@ export function createFairShare({ pace, clock }: { pace: StorePace; clock: Clock
   };
 }
 
-/** A postponed wake returns after a time between these, ms. */
+/** Limits of the time after which a postponed wake returns, ms. */
 const SOONEST_MS = 250;
 const LATEST_MS = 30_000;
 /** Weight of one interval in the moving average. */
@@ -126,13 +126,13 @@ function createPostponement(clock: Clock) {
   };
 }
 
-/** Actors of one tenant that begin at once beside other tenants: a conversation, not a flood. */
+/** Number of actors of one tenant that begin at once beside other tenants: enough for a conversation. */
 export const FEW = 4;
 
 /**
- * The concurrency that a store keeps pace with, derived from its latency. Beyond it, operations only wait for each
- * other. The limit rises while the latency is near its best and falls when it is not, like the congestion window of TCP
- * Vegas (Brakmo and Peterson, 1995).
+ * The concurrency that a store can serve, derived from its latency. Above it, operations only wait for each other. The
+ * limit rises while the latency is near its best and falls when it is not, like the congestion window of TCP Vegas
+ * (Brakmo and Peterson, 1995).
  */
 export interface StorePace {
   /** Records the duration of an operation, ms. */
@@ -150,7 +150,7 @@ const SLOW_MS = 2;
 const CHANGE_EVERY_MS = 100;
 const LESS = 0.7;
 const MORE = 1.1;
-/** The best latency is that of the last one or two such periods, so a store that has become slower for good gets a new one. */
+/** The best latency is that of the last one or two such periods, ms: a store may become slower for good. */
 const BEST_OF_MS = 600_000;
 
 export function createStorePace(most: number, clock: Pick<Clock, 'monotonic'>): StorePace {
@@ -223,7 +223,7 @@ interface Tenant<T> {
   name: string;
   size: number;
   families: Map<string, Family<T>>;
-  /** The families in the order of their turns. */
+  /** The families in the order in which they take turns. */
   turns: Line<Family<T>>;
 }
 
@@ -231,9 +231,9 @@ interface Tenant<T> {
 const MOST_ASKED = 64;
 
 /**
- * A queue in which tenants take turns, and so do the families of each tenant. A long backlog of one delays the others by one
- * turn only. Within a family it is first in, first out. Every operation takes constant time. A tenant or family is known, and
- * once among the turns, exactly while it has waiting items.
+ * A queue in which tenants take turns, and so do the families of each tenant: a long backlog of one delays the others
+ * by one turn only. Within a family it is first in, first out. Every operation takes constant time. The queue knows a
+ * tenant or family only while items of it wait, and then has it among the turns once.
  */
 export function createFairQueue<T>(): FairQueue<T> {
   const tenants = new Map<string, Tenant<T>>();
@@ -288,7 +288,8 @@ const THREAD_LENGTH = '.d-0123456789ab'.length;
 
 /**
  * The unit that takes turns within a tenant: a conversation with the threads of its delegated tasks. Derived from the
- * id, without a lookup. A conversation whose id only looks like a thread's shares turns and nothing else.
+ * id, without a lookup. A conversation whose id only looks like that of a thread takes turns with the root; nothing
+ * else follows.
  */
 export function familyOf(conversation: ConversationId): string {
   let end = conversation.length;

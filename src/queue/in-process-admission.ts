@@ -23,12 +23,12 @@ interface InProcessAdmissionOptions {
 }
 
 /**
- * State shared by the members of one process: an embedded troupe is one, tests have several.
+ * State shared by the members of one process: an embedded troupe has one member, tests have several.
  *
  * Owns: the slots and buckets of one process, which die with it.
  *  I1  Slots of a living member do not lapse: members of one process are never paused alone, so nothing is renewed. When
  *      a member dies, its slots lapse after `slotMs` (C2).
- *  I2  A tenant without slots takes no memory: tenants come and go.
+ *  I2  A tenant without slots takes no memory, because the number of tenants is not limited.
  */
 export function createAdmissionHub(options: InProcessAdmissionOptions) {
   const { clock, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
@@ -54,7 +54,7 @@ export function createAdmissionHub(options: InProcessAdmissionOptions) {
     }
   }
 
-  /** After `died` aborts, the member renews and leaves nothing, as if its process had been killed. */
+  /** After `died` aborts, the member renews nothing and leaves no slots, as if its process had been killed. */
   function join(died?: AbortSignal): Admission {
     const mine = new Set<HeldSlot>();
     died?.addEventListener('abort', () => {

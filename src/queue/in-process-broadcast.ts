@@ -18,7 +18,7 @@ export function createBroadcastHub(): { join: (onWarning: Warn) => Broadcast } {
     return {
       publish(notice) {
         if (!members.has(me) || members.size === 1) return;
-        // Delivered later, as over a network: no listener runs inside the publisher's call.
+        // Delivered later, as over a network: listeners must not run inside the publisher's call.
         queueMicrotask(() => deliver(notice));
       },
       isAlone: () => members.size === 1,

@@ -19,7 +19,7 @@ interface Actor {
   readonly key: string;
   readonly address: ActorAddress;
   state: ActorState;
-  /** Start of its wait, on the monotonic clock. It goes on while the actor is held back. */
+  /** Start of its wait, on the monotonic clock. The wait continues while the actor is held back. */
   since: number | null;
 }
 
@@ -29,7 +29,7 @@ interface InProcessRouterOptions {
   mostWaiting?: number | undefined;
 }
 
-/** The event loop gets a turn after this many starts; otherwise agents that wake each other starve timers and sockets. */
+/** Number of starts after which the event loop gets a turn. Otherwise agents that wake each other starve timers and sockets. */
 const STARTS_PER_LOOP_TURN = 8;
 const WOKEN = Promise.resolve();
 const DONE: WakeOutcome = { kind: 'done' };

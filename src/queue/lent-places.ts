@@ -3,11 +3,11 @@ import { type ActorAddress, addressKey } from '../events/index.ts';
 import type { Router, WakeHandler } from './router.ts';
 
 /**
- * A router whose running handlers may lend their places. A tool that waits for other agents does nothing meanwhile; without
- * its place they would wait for it, and it for them.
- *  L1  As many more handlers run as places are lent, so at most `concurrency` of all do not wait.
- *  L2  Wakes of this process are served in lent places. They are in the queue as well: an extra run costs one look.
- *  L3  A handler that began in a lent place ends there, also when the place was returned before.
+ * A router whose running handlers may lend their places. A tool that waits for other agents needs no place meanwhile; if
+ * it kept its place, they might wait for that place while it waits for them.
+ *  L1  For each lent place one more handler runs, so at most `concurrency` handlers run that do not wait.
+ *  L2  Wakes of this process are served in lent places. They are in the queue as well: running one again costs one look.
+ *  L3  A handler that began in a lent place may end there, even if the place was returned before.
  */
 interface LendingRouter extends Router {
   /** Lends the place of a running handler; the function returns it, once. */

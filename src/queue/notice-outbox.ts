@@ -19,21 +19,21 @@ import type { Outage } from './outage.ts';
  * Notices that wait to be sent together, joined where possible (B2).
  *  O1  `entries` has the waiting notices, oldest first; `open` has those that a later notice may still join.
  *  O2  Pieces join in their order. A piece with index 0 opens a new text at the end.
- *  O3  An `appended` notice comes after the notes that preceded it, so that watchers see a reply whole after its pieces:
- *      the joined notice moves to the end.
+ *  O3  An `appended` notice comes after the notes that preceded it, so that watchers get a reply after its pieces: the
+ *      joined notice moves to the end.
  *  O4  Only the latest state of an agent waits.
  *  O5  At most `maxChars` of notes of turns and answers to recalls wait; beyond that the oldest are dropped, because
  *      Redis cuts off readers of very long messages. Other notices are never dropped: at most one waits per conversation,
  *      turn, task and agent.
  *  O6  Only the latest progress of a call waits.
- *  O7  Pieces do not join those that wait from before a `recalled` of their conversation: they continue what it tells.
+ *  O7  Pieces do not join pieces that wait from before a `recalled` of their conversation: they continue its texts.
  */
 interface NoticeOutbox {
   add(notice: Notice): void;
   /** Removes and returns all waiting notices, oldest first. */
   take(): Notice[];
   isEmpty(): boolean;
-  /** Number of dropped notes and answers, each counted once whatever its number of pieces. */
+  /** Number of dropped notes and answers, each counted once, however many pieces it has. */
   dropped(): number;
 }
 
@@ -137,12 +137,12 @@ function isNoteIn(notice: Notice, { tenant, conversation }: Recalled): boolean {
   return isTurnNote(notice) && notice.tenant === tenant && notice.conversation === conversation;
 }
 
-/** Whether a later one replaces it. */
+/** Whether a later notice replaces it. */
 function isOnlyLatest({ type }: Notice): boolean {
   return type === 'recalled' || type === 'progress';
 }
 
-/** Characters that a waiting notice is charged for: for an answer at most half of the bound, or a long one could never wait. */
+/** Characters that a waiting notice counts: for an answer at most half of the limit, or a long one could never wait. */
 function lengthOf(notice: Notice, maxChars: number): number {
   if (notice.type === 'recalled') {
     const all = notice.notes.reduce((sum, note) => sum + charsOf(note), 0);
@@ -257,9 +257,9 @@ interface NoticeSenderOptions {
   process: string;
   /** Sends one message to all members. */
   send: (text: string) => Promise<unknown>;
-  /** Why nothing can be sent now; null: it can. */
+  /** The reason why nothing can be sent now, else null. */
   whyNot?: () => string | null;
-  /** Told whether messages go out. */
+  /** Receives whether messages can be sent. */
   outage: Outage;
   /** Ends the sending. */
   signal: AbortSignal;
@@ -272,7 +272,7 @@ interface NoticeSenderOptions {
 }
 
 const CLOSE_WAIT_MS = 500;
-/** What is not of the moment, and never large. */
+/** Notices that are sent at once: they are always small, and they matter beyond the moment. */
 const URGENT: ReadonlySet<Notice['type']> = new Set(['appended', 'recall', 'stop', 'cancelled']);
 
 /**
@@ -341,7 +341,7 @@ export function createNoticeSender(options: NoticeSenderOptions) {
     outage.begin('publishing', error);
   }
 
-  /** Sends what waits; returns when it is sent, but soon in any case. */
+  /** Sends the waiting notices. Returns when they are sent, or after `CLOSE_WAIT_MS`. */
   async function flush(): Promise<void> {
     sendWaiting();
     if (!sending) return;

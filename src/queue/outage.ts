@@ -1,17 +1,17 @@
 import type { Clock } from '../base/clock.ts';
 
 /**
- * Warns once when a service becomes unavailable and once when it returns, however many calls notice. The service is
+ * Warns once when a service becomes unavailable and once when it returns, however many calls fail. The service is
  * unavailable while any of its parts is: connections for publishing and for listening are lost and restored separately.
  */
 export interface Outage {
-  /** This part is away. */
+  /** This part is unavailable. */
   begin(part: string, error: unknown): void;
-  /** This part is back. */
+  /** This part is available again. */
   end(part: string): void;
 }
 
-/** Told of what went wrong and was survived. */
+/** Receives errors that did not stop the work. */
 export type Warn = (error: unknown, where: string) => void;
 
 /** `away` and `back` are the texts of the warnings, `where` their place. */
@@ -57,23 +57,23 @@ export function limitWarnings(onWarning: Warn, clock: Clock): Warn {
   };
 }
 
-/** Asks a server within some time; null if it is unavailable. After an answer that comes too late, `late` is called. */
+/** Asks a server within a time limit; null if it is unavailable. If the answer comes after the limit, `late` is called. */
 export type AskServer = <T>(question: () => Promise<T>, late?: () => void) => Promise<T | null>;
 
 interface AskServerOptions {
-  /** As it is called in warnings. */
+  /** Its name in warnings. */
   server: string;
-  /** Told when the server goes away, and when it is back. */
+  /** Receives a warning when the server becomes unavailable, and when it is back. */
   onWarning: Warn;
   /** Called with the error of each question without an answer. */
   onFailed?: ((error: unknown) => void) | undefined;
   /** The server counts as unavailable after this long without an answer. Default 1,000. */
   answerMs?: number | undefined;
-  /** Why nothing can be asked now; null: it can. Default: it can. */
+  /** The reason why nothing can be asked now, else null. Default: null. */
   whyNot?: () => string | null;
 }
 
-/** For admission, which never waits longer than `answerMs` and never keeps a turn back for want of an answer. */
+/** For admission, which never waits longer than `answerMs`, and never delays a turn because no answer came. */
 export function createAskServer({
   server,
   onWarning,

@@ -5,7 +5,7 @@ import type { Broadcast } from './broadcast.ts';
 import type { StorePace } from './fair-share.ts';
 import type { Router, WakeOutcome } from './router.ts';
 
-/** What the processes of the distributed mode share beside the store. All of it may be lost at any moment. */
+/** What the processes of the distributed mode share besides the store. All of it may be lost at any moment. */
 export interface Queue {
   /** Wakes. */
   router: Router;
@@ -17,23 +17,23 @@ export interface Queue {
   close(): Promise<void>;
 }
 
-/** What a queue is opened with. */
+/** Options of opening a queue. */
 export interface QueueOptions {
   /** Source of time. */
   clock: Clock;
-  /** Of turns and of calls to providers. */
+  /** Caps on turns and on calls to providers. */
   caps: AdmissionCaps;
-  /** How long an actor is leased, ms. A wake that its holder does not renew is given to another before that. */
+  /** How long an actor is leased, ms. A wake whose holder is dead goes to another process before the lease ends. */
   leaseMs: number;
   /** Maximum actors of one tenant whose wakes the queue holds; sweeps find the others. */
   mostWaiting: number;
-  /** Of this process. */
+  /** Metrics of this process. */
   metrics: Metrics;
-  /** Called with what went wrong and was survived. */
+  /** Receives errors that did not stop the work. */
   onWarning: (error: unknown, where: string) => void;
   /** Called when the worker takes no more wakes and cannot recover in this process. */
   onDeaf: () => void;
-  /** How many turns the store bears at once. */
+  /** The concurrency that the store can serve. */
   pace: StorePace;
 }
 
@@ -45,7 +45,6 @@ export interface QueueServer {
   open(options: QueueOptions): Promise<Queue>;
 }
 
-/** Counts what a router tells. */
 export function queueObserver(metrics: Metrics): RouterObserver {
   return {
     onTaken: ({ waitMs }) => metrics.time('wake_wait', {}, waitMs),
@@ -55,7 +54,7 @@ export function queueObserver(metrics: Metrics): RouterObserver {
   };
 }
 
-/** Facts for histograms and counters. */
+/** Receives facts for histograms and counters. */
 export interface RouterObserver {
   /** The work of a wake has begun; `waitMs` since it was added. */
   onTaken?(facts: { waitMs: number }): void;

@@ -3,7 +3,7 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
 
 /**
  * The port of the wake queue. A wake says only "look at this actor": it has no content, may come twice, and is a hint;
- * the store is the truth. Proved by `testing/router-conformance.ts`:
+ * the store is the truth. Tested by `testing/router-conformance.ts`:
  *  R1  Wakes of one actor merge while it waits. After any wake its handler starts at least once more.
  *  R2  A wake during a run starts one more run after it, never a parallel one in this process.
  *  R3  A `busy` actor (another process holds its lease) runs again after the given delay; its wake is not lost. In a long
@@ -15,7 +15,7 @@ import type { ActorAddress, TenantId } from '../events/index.ts';
  *  R7  `backlog` counts the actors of a tenant that wait for a handler. It may lag behind, and is 0 at rest.
  *  R8  The number of waiting actors per tenant is bounded. A wake beyond it is dropped; the sweeper finds its actor.
  *  R9  `check` rejects with the reason while wakes cannot be served.
- *  R10 `waiting` has the actors whose handler is still to begin, since they were woken, however often it was `busy` before.
+ *  R10 `waiting` has the actors whose handler has not begun, each with the time of its wake, however often it was `busy`.
  */
 export interface Router {
   /** Wakes an agent. */
@@ -34,18 +34,18 @@ export interface Router {
   close(): Promise<void>;
 }
 
-/** `isBegun`: a turn of the actor has begun, so the actor should not queue again behind actors without one. */
+/** `isBegun`: a turn of the actor has begun, so the actor should not queue behind actors without one. */
 export type WakeOutcome = { kind: 'done' } | { kind: 'busy'; retryInMs: number; isBegun?: true };
-/** `begun`: the work begins now, so the wake waits no longer. A handler that is not `busy` need not call it. */
+/** `begun` says that the work begins, so the wake no longer waits. A handler that is not `busy` need not call it. */
 export type WakeHandler = (address: ActorAddress, begun: () => void) => Promise<WakeOutcome>;
 
-/** Whom a router serves. */
+/** The handler that a router serves wakes with. */
 export interface Service {
-  /** Takes a wake. */
+  /** Serves one wake. */
   handler: WakeHandler;
-  /** Wakes at once. */
+  /** Most handlers that run at once. */
   concurrency: number;
-  /** Told of what the handler throws. */
+  /** Receives what the handler throws. */
   onError: (error: unknown, address: ActorAddress) => void;
 }
 
@@ -59,7 +59,7 @@ export interface WaitingWake {
   isHeldBack: boolean;
 }
 
-/** How many wakes there are. */
+/** Numbers of wakes. */
 export interface QueueDepth {
   /** Waiting for a process. */
   waiting: number;

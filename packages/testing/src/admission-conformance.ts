@@ -16,11 +16,11 @@ export interface AdmissionOpening {
   caps: AdmissionCaps;
   /** Number of processes. */
   members: number;
-  /** How long a slot is held without a sign of life, ms. */
+  /** How long a slot is held without a renewal, ms. */
   slotMs: number;
 }
 
-/** Slots expire in the cases of C2 only. A busy machine may delay a renewal, due after a third, by half of this. */
+/** Slots expire only in the cases of C2. A busy machine may delay a renewal, which is due after a third of this, by half of it. */
 const SLOT_MS = 1_500;
 const LONG_SLOT_MS = 60_000;
 const ASKS = 200;
@@ -129,7 +129,7 @@ function expiry(on: AddCase): ConformanceCase[] {
       await stage.kill(a);
       await untilAdmitted(b, 'x');
       const waited = performance.now() - killed;
-      // The last renewal may be a third of a slot's time ago.
+      // The last renewal may be up to a third of the slot's time ago.
       assert.ok(waited >= (SLOT_MS * 2) / 3 - TIMER_SLACK_MS, `free after ${waited} ms`);
     }),
     on('C2', 'a live member keeps its slots', both(1, 1), async ([a, b]) => {
@@ -174,7 +174,7 @@ function callRates(on: AddCase): ConformanceCase[] {
             if (wait > 0) await pause(wait);
             else {
               calls += 1;
-              // 100 a second; one more may be almost due.
+              // The rate is 100 a second; one more call may be almost due.
               const most = 5 + ((performance.now() - began + TIMER_SLACK_MS) * 6_000) / 60_000;
               assert.ok(calls <= most + 1, `${calls} calls, at most ${most} are allowed`);
             }

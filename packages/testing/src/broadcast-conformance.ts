@@ -278,7 +278,7 @@ function told(what: Told): LiveNote {
   return { ...A, turn: TURN, attempt: 1, step: 1, round: 1, ...what };
 }
 
-/** Some of every kind that a `recalled` may have. */
+/** Notes of each kind that a `recalled` may have. */
 function toldAgain(): LiveNote[] {
   return [
     state('working.acting', { event: 'MODEL_CALLED' }),

@@ -29,7 +29,7 @@ import type { SeenCall } from './fake-sessions.ts';
  *  D1  The end of a task reaches its owner at most once, and only if its group is due.
  *  D2  When all is quiet, no group is due: every waiting agent was woken.
  *  D3  A task is ended once, in the log of its owner.
- *  D4  No agent reports a task as done while it waits for something itself.
+ *  D4  No agent reports a task as done while the agent itself waits for a task.
  */
 export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I6' | 'I7' | 'I8' | 'R1' | 'D1' | 'D2' | 'D3' | 'D4';
 

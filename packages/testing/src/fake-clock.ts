@@ -9,7 +9,7 @@ export interface FakeClock extends Clock {
   advance(ms: number): Promise<void>;
   /** Number of pending sleeps. */
   sleeping(): number;
-  /** What is left of each pending sleep, ms. */
+  /** Remaining time of each pending sleep, ms. */
   left(): number[];
 }
 
@@ -20,7 +20,7 @@ interface Sleeper {
 
 const DEFAULT_START_MS = Date.UTC(2026, 0, 1);
 
-/** A clock that stands until it is moved. */
+/** A clock that stands still until it is advanced. */
 export function createFakeClock(start: number = DEFAULT_START_MS): FakeClock {
   const sleepers = new Set<Sleeper>();
   let elapsed = 0;

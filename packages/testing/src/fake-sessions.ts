@@ -32,7 +32,7 @@ export interface SeenCall {
   session: string;
   /** Which call it was. */
   trace: ModelRequest['trace'];
-  /** What became of the session. */
+  /** What happened to the session. */
   change: SessionChange | 'continued';
   /** The texts sent with this request. */
   sent: readonly PromptMessage[];
@@ -42,7 +42,7 @@ export interface SeenCall {
 
 /** Options of `createFakeSessions`. */
 export interface FakeSessionsOptions {
-  /** What the program remembers. */
+  /** The sessions that the program has stored. */
   memory: SessionMemory;
   /** The answer to a request. */
   answer: (request: ModelRequest, signal: AbortSignal) => AsyncIterable<ModelEvent>;
@@ -52,7 +52,7 @@ export interface FakeSessionsOptions {
   home?: string;
   /** Default `scripted`. */
   name?: string;
-  /** Once false, the process writes nothing more, like a killed one. Default: always true. */
+  /** Once it returns false, the process writes nothing more, like a killed one. Default: always true. */
   isAlive?: () => boolean;
 }
 
@@ -64,8 +64,8 @@ export function newSessionMemory(): SessionMemory {
 let minted = 0;
 
 /**
- * A provider with sessions and without a model. Like the real ones it stores everything that it is sent, even from
- * interrupted turns. Concurrent turns in one session are a mistake of the caller.
+ * A provider with sessions and without a model. Like real ones it stores everything that it is sent, even from
+ * interrupted turns. Concurrent turns in one session are an error of the caller.
  */
 export function createFakeSessions(options: FakeSessionsOptions): Provider {
   const { memory, answer, rewind = true, home = 'fake', name = 'scripted', isAlive = () => true } = options;

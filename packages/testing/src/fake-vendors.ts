@@ -536,11 +536,11 @@ export type VendorFailure = Exclude<
 
 /** A fake vendor's answer, independent of the vendor: each fake converts it to its wire format. */
 export interface FakeReply {
-  /** The words. */
+  /** The text. */
   text?: string;
   /** The model named in the answer. Default: the requested one. */
   model?: string;
-  /** Reasoning before the words. */
+  /** Reasoning before the text. */
   reasoning?: string;
   /** Calls of tools. */
   calls?: readonly { id?: string; name: string; args: string }[];
@@ -556,13 +556,13 @@ export interface FakeReply {
   error?: { code: VendorFailure; message?: string; retryAfter?: string; after?: number };
   /** A raw response instead of an answer. */
   raw?: { status: number; headers?: Record<string, string>; body: string | Uint8Array };
-  /** Stops after that many chunks of content: `end` regularly, `cut` the connection, `reset` it, or `hang`. */
+  /** Stops after that many chunks of content: completes the answer, cuts or resets the connection, or sends nothing more. */
   breaks?: { after: number; how: 'end' | 'cut' | 'reset' | 'hang' };
   /** Never answers. */
   hang?: boolean;
 }
 
-/** A request that a fake vendor got. */
+/** A request that a fake vendor received. */
 export interface FakeRequest {
   /** From 1. */
   number: number;
@@ -591,7 +591,7 @@ export interface FakeFrames {
   tail: string[];
 }
 
-/** An HTTP answer that tells of a failure. */
+/** The HTTP answer for a failure. */
 export interface FakeFailure {
   /** Status of the answer. */
   status: number;

@@ -35,7 +35,7 @@ function standingOf(change: Partial<NewStanding> = {}): NewStanding {
   };
 }
 
-/** Conversations of one event each, with a standing. */
+/** Stores conversations of one event each, with their states. */
 async function place(store: Store, standings: Record<string, Partial<NewStanding>>): Promise<void> {
   await inLots(Object.entries(standings), async ([id, change]) => {
     await store.append(logOf(id), [entryOf('a', { at: 10 })]);

@@ -111,7 +111,7 @@ function addAnswers(add: AddCase): void {
   );
 }
 
-/** A provider that gives no pieces passes: watchers then see what it gives whole. */
+/** A provider that sends no pieces passes: watchers then see only complete parts. */
 function addPieces(add: AddCase): void {
   const growing: FakeReply = { reasoning: 'Let me think.', calls: CALLS, chunk: 2 };
   add('answers', 'pieces say what is given whole', growing, async ({ provider }, request) => {
@@ -371,7 +371,7 @@ function assertLegal(events: readonly ModelEvent[]): void {
   assertPieces(events);
 }
 
-/** What was said in pieces is what is given whole. */
+/** Checks that the pieces, joined, are the complete parts. */
 function assertPieces(events: readonly ModelEvent[]): void {
   const written = new Map<string, { name: string; args: string }>();
   for (const event of events) {
@@ -383,12 +383,12 @@ function assertPieces(events: readonly ModelEvent[]): void {
     const { id, name, args } = event.call;
     const told = written.get(id);
     assert.equal(told?.name, name, `the pieces of the call ${id} name another tool`);
-    // Some vendors send no arguments at all for none.
+    // For a call without arguments, some vendors send none at all.
     assert.equal(told?.args || '{}', args || '{}', `the pieces of the call ${id} are not its arguments`);
   }
 }
 
-/** The types of the events without pieces, which a provider may leave out. */
+/** The types of the complete events. A provider may leave out pieces. */
 function wholeTypesOf(events: readonly ModelEvent[]): string[] {
   return events.map(({ type }) => type).filter((type) => type !== 'thinking' && type !== 'calling');
 }
@@ -405,7 +405,7 @@ export function failureOf(events: readonly ModelEvent[]): ModelFailure {
   return last.error;
 }
 
-/** The words of a stream of events. */
+/** The text of a stream of events. */
 export function textOf(events: readonly ModelEvent[]): string {
   return events.map((event) => (event.type === 'text' ? event.delta : '')).join('');
 }
@@ -473,7 +473,7 @@ function addFalseUsage(add: AddCase): void {
     const usage = { ...NO_USAGE, ...reported } as Usage;
     add('excess', `a usage with ${name} is ignored`, { text: 'x', usage }, async (fixture, request) => {
       const last: ModelEvent | undefined = (await collectEvents(fixture.provider, request)).at(-1);
-      // A program between adapter and vendor may fail on such a usage.
+      // A program between the adapter and the vendor may fail on such a usage.
       if (last?.type === 'failed' && fixture.isProgram) return;
       assert.ok(last?.type === 'done', `ended in ${JSON.stringify(last)}`);
       if (fixture.isProgram && last.doubt === undefined) return assertSmall(last.usage);

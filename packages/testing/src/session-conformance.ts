@@ -246,7 +246,6 @@ function addOthers(add: AddTalk): void {
   });
 }
 
-/** Cases about interrupted turns and earlier marks. */
 function addRewinds(add: AddTalk): void {
   addInterruptions(add);
   addEarlierMarks(add);
@@ -358,7 +357,6 @@ function addEarlierMarks(add: AddTalk): void {
   });
 }
 
-/** Cases about lost sessions and programs. */
 function addLosses(add: AddTalk): void {
   const two = [{ text: 'answer-1' }, { text: 'answer-2' }];
   for (const id of ['00000000-0000-4000-8000-000000000000', 'not-an-id']) {

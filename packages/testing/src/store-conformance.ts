@@ -32,7 +32,7 @@ import {
   pinOf,
 } from './store-stage.ts';
 
-/** The contract of a store but for its inbox, see `inbox-conformance.ts`. `open` returns the driver of a new, empty store. */
+/** The contract of a store, except for its inbox (`inbox-conformance.ts`). `open` returns the driver of a new, empty store. */
 export function storeConformance(open: () => Promise<StoreDriver>): ConformanceCase[] {
   const cases = [...LOG_CASES, ...ACTOR_CASES, ...STEP_CASES, ...DUE_CASES, ...ENTRY_CASES, ...DELETE_CASES];
   return cases.map((each) => each(open));
@@ -63,7 +63,7 @@ function journalOf({ tenant, conversation }: ConversationKey, agent: string): st
   return [`${turn}/1`, `${turn}/1/relief.0`, `compaction/${conversation}/1`];
 }
 
-/** The remaining parts, as text. */
+/** What is left of them, as text. */
 async function left(store: Store, log: ConversationKey, agent = 'worker'): Promise<string[]> {
   const { tenant, conversation } = log;
   const address = addressOf(agent, conversation, tenant);
@@ -575,7 +575,7 @@ const LOG_CASES: readonly StoreCase[] = [
   }),
   on('conversations', 'continue on the next page; equal times by id', async ({ store, driver }) => {
     const ids = Array.from({ length: 7 }, (_, index) => `room-${index}`);
-    // Pairs with the same time.
+    // Pairs of conversations have the same time.
     for (const [index, id] of ids.entries())
       await store.append(logOf(id), [entryOf('a', { at: 10 * Math.floor(index / 2) })]);
     const found: string[] = [];
@@ -606,7 +606,7 @@ const LOG_CASES: readonly StoreCase[] = [
     assert.deepEqual(await list([]), []);
     await store.deleteConversation(logOf('team-2'));
     assert.deepEqual(await list([{ from: 'team-', to: 'team-~' }]), ['team-1']);
-    // A conversation that begins again has the place of its new event.
+    // A conversation that begins again takes its place by the new event.
     await store.append(logOf('team-2'), [entryOf('x', { at: 1 })]);
     assert.deepEqual(await list([{ from: 'team-', to: 'team-~' }]), ['team-1', 'team-2']);
   }),
@@ -871,7 +871,7 @@ function endOf(events: readonly RecordEvent[], more: Partial<RecordStep> = {}): 
   return { patch: { processed: 1, state }, events, ...more };
 }
 
-/** The step, with what it told. */
+/** The step and the events of its turn. */
 async function told(store: Store, record: ActorRecord, step: RecordStep): Promise<Stepped & StepEvents> {
   const heard: StepEvents[] = [];
   const stepped = await store.step(record, { ...step, told: async (events) => void heard.push(events) });

@@ -8,7 +8,7 @@ function passageOf(terms: readonly string[], change: Partial<Passage> = {}): Pas
   return { first: 1, last: 1, at: 10, terms, ...change };
 }
 
-/** Conversations of one event each, with a passage. */
+/** Stores conversations of one event each, with a passage. */
 async function place(store: Store, passages: Record<string, Passage>): Promise<void> {
   await inLots(Object.entries(passages), async ([id, passage]) => {
     await store.append(logOf(id), [entryOf('a', { at: 10 })]);

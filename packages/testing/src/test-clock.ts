@@ -1,21 +1,25 @@
 import { type AttendedTroupe, type Clock, systemClock } from './troupe.ts';
 
-/** The time of a troupe under test. */
+/** The clock of a troupe under test. */
 export interface TestClock extends Clock {
   /**
-   * Moves the time on by `ms`, and resolves when every troupe that has this clock rests. Turns that wait go on at their times, and
-   * deadlines, reminders and schedules come at theirs. What else depends on the time is looked at 24 times meanwhile, but at most once a minute.
+   * Moves the time on by `ms`, and resolves when every troupe with this clock rests. Waiting turns continue at their
+   * times; deadlines, reminders and schedules come at theirs. Other work that depends on time is looked for 24
+   * times meanwhile, but at most once a minute.
    */
   pass(ms: number): Promise<void>;
-  /** Ms until the next turn that waits for the time, as before it tries again, goes on. Null: none waits. */
+  /** Ms until the next waiting turn continues, such as one that will repeat a failed call. Null: none waits. */
   untilNext(): number | null;
 }
 
 /** Settings of `createTestClock`. */
 export interface TestClockOptions {
-  /** Where its time begins, ms since the epoch. Default: 5 January 2026, 9:00 UTC, so that prompts with times are the same bytes in every run. */
+  /**
+   * Start of its time, ms since the epoch. Default: 5 January 2026, 9:00 UTC, so that prompts with times are the same
+   * in every run.
+   */
   startsAt?: number | undefined;
-  /** False: its time also goes on as the system's does, as models that take time need it. Default true. */
+  /** False: the system's time is added, which models that take real time need. Default true. */
   stands?: boolean | undefined;
 }
 
@@ -23,10 +27,10 @@ const START_MS = Date.UTC(2026, 0, 5, 9);
 const MOST_LOOKS = 24;
 const LEAST_LOOK_MS = 60_000;
 
-/** Shorter limits are those of somebody who looks again and again: no time of the conversation. */
+/** Shorter limits belong to polling, which should not move the time of the conversation. */
 const LEAST_LIMIT_MS = 50;
 
-/** Without a reason, each abort would make an error with a stack. */
+/** An abort without a reason would create an error with a stack. */
 const OVER = 'the sleep is over';
 
 interface Sleeper {
@@ -36,8 +40,9 @@ interface Sleeper {
 }
 
 /**
- * A clock for `createTroupe`. Its time is what `pass` has moved it by, so that a log does not depend on how fast a machine is, and
- * `troupe.idle()` ends while turns wait for it. Limits of work that does not end, such as a tool's, are real, and their time counts.
+ * A clock for `createTroupe`. Its time moves only by `pass`, so that a log does not depend on the speed of the machine,
+ * and `troupe.idle()` resolves while turns wait for the time. Time limits of running work, such as a tool's, are real;
+ * when one expires, the clock moves on by it.
  *
  *     const clock = createTestClock();
  *     await using troupe = await createTroupe(company, { clock });
@@ -123,7 +128,7 @@ class MovedClock implements TestClock {
     } while (this.monotonic() < end);
   }
 
-  /** The first time at which a troupe has something to do, up to and including `far`; else `far`. */
+  /** The first time, at most `far`, at which a troupe has something to do; if there is none, `far`. */
   async #firstDue(far: number): Promise<number> {
     const dueBy = async (at: number) => {
       let sum = 0;
@@ -151,7 +156,7 @@ class MovedClock implements TestClock {
     return purpose === 'upkeep' || (purpose === 'pause' && !this.#stands);
   }
 
-  /** Of work that is under way for real. */
+  /** A time limit of work that really runs. */
   async #limit(ms: number, signal?: AbortSignal): Promise<void> {
     const until = this.monotonic() + ms;
     await this.#system.sleep(ms, signal);
@@ -164,7 +169,7 @@ class MovedClock implements TestClock {
     this.#changed = Promise.withResolvers();
   }
 
-  /** Once the search for due work sleeps in each troupe that makes one, and all troupes rest. */
+  /** Resolves when the search for due work sleeps in each troupe that has one, and all troupes rest. */
   async #rested(): Promise<void> {
     const looking = () => [...this.#attended].filter(({ looks }) => looks).length;
     while (this.#sleepersFor('look').length < looking()) await this.#changed.promise;

@@ -1,6 +1,6 @@
 import type { AgentId, ConversationId, TenantId, TurnId, ToolContext } from './troupe.ts';
 
-/** What a tool is told in a test: a call of the agent `bo` for Ana in the conversation `c`, with the fields that are given. */
+/** A tool's context in a test: a call of the agent `bo` for Ana in the conversation `c`. Given fields replace these. */
 export function createToolContext<App = unknown, ForTools = unknown>(
   over: Partial<ToolContext<App, ForTools>> = {},
 ): ToolContext<App, ForTools> {

@@ -2,7 +2,6 @@ const LF = 0x0a;
 const CR = 0x0d;
 const FIRST_BYTES = 4_096;
 
-/** What a `Cutter` cuts. */
 interface CutterOptions {
   /**
    * Unit of output: lines of JSON, or events of `text/event-stream`, which end with an empty line. Line ends of events
@@ -17,8 +16,9 @@ interface CutterOptions {
 
 /**
  * Cuts chunks of any size into whole lines or events, and buffers at most one of them. Parsers join and rescan their
- * buffer with every chunk, so many small chunks of a long line take quadratic time; so do, in parsers of events, many
- * lines beside a carriage return. Given whole lines that end with line feeds, they look at each byte once.
+ * buffer with every chunk, which takes quadratic time for a long line in many small chunks; parsers of events also take
+ * it for many lines with a carriage return among them. Given whole lines that end with line feeds, they look at each
+ * byte once.
  */
 export class Cutter {
   readonly #options: CutterOptions;
@@ -162,7 +162,7 @@ function within({
       received += piece.length;
       pieces += 1;
       if (received > maxBytes) throw tooLong('answer');
-      // An endless stream is exempt: it is kept alive with a few bytes now and then.
+      // An endless stream is exempt: a few bytes now and then keep it alive.
       if (Number.isFinite(maxBytes) && pieces > FREE_PIECES && received < pieces * MIN_PIECE_BYTES)
         throw tooLong('pieces');
       const whole = cutter ? cutter.take(piece) : piece;

@@ -4,7 +4,7 @@ import type { Agent, buildConnector } from 'undici';
 import { TroupeError } from '../errors.ts';
 import { type AddressRule, hostOf, portOf, type ReachRule, type Resolve } from './allow-list.ts';
 
-// Apart from `safe-fetch.ts`, whose declarations are public: compilers then need not read those of undici.
+// A file of its own: `safe-fetch.ts` has public declarations, and compilers need not read those of undici for them.
 
 export const resolveBySystem: Resolve = (host) => lookup(host, { all: true });
 
@@ -63,7 +63,7 @@ function checkedLookup(host: string, addresses: AddressRule, resolve: Resolve): 
   };
 }
 
-/** Throws `address_refused`. A name is not looked up: that is the connection's part. */
+/** Throws `address_refused`. Does not look up a name: the connection does, and checks its addresses. */
 export function assertReachable(url: URL, reach: ReachRule): void {
   const host = hostOf(url);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')

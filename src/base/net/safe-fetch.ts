@@ -91,7 +91,7 @@ export function openSafeFetch(settings: SafeFetchSettings = {}): SafeFetch {
     for (let followed = 0; ; followed += 1) {
       assertReachable(hop.url, reach);
       const answer = await send(await open(), hop, options, signal);
-      // Leaving a body early destroys it, which it reports as an error.
+      // A body that is not read to its end is destroyed, which it reports as an error.
       answer.body.on('error', () => undefined);
       const headers = plainHeaders(answer.headers);
       const next = hops === 0 ? null : nextHop(hop, answer.statusCode, headers['location']);

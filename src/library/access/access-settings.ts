@@ -82,7 +82,7 @@ const JwtSettings = z
     jwks: JwksUrl.optional(),
     /** The issuer's single public key, in PEM or as a JWK. */
     publicKey: PublicKey.optional(),
-    /** The most that a user may do. Without `claims.scopes`, every user may do this. Default `['read', 'write']`. */
+    /** The most that a user may do. Without `claims.scopes`, every user may do all of it. Default `['read', 'write']`. */
     scopes: z.array(Scope).default(['read', 'write']),
     /** Tenant of all users, if no claim names it. Default `default`. */
     tenant: TenantId.default(DEFAULT_TENANT),
@@ -104,7 +104,7 @@ const JwtSettings = z
   });
 type JwtSettings = z.infer<typeof JwtSettings>;
 
-/** As browsers send it: no path, no slash at the end, the default port left out. */
+/** As browsers send it: without a path, a slash at the end, or the default port. */
 const Origin = z
   .string()
   .refine(
@@ -118,18 +118,18 @@ export const Origins = z.array(Origin).min(1).max(100);
 export const AccessSettings = z.strictObject({
   /** Tokens that an application issues to its users. Default: only keys are accepted. */
   jwt: JwtSettings.optional(),
-  /** Where clients reach the API, with the path of its mount; cards of A2A name it and are signed for it alone. Default: only names of this machine. */
+  /** Where clients reach the API, with the path of its mount. A2A cards are signed for it alone. Default: this machine's names. */
   publicUrl: PublicUrl.optional(),
   /** Pages of other origins that may use the API. Default: none. */
   cors: Origins.optional(),
   /**
-   * A multiple of what a caller may do: of 100 requests and 20 messages of one author a second, of work read, new credentials and open
-   * streams. For programs that speak for many people with one key; 1 to 10,000. Default 1.
+   * Multiplies the rate limits of a caller: 100 requests and 20 messages per author a second, work of reads, new
+   * credentials, open streams. For programs that speak for many people with one key; 1 to 10,000. Default 1.
    */
   limits: z.number().min(1).max(10_000).optional(),
 });
 export type AccessSettings = z.infer<typeof AccessSettings>;
-/** The `access` block of a definition: who may use the HTTP API beside owners of keys, and how fast. */
+/** The `access` block of a definition: who may use the HTTP API besides owners of keys, and how fast. */
 export interface AccessInput extends InputOf<typeof AccessSettings> {}
 
 interface Authenticator {
@@ -181,7 +181,7 @@ export interface JwtVerifier {
   verify(token: string): Promise<Principal | null>;
 }
 
-/** Like `fetch`, for the one address that the operator has set. */
+/** Like `fetch`, but only for the address that the operator has set. */
 type FetchKeys = (
   url: string,
   options: { headers: Headers; method: 'GET'; redirect: 'manual'; signal: AbortSignal },
@@ -246,7 +246,7 @@ function rethrow(cause: unknown): never {
 
 function principalOf(payload: JWTPayload, settings: JwtSettings): Principal | null {
   const { claims } = settings;
-  // JSON may have anything here, and an expression would read it as a text.
+  // The JSON may have any value here, and a regular expression would convert it to text.
   const sub: unknown = payload.sub;
   if (typeof sub !== 'string' || !Subject.test(sub)) return null;
   const tenant = TenantId.safeParse(claims.tenant === undefined ? settings.tenant : payload[claims.tenant]);

@@ -53,10 +53,10 @@ const ConversationPattern = z
   );
 export const ConversationPatterns = z.array(ConversationPattern).max(MAX_PATTERNS);
 
-/** An id that a shortened stem may be equal to. */
+/** An id that may equal the shortened stem of a long id. */
 const LOOKS_CUT = /^.{91}\.[0-9a-f]{8}$/;
 
-/** Whether the caller was granted a conversation. A thread is granted with its root, and never by itself. */
+/** Whether the caller was granted a conversation. A thread is granted with its root, never separately. */
 export function isGranted(
   { conversations }: Pick<Principal, 'conversations'>,
   conversation: string,
@@ -108,12 +108,12 @@ function matches(pattern: string, conversation: string): boolean {
 /** The end of a long root is hashed. A prefix that reaches into the hash grants nothing. */
 function matchesStem(pattern: string, stem: string): boolean {
   const beginning = beginningOf(pattern);
-  // A caller may have chosen an id that looks like the stem of a long one.
+  // A caller may have chosen an id that looks like the shortened stem of a long one.
   if (beginning === null) return stem === stemOf(pattern) && !LOOKS_CUT.test(pattern);
   return stem.startsWith(beginning) && !(LOOKS_CUT.test(stem) && beginning.length > STEM_KEPT);
 }
 
-/** Null for a pattern that is an id. */
+/** The beginning that a pattern with `*` names; null for a pattern that is an id. */
 function beginningOf(pattern: string): string | null {
   return pattern.endsWith('*') ? pattern.slice(0, -1) : null;
 }
@@ -216,7 +216,7 @@ export function parseKeyText(text: string): { id: string; secret: string } | nul
   return id === undefined || secret === undefined ? null : { id, secret };
 }
 
-/** Secrets are random and long, so that a fast hash is as good as a slow one. */
+/** A fast hash is enough, because secrets are random and long. */
 export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
@@ -238,13 +238,13 @@ export interface PublicSigningKey {
   y: string;
   /** The thumbprint of the key (RFC 7638), base64url. */
   kid: string;
-  /** The algorithm it is used with. */
+  /** The algorithm that it is used with. */
   alg: 'ES256';
-  /** What it is for. */
+  /** Its use: signatures. */
   use: 'sig';
 }
 
-/** A detached signature: of a payload that the verifier has. */
+/** A detached signature, for a verifier that has the payload. */
 export interface DetachedSignature {
   /** The header that is signed, base64url. */
   protected: string;
@@ -252,7 +252,7 @@ export interface DetachedSignature {
   signature: string;
 }
 
-/** A key that signs what this troupe says of itself. */
+/** A key that signs statements of this troupe, such as agent cards. */
 export interface SigningKey {
   /** For those who verify. */
   readonly publicKey: PublicSigningKey;
@@ -262,7 +262,7 @@ export interface SigningKey {
 
 /** Order of the group of P-256. */
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
-/** 16 more than the order has: the remainder is then as good as uniform (FIPS 186-5, A.2.1). */
+/** The order has 16 bytes less: the remainder is then practically uniform (FIPS 186-5, A.2.1). */
 const SEED_BYTES = 48;
 
 /** Derived from the store's secret, so it is the same in every process and after a restart, and never stored. */
@@ -473,7 +473,7 @@ function parseIds(text: string | null): string[] {
   return text === null ? [] : Ids.parse(JSON.parse(text));
 }
 
-/** After this time a key is looked up again: another process may have revoked it. */
+/** Time after which a cached key is looked up again, because another process may have revoked it. */
 const KEY_LIFE_MS = 2_000;
 const MAX_KNOWN = 5_000;
 const MAX_UNKNOWN = 5_000;

@@ -6,7 +6,7 @@ import { LOCAL, type Principal } from './keys.ts';
 import { onAccount, type WorkAccount } from '../../base/work.ts';
 
 const MIB = 1_024 * 1_024;
-/** Bytes of unfinished bodies. A tenant other than `default` leaves half to others. */
+/** Most bytes of unfinished bodies. A tenant other than `default` leaves half to others. */
 const MOST_BYTES = { caller: 128 * MIB, tenant: 256 * MIB, process: 512 * MIB };
 
 type BodyBounds = typeof MOST_BYTES;
@@ -90,7 +90,7 @@ export interface TrafficLimits extends ReadLimits {
   allStreams?: number | undefined;
 }
 
-/** Without a setting. */
+/** The limits without a setting. */
 export const TRAFFIC = {
   triesPerSecond: 20,
   requestsPerSecond: 100,
@@ -449,42 +449,42 @@ const FREE: Reading = {
   end: () => undefined,
 };
 
-/** Requests of one tenant under way at once beside other tenants: those of people and applications. */
+/** Most running requests of one tenant while other tenants have requests, too. */
 const FEW = 8;
-/** The same for a tenant that has had more of them a moment ago: a flood. */
+/** The same for a tenant that has recently had more of them, which counts as a flood. */
 const AT_ONCE = 1;
 const FLOOD_MS = 10_000;
 /** Requests of one tenant that may wait. */
 export const MOST_WAITING = 1_000;
-/** A request that takes longer waits for something, and no longer holds up those behind it, ms. */
+/** Time after which a running request no longer delays those behind it, ms: it waits for something. */
 const LONG_MS = 1_000;
 
 interface Line {
   /** Null: unknown callers. */
   tenant: TenantId | null;
-  /** When each request began, on the monotonic clock, by how it leaves. */
+  /** When each request began, on the monotonic clock, by the function that ends it. */
   underWay: Map<() => void, number>;
-  /** How many began in this turn of the event loop. Many end in it, so that never two are under way. */
+  /** How many began in this turn of the event loop. Many also end in it, so that never two run at once. */
   begunInTurn: number;
   /** Begins the requests that wait, in their order. */
   waiting: (() => void)[];
-  /** Until then it counts as a flood, on the monotonic clock. */
+  /** Time until which it counts as a flood, on the monotonic clock. */
   floodUntil: number;
   isWatched: boolean;
   isSliceRequested: boolean;
 }
 
 /**
- * Lets requests in before anything is read or done for them, so that a tenant with hundreds of connections delays the requests of
- * another by no more than `AT_ONCE` of its own.
- *  1. While one tenant alone uses the process, every request begins at once.
- *  2. Else each tenant has `FEW` requests under way, or `AT_ONCE` if it floods; its others wait in its own line.
- *  3. A request is under way until its answer begins, it says that it waits (for an agent, for a place), or `LONG_MS` have passed, and
- *     at least until the event loop has come round.
- *  4. Requests of a flood begin only when the event loop is idle (`slices.ts`): those that are answered at once would otherwise
- *     follow each other without letting in a request of another tenant.
- *  5. Refused requests wait as well: refusing them in a loop costs as much as serving them. Those of unknown callers (null) share a
- *     line, and do not make a tenant share the process.
+ * Admits requests before anything is read or done for them, so that a tenant with hundreds of connections delays another
+ * tenant's requests by no more than `AT_ONCE` of its own.
+ *  1. While only one tenant uses the process, every request begins at once.
+ *  2. Otherwise each tenant has `FEW` running requests, or `AT_ONCE` if it floods; its others wait in its own line.
+ *  3. A request counts as running until its answer begins, it reports that it waits (for an agent, for a place), or
+ *     `LONG_MS` have passed, and at least until the next turn of the event loop.
+ *  4. Requests of a flood begin only when the event loop is idle (`slices.ts`): requests that are answered at once would
+ *     otherwise follow each other without letting in a request of another tenant.
+ *  5. Requests that will be refused wait, too: refusing them in a loop costs as much as serving them. Those of unknown
+ *     callers (null) share a line, and do not count as another tenant.
  */
 export class Turnstile {
   readonly #clock: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -498,7 +498,10 @@ export class Turnstile {
     this.#slices = slicesOf(clock);
   }
 
-  /** Waits for the tenant's turn. Returns how the request leaves, which may be called repeatedly; null if too many wait. */
+  /**
+   * Waits for the tenant's turn. Returns the function that ends the request, which may be called repeatedly; null if
+   * too many wait.
+   */
   enter(tenant: TenantId | null): (() => void) | Promise<() => void> | null {
     if (tenant !== null) this.#sharing.note(tenant);
     const line = this.#lineOf(tenant);
@@ -548,7 +551,6 @@ export class Turnstile {
     });
   }
 
-  /** Begins the requests that wait, as far as they may. */
   #letIn(line: Line): void {
     while (line.waiting.length > 0 && this.#mayBegin(line)) {
       if (this.#isPaced(line)) return this.#requestSlice(line);
@@ -568,7 +570,7 @@ export class Turnstile {
     });
   }
 
-  /** While requests wait, those that take long leave. */
+  /** Stops counting long requests as running while others wait behind them. */
   async #watch(line: Line): Promise<void> {
     line.isWatched = true;
     do {
@@ -587,7 +589,7 @@ export class Turnstile {
     return this.#isBeside(line) && this.#floods(line);
   }
 
-  /** Whether others use the process. */
+  /** Whether other tenants use the process. */
   #isBeside({ tenant }: Line): boolean {
     return tenant === null || this.#sharing.isShared();
   }

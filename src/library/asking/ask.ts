@@ -23,9 +23,7 @@ import type { Clock } from '../../base/clock.ts';
 /** The cost of one turn of an agent, US dollars. Null: its model has no price. */
 export type CostOf = (agent: string, usage: Usage) => number | null;
 
-/**
- * Follows a message to its end. Yields what happens, and returns the answer. Throws `aborted` if `signal` ends first.
- */
+/** Follows a message to its end. Yields what happens, and returns the answer. Throws `aborted` if `signal` ends first. */
 export async function* ask(sent: Event, parts: ExchangeParts, costOf: CostOf): AsyncGenerator<Note, Answer> {
   const { troupe, signal } = parts;
   const answers = awaitAnswers(sent);
@@ -45,10 +43,9 @@ function atWork({ missing }: Answers): string {
     : `at work: ${missing.map((agent) => `@${agent}`).join(', ')}`;
 }
 
-/** Most causes that an error names. */
 const MOST_CAUSES = 5;
 
-/** What the agents at work wait for, with the words of the last failed call. */
+/** What the agents that have not answered wait for, with the words of the last failed call. */
 function causesOf({ missing }: Answers, events: readonly Event[], stuck: readonly StuckLine[]): string[] {
   const silent = missing.filter((agent) => !stuck.some((line) => line.agent === agent));
   const lines = [...stuck, ...silent.map((agent) => ({ agent, words: '' }))];
@@ -62,24 +59,24 @@ function causesOf({ missing }: Answers, events: readonly Event[], stuck: readonl
   return causes.slice(0, MOST_CAUSES);
 }
 
-/** The last call may have failed since the log was read. */
+/** With the events since the log was read: the last call may have failed since. */
 async function withUnread(troupe: ExchangeParts['troupe'], events: readonly Event[]): Promise<Event[]> {
   const { conversation, seq } = events.at(-1)!;
-  // The end of the wait is what the caller is to hear of.
+  // A failed read must not hide the end of the wait from the caller.
   const unread = await troupe.events(conversation, { after: seq }).catch(() => null);
   return [...events, ...(unread?.events ?? [])];
 }
 
-/** What goes on in the conversation and its threads. None if that cannot be read, as while the troupe closes. */
+/** What goes on in the conversation and its threads; nothing if that cannot be read, for example while the troupe closes. */
 async function stuckWords({ stuck }: ExchangeParts): Promise<readonly StuckLine[]> {
   try {
     return await stuck();
   } catch {
-    return []; // the end of the wait is what the caller is to hear of
+    return []; // must not hide the end of the wait from the caller
   }
 }
 
-/** The ends of the turns of tasks, and of tasks below them. Their threads may have had other tasks before. */
+/** The ends of the turns of these tasks and of tasks below them. Their threads may have had other tasks before. */
 async function endsBelow(
   troupe: ExchangeParts['troupe'],
   given: readonly DelegationOpenedBody[],
@@ -87,7 +84,7 @@ async function endsBelow(
   const found: Event[] = [];
   const own = new Set(given.map(({ delegation }) => delegation));
   const threads = new Set(given.map(({ thread }) => thread));
-  // The loop comes to those that it adds.
+  // The loop also visits the threads that it adds.
   for (const thread of threads) {
     let isOwn = false;
     for await (const event of storedEvents(troupe, thread, 0)) {
@@ -107,7 +104,7 @@ function answerOf(
   answers: Answers,
   { events, waits, ends, costOf }: { events: Event[]; waits: Wait[]; ends: readonly Event[]; costOf: CostOf },
 ): Answer {
-  // Others may have asked meanwhile, and got replies.
+  // Other people may have asked meanwhile and got replies.
   const turns = new Set(answers.ends.map(({ turn }) => turn));
   const messages = answers.replies.filter(
     (event): event is EventOf<'message'> => event.kind === 'message' && turns.has(event.turn),
@@ -134,7 +131,7 @@ function answerOf(
   };
 }
 
-/** The last words that came with the calls of these turns: a turn that waits has no reply yet. */
+/** The last text that came with the calls of these turns: a waiting turn has no reply yet. */
 function wordsSoFar(events: readonly Event[], turns: ReadonlySet<Event['turn']>): string {
   const step = events.findLast(
     (event) => event.kind === 'step' && turns.has(event.turn) && event.body.content !== '',
@@ -142,10 +139,10 @@ function wordsSoFar(events: readonly Event[], turns: ReadonlySet<Event['turn']>)
   return step?.kind === 'step' ? step.body.content : '';
 }
 
-/** The author of a question without one. */
+/** Author of a question that names none. */
 const ASKING_AUTHOR: Author = { kind: 'user', id: 'user', name: 'User' };
 
-/** A message of `author` if it names none. Default: the user `User`. Throws `event_invalid` for what is neither a text nor an object. */
+/** A message, by `author` if it names no author. Throws `event_invalid` for anything but a text or an object. */
 export function messageFrom(asked: Asked, author: Author = ASKING_AUTHOR): NewMessage {
   if (typeof asked !== 'string' && (typeof asked !== 'object' || asked === null))
     throw new TroupeError('event_invalid', 'message: give a text, or an object such as { to, content }', {
@@ -162,7 +159,7 @@ export function addressed(message: NewMessage, agents: readonly Pick<AgentInfo, 
   return isClear ? { ...message, to: [only.id] } : message;
 }
 
-/** Whether nobody is going to answer a message. */
+/** The error for a message that nobody is going to answer. */
 export function nobodyAnswers(): TroupeError {
   return new TroupeError(
     'agent_unknown',
@@ -181,13 +178,13 @@ export interface Answers {
   giveUp(agent: string, code: string, message: string): void;
   /** Agents with a missing answer. */
   readonly missing: readonly string[];
-  /** Missing answers, each with the event that the agent has not answered. */
+  /** Missing answers, each with the event that the agent has not yet answered. */
   readonly unanswered: readonly { agent: string; seq: number }[];
   /** Whether every agent that was asked has answered. */
   readonly areComplete: boolean;
   /** Messages of agents since, oldest first. */
   readonly replies: readonly Event[];
-  /** Ends of the turns that answered something of it. */
+  /** Ends of the turns that answered the message or a message that followed from it. */
   readonly ends: readonly Event[];
   /** The tasks for other agents that were opened since. */
   readonly delegations: readonly DelegationOpenedBody[];
@@ -198,7 +195,7 @@ export interface Answers {
 /** Event id of the runtime's notice that an agent takes no more turns; captures the agent's id. */
 const STOPPED = /^failed:([^:]+):/;
 
-/** Of a message, or of the directive that begins a run. */
+/** Waits for the answers to a message, or to the directive that begins a run. */
 export function awaitAnswers(sent: Event): Answers {
   const missing = new Map(sent.to.map((agent) => [`${agent} ${sent.seq}`, { agent, seq: sent.seq }]));
   const replies: Event[] = [];
@@ -290,12 +287,11 @@ interface ExchangeParts {
   clock: Clock;
   /** The work in the conversation, and the waits of tasks that were opened since the message. */
   work: () => Promise<Work>;
-  /** What goes on there, and for how long, whatever counts as stuck. */
+  /** What goes on there, and for how long, whether or not it counts as stuck. */
   stuck: () => Promise<readonly StuckLine[]>;
   signal: AbortSignal;
 }
 
-/** What has come of a message. */
 interface Exchanged {
   /** The message and all events of its conversation since, oldest first. */
   events: Event[];
@@ -303,12 +299,12 @@ interface Exchanged {
   waits: Wait[];
 }
 
-/** Work in threads, and of other processes, makes no notice here: it is looked at this often, ms. */
+/** Work in threads and in other processes sends no notice here, so the logs are checked this often, ms. */
 const LOOK_MS = 250;
 
 /**
- * What follows from a message, in the order of the logs of the conversation and of the threads of its tasks, until it is
- * answered or nobody works on it any more. Leaving it early, or the end of `signal`, stops nothing but the reading.
+ * What follows from a message, in the order of the logs of the conversation and of the threads of its tasks, until it
+ * is answered or nobody works on it any more. Leaving early, or an aborted `signal`, only ends the reading.
  */
 async function* exchange(
   sent: Event,
@@ -322,7 +318,7 @@ async function* exchange(
   /** Null while there is work, or events that were not read yet. */
   async function waits(): Promise<Wait[] | null> {
     const found = await work();
-    // Others may still be at work on something else.
+    // Others may still be working on something else.
     if (answers.areComplete) return found.waits;
     if (found.isUnderWay) return null;
     const unread = await troupe.events(conversation, { after: last, limit: 1 });
@@ -352,7 +348,7 @@ async function* exchange(
   return { events, waits: [] };
 }
 
-/** Whether the work may have ended with this: a turn, or a request to people. Else it is looked at when all is quiet. */
+/** Whether the work may have ended with this: a turn's end, or a request to people. Else it is checked when all is quiet. */
 function mayBeOver(frame: Frame): boolean {
   if (frame.type === 'heartbeat') return true;
   if (frame.type !== 'event') return false;

@@ -25,8 +25,8 @@ import {
 /** One reader's chat of a conversation, over several exchanges. */
 export interface Chat {
   /**
-   * What has come and comes of an event: a message, or what a command has recorded. What an earlier call has told is left out,
-   * so after an approval in a thread the message that led to it may be followed again.
+   * What an event has led to and still leads to: a message, or the record of a command. Leaves out what an earlier call
+   * has yielded, so that after an approval in a thread the message before it may be followed again.
    */
   follow(seq: number, signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
 }
@@ -34,7 +34,7 @@ export interface Chat {
 /** Opens a conversation for a client of a chat. */
 export function openChat(troupe: Pick<Troupe, 'rejoin'>, conversation: string): Chat {
   const changesOf = chatChanges();
-  /** Seq of the last event that was told, by conversation. */
+  /** Seq of the last event that was yielded, by conversation. */
   const told = new Map<string, number>();
 
   function isNews(note: Note): boolean {
@@ -77,7 +77,7 @@ interface ChatPlace {
 export interface ChatBlock extends ChatPlace {
   /** Unique in the reader's chat. */
   id: string;
-  /** `text`: what the agent says; `reasoning`: what its model thinks. */
+  /** `text`: what the agent says. `reasoning`: what its model thinks. */
   kind: 'text' | 'reasoning';
 }
 
@@ -89,10 +89,7 @@ export interface ChatCall extends ChatPlace {
   name: string;
 }
 
-/**
- * One change of a chat. What was shown is never changed but by `void`, so that protocols whose messages only grow can
- * follow it.
- */
+/** One change of a chat. Only `void` withdraws what was shown, so protocols whose messages only grow can follow it. */
 export type ChatChange =
   | { type: 'block.start'; block: ChatBlock }
   | { type: 'block.delta'; id: string; text: string }
@@ -100,7 +97,7 @@ export type ChatChange =
   | { type: 'call.start'; call: ChatCall }
   /** The next piece of its arguments. */
   | { type: 'call.delta'; id: string; text: string }
-  /** The arguments are whole. If they were changed before the call, `args` differs from the deltas, and counts. */
+  /** The arguments are complete. If they were changed before the call, `args` differs from the deltas and replaces them. */
   | { type: 'call.ready'; id: string; args: string }
   | {
       type: 'call.progress';
@@ -113,7 +110,7 @@ export type ChatChange =
   | { type: 'call.result'; id: string; outcome: ToolOutcome; text: string }
   /** These blocks and calls do not count: the model call failed, or the turn ended without them. */
   | { type: 'void'; ids: string[]; reason: string }
-  /** An event of the log, after the changes that show its words whole. */
+  /** An event of the log, after the changes that show its whole text. */
   | {
       type: 'event';
       event: Event;
@@ -122,11 +119,11 @@ export type ChatChange =
     };
 
 /**
- * The notes of an exchange as changes of a chat. Owns what was shown of the turns that run.
- *  B1  The text deltas of a turn without the void ones, joined, are the texts of its steps and its reply as the log has them:
- *      what a reader has missed is added before the event that has it.
+ * Translates the notes of an exchange to changes of a chat. Owns what was shown of the running turns.
+ *  B1  The text deltas of a turn without the void ones, joined, are the texts of its steps and its reply in the log. What a
+ *      reader has missed is added before the event that contains it.
  *  B2  A block or call starts once, and then ends, or has its result, or is void. When its turn has ended, nothing is open.
- *  B3  Notes may be late, doubled, or of a void attempt: no words come twice.
+ *  B3  Notes may be late, repeated, or of a void attempt: no text comes twice.
  *  B4  Every event comes once, in the order of its note.
  */
 export function chatChanges(): (note: Note) => ChatChange[] {
@@ -192,7 +189,7 @@ export function chatChanges(): (note: Note) => ChatChange[] {
   };
 }
 
-/** Whose a turn is, and where. */
+/** The agent and conversation of a turn. */
 interface ChangeOwner {
   turn: TurnId;
   conversation: ConversationId;
@@ -213,7 +210,7 @@ function reasonOf(event: EventOf<'turn.done' | 'turn.failed' | 'turn.aborted'>):
 type Owner = Pick<ChatBlock, 'conversation' | 'agent' | 'turn'>;
 type Place = Pick<LivePlace, 'attempt' | 'round' | 'step'>;
 
-/** Words that were shown, in one block or, if others came between, several. */
+/** Text that was shown, in one block, or in several if other changes came between. */
 interface Shown {
   ids: string[];
   said: string;
@@ -222,26 +219,26 @@ interface Shown {
 
 interface ShownCall {
   id: string;
-  /** Its arguments so far, as they were told. */
+  /** Its arguments so far, as the notes have them. */
   written: string;
-  /** What of them was shown. */
+  /** The part of them that was shown. */
   args: string;
   isReady: boolean;
   outcome: ToolOutcome | null;
 }
 
 interface Step {
-  /** The model call that it comes from. 0: none is known yet. */
+  /** The model call that it comes from. 0: not yet known. */
   round: number;
   text: Shown | null;
   reasoning: Shown | null;
-  /** By the id of the model server. */
+  /** By the id from the model server. */
   calls: Map<string, ShownCall>;
   /** Calls in the order of the step. */
   order: string[];
 }
 
-/** What was shown of one running turn. Texts keep the order of their steps; the words of a step may follow its calls. */
+/** What was shown of one running turn. Texts keep the order of their steps; the text of a step may come after its calls. */
 class ChatTurn {
   readonly #owner: Owner;
   /** The calls that wait for approval, by the id of the request. Shared by the turns of a chat. */
@@ -252,8 +249,8 @@ class ChatTurn {
   /** Number of steps whose events have come. */
   #committed = 0;
   /**
-   * Why the words of the last model call do not count, by step. They stay until another call begins, because the end of a
-   * failed or stopped turn keeps them.
+   * Why the text of the last model call does not count, by step. The text stays until another call begins, because the
+   * end of a failed or stopped turn contains it.
    */
   readonly #failed = new Map<number, string>();
 
@@ -286,7 +283,7 @@ class ChatTurn {
     const shown = this.#begin(step, note.step, note, changes);
     const { written } = shown;
     if (shown.isReady || note.index > written.length) return changes;
-    // Cutting copies, so what only grows is not cut.
+    // Cutting copies the text, so a text that only grows is not cut.
     shown.written = (note.index === written.length ? written : written.slice(0, note.index)) + note.text;
     return [...changes, ...addArgs(shown, shown.written)];
   }
@@ -314,7 +311,7 @@ class ChatTurn {
     return changes;
   }
 
-  /** A long result is told when its event comes: only that has it whole. */
+  /** A long result is shown when its event comes: the note has only its beginning. */
   result(note: ResultNote): ChatChange[] {
     const { step, changes } = this.#enter(note);
     if (!step || note.text.endsWith('…')) return changes;
@@ -367,7 +364,7 @@ class ChatTurn {
     return [...close(step.reasoning), ...this.#complete(step, number, content)];
   }
 
-  /** Remembers which call a request is about, and gives its id: the event is named after the place of the call. */
+  /** Stores which call a request is about, and returns the id of the call: the event's id names the place of the call. */
   noteRequest(event: string, request: string): string | undefined {
     const [, step, index] = /:asked:(\d+)\.(\d+)$/.exec(event) ?? [];
     const found = this.#steps.get(Number(step) + 1);
@@ -387,7 +384,7 @@ class ChatTurn {
     return ids.length > 0 ? [...changes, voided(ids, reason)] : changes;
   }
 
-  /** The step of a note, after what the note makes void. No step: the note itself is void or late. */
+  /** The step of a note, after voiding what the note makes void. No step: the note itself is void or late. */
   #enter({ attempt, round, step: number }: Place): { step: Step | null; changes: ChatChange[] } {
     const changes: ChatChange[] = [];
     if (attempt < this.#attempt || number <= this.#committed) return { step: null, changes };
@@ -412,7 +409,7 @@ class ChatTurn {
     return step;
   }
 
-  /** Forgets steps that are not in the log. */
+  /** Voids steps that are not in the log. */
   #drop(numbers: number[], reason: string): ChatChange[] {
     const dropped = numbers.filter((number) => number > this.#committed);
     const ids = dropped.flatMap((number) => idsOf(this.#steps.get(number)));
@@ -423,13 +420,13 @@ class ChatTurn {
     return ids.length > 0 ? [voided(ids, reason)] : [];
   }
 
-  /** Voids what was shown of later steps, so that what is missing of this one comes before it. */
+  /** Voids what was shown of later steps, so that the missing rest of this step comes before them. */
   #dropAfter(number: number): ChatChange[] {
     const later = [...this.#steps.keys()].filter((other) => other > number);
     return this.#drop(later, 'something before it was missed');
   }
 
-  /** The text of a step as the log has it: what is missing is added, what differs is void. */
+  /** The text of a step as the log has it: a missing rest is added; a different text is void. */
   #complete(step: Step, number: number, content: string): ChatChange[] {
     const { text } = step;
     const changes: ChatChange[] = [];
@@ -475,7 +472,7 @@ class ChatTurn {
     return shown;
   }
 
-  /** Ids that were void are not used again. */
+  /** Void ids are not used again. */
   #newId(id: string): string {
     const times = (this.#used.get(id) ?? 0) + 1;
     this.#used.set(id, times);
@@ -502,7 +499,7 @@ function addArgs(call: ShownCall, args: string): ChatChange[] {
   return [{ type: 'call.delta', id: call.id, text }];
 }
 
-/** Arguments that differ from what was shown of them come whole, in `args` only. */
+/** Arguments that differ from what was shown come complete, only in `args`. */
 function ready(call: ShownCall, args: string): ChatChange[] {
   const changes = addArgs(call, args);
   call.isReady = true;
@@ -546,17 +543,17 @@ interface ExchangePlace {
 interface ExchangeHost {
   /** The troupe, narrowed to the caller. */
   troupe: Pick<Troupe, 'tasks'>;
-  /** What has come and comes of a message or a command. */
+  /** What a message or a command has led to and still leads to. */
   changes: (place: ExchangePlace, signal: AbortSignal) => AsyncGenerator<ChatChange, Answer>;
 }
 
-/** What came of a message in the end. */
+/** The outcome of a message. */
 export type Concluded = Pick<Answer, 'outcome' | 'replies' | 'waits' | 'failures'>;
 
 /**
- * What comes of a message, and of what people have said since to questions and requests that came of it, whoever has said
- * it. The answer to a message alone ends where people are asked.
- *  W1  Each event of the conversation is followed once: an end of a task that lies before the last event was seen already.
+ * What a message leads to, including what people answer meanwhile to questions and requests that came of it, whoever
+ * answers. `ask` alone ends where people are asked.
+ *  W1  Each event of the conversation is followed once: an end of a task before the last followed event was seen already.
  */
 export async function* wholeExchange(
   { troupe, changes }: ExchangeHost,

@@ -13,8 +13,8 @@ import {
 import type { Troupe } from '../troupe.ts';
 
 /**
- * `gap`: a stream over all conversations dropped events, because the reader is too slow. `reset`: the log is another one than
- * before, since the conversation was deleted or a backup restored; its events come from the first on.
+ * `gap`: a stream over all conversations dropped events, because the reader is too slow. `reset`: the log is not the
+ * one followed so far, because the conversation was deleted or a backup restored; all events of the new log follow.
  */
 export type Frame =
   | Note
@@ -27,7 +27,7 @@ export interface FollowOptions {
   troupe: Troupe;
   /** Source of time. */
   clock: Clock;
-  /** Ends it. */
+  /** Ends the stream when it aborts. */
   signal: AbortSignal;
   /** How often a reader without notifications reads the log, ms. Default 3 s. */
   lookMs?: number;
@@ -43,32 +43,29 @@ interface Followed {
   /** Seq of the last event. */
   sent: number;
   isBehind: boolean;
-  /** The event at `sent`; null if the reader came with its seq alone. */
+  /** The event at `sent`; null if the reader gave only its seq. */
   last: Event | null;
-  /** An event came that is not of the log which was sent: the one at `sent` is compared. */
+  /** An event came that does not fit the log so far, so the event at `sent` must be compared. */
   isDoubtful: boolean;
-  /** The task whose opening is looked for: what the thread has before is of other tasks. Null: its events are told. */
+  /** The task whose opening is searched: earlier events of the thread belong to other tasks. Null: events are yielded. */
   from: string | null;
 }
 
 const HEARTBEAT_MS = 15_000;
-/** A reader without notifications reads the log this often: notifications may be lost. */
+/** Interval at which a reader without notifications reads the log, because notifications may be lost. */
 const LOOK_MS = 3_000;
 const PAGE = 500;
-/**
- * Limit of a page of stored events. Each slow reader keeps one page in memory, while new events are shared by all
- * watchers.
- */
+/** Limit of a page of stored events. Each slow reader keeps one page in memory, while new events are shared by all watchers. */
 const FOLLOW_BYTES = 1024 * 1024;
 
 /**
  * Follows one conversation from `after` on, without end: first the stored events, then new ones.
  * 1. Watching starts before the first read, so that no event falls between the two.
- * 2. `sent` rises by one with each event. A live event with a seq at or below it was replayed already; one further
- *    ahead means that some were missed, and the log is read again. So no event is lost or doubled.
+ * 2. `sent` rises by one with each event. A live event with a seq at or below it was sent already; a seq further ahead
+ *    means that some were missed, and the log is read again. So no event is lost or sent twice.
  * 3. Without notifications for `lookMs` the log is read: other processes write it too, and notifications may be lost.
- * 4. A conversation that does not exist yet is an empty one. A log that ends before `sent`, or has another event there, is
- *    another one: a `reset` comes, then its events.
+ * 4. A conversation that does not exist yet has an empty log. A log that ends before `sent`, or has another event there,
+ *    is a different log: a `reset` comes, then its events.
  * 5. With `threads`, all of this holds for the thread of each open task, from the opening of the task on, and a thread is
  *    read to its end before the end of its task comes.
  */
@@ -100,7 +97,7 @@ export async function* followConversation(
   }
 }
 
-/** The conversations of one follower: the one that it names, and threads. */
+/** The conversations of one follower: the one that it named, and threads. */
 class Reader {
   readonly inbox: Inbox;
   readonly #options: FollowOptions;
@@ -173,7 +170,7 @@ class Reader {
     const { events } = await readPage(this.#options.troupe, of.conversation, of.sent - 1, 1);
     of.isDoubtful = false;
     const [there] = events;
-    // Another log may grow beyond this place before it is read again.
+    // A different log may grow beyond this place before it is read again, so the event there is compared.
     const isAnother = there ? of.last && (there.id !== of.last.id || there.at !== of.last.at) : of.sent > 0;
     if (isAnother) yield* this.#restart(of);
   }
@@ -201,7 +198,7 @@ class Reader {
       this.#ended.set(`${of.conversation} ${event.author.id}`, event.turn);
   }
 
-  /** What a turn has told may come after its end, from another process. */
+  /** Whether the turn of a note has ended: notes from another process may come after the end of their turn. */
   #isOver(note: LiveNote): boolean {
     return note.type !== 'state' && this.#ended.get(`${note.conversation} ${note.agent}`) === note.turn;
   }
@@ -216,12 +213,12 @@ class Reader {
 
 const BEHIND = { isBehind: true, last: null, isDoubtful: false };
 
-/** By its time: what was sent already comes again with the time that it had. */
+/** Compares times: an event that was already sent has the same time when it comes again. */
 function isOfAnotherLog({ seq, at }: Event, last: Event | null): boolean {
   return last === null || at > last.at || (at === last.at && seq === 1 && last.seq > 1);
 }
 
-/** Follows all conversations from now on, or what `only` lets through. */
+/** Follows all conversations from now on, or those that `only` accepts. */
 export async function* followAll({
   troupe,
   clock,
@@ -284,7 +281,7 @@ const WOKEN = Symbol('woken');
 
 /**
  * A bounded queue of notes. Owns the subscriptions and the unread notes. It drops notes that do not fit, and
- * `takeOverflow` reports this: the log has the events, and what running turns have told is told again.
+ * `takeOverflow` reports it: the log has the events, and notes of running turns are sent again.
  */
 class Inbox {
   #notes: Note[] = [];
@@ -318,7 +315,7 @@ class Inbox {
     return note;
   }
 
-  /** Returns whether notes were dropped since the last call. Then all is watched anew: a new watcher is told running turns. */
+  /** Whether notes were dropped since the last call. If so, watching starts anew, because a new watcher is sent the running turns. */
   takeOverflow(): boolean {
     const overflowed = this.#overflowed;
     this.#overflowed = false;

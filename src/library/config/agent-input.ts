@@ -12,28 +12,28 @@ import {
 import { type DataSchema, firstProblems, readySchema } from '../../tools/schema.ts';
 import type { Problem } from './problem.ts';
 
-/** Whether an answer is sent back while the agent's list has work left, or when it has no words and the agent has `no_response`. */
+/** Whether an answer is sent back if the agent's list has open items, or if the answer is empty and the agent has `no_response`. */
 export const SupervisionSetting = z.boolean();
 
 export const AgentFields = z.object({
-  /** Its address in the troupe: 1 to 64 of `A-Z a-z 0-9 _ -`. */
+  /** Its name for messages and settings: 1 to 64 of `A-Z a-z 0-9 _ -`. */
   id: AgentId,
   /**
-   * Ids that it had before, at most 100: it is addressed by them too, and what was said, asked and left open under them is its own.
-   * Default: none.
+   * Former ids of the agent, at most 100. Messages to them reach it, and its earlier messages, tasks and questions stay
+   * its own. Default: none.
    */
   aliases: z.array(AgentId).max(100).optional(),
   /** Name for people, at most 200 characters. Default: the id. */
   name: z.string().min(1).max(200).optional(),
-  /** What it is among the others; rosters and prompts say it. Default `peer`. */
+  /** Its role among the other agents, shown in rosters and prompts. Default `peer`. */
   role: z.enum(['manager', 'worker', 'peer']).default('peer'),
   /** One line for the other agents, shown in their rosters; at most 300 characters. Default: none. */
   description: z.string().max(300).default(''),
   /** Skills, for routing by capability. Default: none. */
   capabilities: z.array(z.string().min(1).max(100)).max(100).optional(),
   /**
-   * What the agent is to do: a text, or a function that writes it for a conversation. The function is asked when the
-   * agent's baseline is made, and its text stays until the next one. Default: none.
+   * Instructions: a text, or a function that writes it for a conversation. The function is called when the agent's
+   * baseline is made; its text stays until the next baseline. Default: none.
    */
   instructions: z
     .union(
@@ -51,28 +51,30 @@ export const AgentFields = z.object({
    */
   tools: z.array(z.string()).default([]),
   /**
-   * Tools of its `tools` each call of which waits for a person's approval: names, `SERVER/tool` or `SERVER/*`. A tool that
-   * needs approval by its own definition keeps its deciders and its deadline. Default: none.
+   * Tools of the agent that wait for a person's approval before each call: names, `SERVER/tool` or `SERVER/*`. A tool
+   * that needs approval by its own definition keeps its deciders and its deadline. Default: none.
    */
   needsApproval: z.array(z.string()).optional(),
   /**
-   * What the agent sees of a conversation from before it joined: everything (`full`), a summary and the newest events
+   * What the agent sees of the conversation before it joined: everything (`full`), a summary and the newest events
    * (`summary`), or only the message that woke it (`fresh`). Default `full`.
    */
   join: JoinPolicy.default('full'),
   /**
-   * Role of other agents' words that a turn does not answer: `user`, or `system` where the provider takes such messages
-   * between others (`capabilities.interleavedSystem`). Models give the words more weight then. Default `user`.
+   * Role of the messages of other agents that a turn does not answer: `user`, or `system` if the provider accepts such
+   * messages between others (`capabilities.interleavedSystem`). Models give `system` messages more weight. Default
+   * `user`.
    */
   peers: z.enum(['user', 'system']).default('user'),
   /**
-   * How the words of others are told apart: by short marks with numbers that no author can guess (`marked`), or by lines such as
+   * How prompts show who speaks: by short marks with numbers that no author can guess (`marked`), or by lines such as
    * `From Ana:` (`plain`), for small models that copy marks into their answers. Default `marked`.
    */
   framing: z.enum(['marked', 'plain']).default('marked'),
   /**
-   * What the agent is told of what others do: their words, or also what their tools and tasks brought and which of their calls were
-   * approved (`results`), from the time that it is set. Such an agent gets `read_artifact`. Default `words`.
+   * What the agent sees of other agents' work: their messages (`words`), or also the results of their tools and tasks
+   * and which calls were approved (`results`), from the time of the setting on. With `results` it gets the tool
+   * `read_artifact`. Default `words`.
    */
   sees: z.enum(['words', 'results']).default('words'),
   /**
@@ -80,11 +82,11 @@ export const AgentFields = z.object({
    * (`steer`), aborts the turn (`interrupt`), or is refused (`reject`). A message may override it. Default `queue`.
    */
   whileBusy: BusyPolicy.default('queue'),
-  /** Schema of the replies, as a zod schema or a JSON schema: replies are data then. Default: plain text. */
+  /** Schema of the replies, as a zod schema or a JSON schema. Replies are then JSON data. Default: plain text. */
   reply: z.custom<ReplyInput>().superRefine(refineReply).optional(),
   /** Overrides the troupe's `supervision`. */
   supervision: SupervisionSetting.optional(),
-  /** A second address, and its identity on Nostr: 64 lower-case hex digits. Default: none. */
+  /** A second address of the agent, and its identity on Nostr: 64 lower-case hex digits. Default: none. */
   pubkey: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'a pubkey is 64 lower-case hex digits')
@@ -102,10 +104,10 @@ export interface AgentBase extends InputOf<typeof AgentFields> {}
 /** Fields of every model. Keys stay in the environment; only the names of their variables are written. */
 export interface ModelInput extends InputOf<typeof ModelSettings> {}
 
-/** And those of models that are reached over HTTP, or that the program brings. */
+/** The fields of models that are reached over HTTP or that the program brings. */
 interface ReachedInput extends ObjectInput<typeof ReachedModel> {}
 
-/** What only one provider has: compilers then read the fields that providers share once. */
+/** The fields that only one provider has. Compilers then read the shared fields once. */
 type Own<Provider extends keyof typeof PROVIDER_SETTINGS, Shared> = ObjectInput<
   Omit<(typeof PROVIDER_SETTINGS)[Provider]['shape'], keyof Shared>
 >;

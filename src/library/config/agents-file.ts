@@ -25,7 +25,7 @@ const Count = z.int().min(1).optional();
 const Milliseconds = z.int().min(1).optional();
 
 const ProviderCaps = z.strictObject({
-  /** Most turns at once. Default: no limit. */
+  /** Most concurrent turns. Default: no limit. */
   turns: Count,
   /** Most model calls in a minute, a tenth of them at once after a pause. Default: no limit. */
   callsPerMinute: Count,
@@ -33,26 +33,26 @@ const ProviderCaps = z.strictObject({
 
 const Limits = z.strictObject({
   /**
-   * How long an actor stays assigned to a process that has died, ms; work whose wake was lost is found within twice that.
-   * At least 1,000. Default 10,000.
+   * How long an actor stays assigned to a process that has died, ms. Work whose wake was lost is found within twice
+   * this time. At least 1,000. Default 10,000.
    */
   leaseMs: z.int().min(1_000).optional(),
-  /** Most model calls in one turn; then it fails and tells people how to go on. Default 50. */
+  /** Most model calls in one turn. A turn that needs more fails and tells people how to continue. Default 50. */
   maxSteps: Count,
   /** Most turns in one conversation since a person spoke. Default 200. */
   maxAgentTurns: Count,
   /** Most tasks, at any depth, that one message of a person or a schedule may cause. Default 1,000. */
   maxTreeTasks: Count,
-  /** Deadline of a task, ms: then it is cancelled. Default 1 day. */
+  /** Time limit of a task, ms: then it is cancelled. Default 1 day. */
   taskMs: Milliseconds,
-  /** Deadline of a question, ms: then it can no longer be answered. Default 1 week. */
+  /** Time limit of a question, ms: then it can no longer be answered. Default 1 week. */
   questionMs: Milliseconds,
-  /** Deadline of an approval, ms: then it is denied. Default 1 week. */
+  /** Time limit of an approval, ms: then it is denied. Default 1 week. */
   approvalMs: Milliseconds,
-  /** Most turns of one tenant at once, over all processes. Default: no limit. */
+  /** Most concurrent turns of one tenant, over all processes. Default: no limit. */
   turnsPerTenant: Count,
   /**
-   * Most actors of one tenant waiting for a turn. Above it, tasks and messages that would wake one are refused with
+   * Most actors of one tenant that wait for a turn. Further messages and tasks that would wake one are refused with
    * `tenant_busy`. Default 50,000.
    */
   pendingPerTenant: Count,
@@ -82,9 +82,9 @@ export const TroupeDefinition = z.strictObject({
   /** Tools of the program's own, made with `defineTool`. Agents may call those that their `tools` name. Default: none. */
   tools: z.array(z.custom<Tool>((value) => isTool(value), 'a tool is made with defineTool')).default([]),
   /**
-   * Opens what tools are told as `context.app`, such as a database, when a troupe is opened: a function, which may be async. What it
-   * returns is closed after the troupe, by its `Symbol.asyncDispose`, `Symbol.dispose` or `close`. Default: `app` of the agents file's
-   * exports, else nothing.
+   * Opens what tools receive as `context.app`, such as a database, when a troupe is opened: a function, which may be
+   * async. Its result is closed after the troupe, by `Symbol.asyncDispose`, `Symbol.dispose` or `close`. Default: the
+   * export `app` of the agents file, else nothing.
    */
   app: AppSetting.optional(),
   /** Models that the program brings, by name: made with `defineProvider`. Agents use one with `provider: 'custom', adapter: NAME`. */
@@ -95,13 +95,13 @@ export const TroupeDefinition = z.strictObject({
   defaults: z
     .strictObject({
       /**
-       * Id of the agent for messages of people that name no agent and match no route. Default: none; before a hand-over they wake
-       * nobody.
+       * Id of the agent that answers messages of people that name no agent and match no route. Default: none; until a
+       * handoff, they wake nobody.
        */
       respondWhenUnaddressed: AgentId.optional(),
       /**
-       * Who gets such messages after a hand-over: the agent that the conversation was handed over to last (`receiver`), or
-       * still `respondWhenUnaddressed` (`default`). Default `receiver`.
+       * Who answers such messages after a handoff: the agent that the conversation was last handed over to
+       * (`receiver`), or still `respondWhenUnaddressed` (`default`). Default `receiver`.
        */
       afterHandoff: z.enum(['receiver', 'default']).optional(),
     })
@@ -110,11 +110,11 @@ export const TroupeDefinition = z.strictObject({
   limits: LimitSettings,
   /** Caps on the cost of model calls, in tokens and US dollars: per tenant, conversation and agent. Default: no caps. */
   budgets: BudgetSettings.optional(),
-  /** Whether agents that end a turn with work left are told to go on, three times without a change at most. Default true. */
+  /** Whether an agent that ends its turn with open items is told to continue, at most three times without progress. Default true. */
   supervision: SupervisionSetting.optional(),
   /** Sizes of prompts, and their compaction. */
   context: ContextSettings.prefault({}),
-  /** Texts that the application adds to prompts. In a JSON file only static ones with fixed texts. Default: none. */
+  /** Texts that the application adds to prompts. A JSON file can have only static ones with fixed texts. Default: none. */
   fragments: z.array(Fragment).optional(),
   /**
    * Directory whose AGENTS.md, IDENTITY.md and SOUL.md are part of every agent's prompt, relative to the agents file.
@@ -127,26 +127,30 @@ export const TroupeDefinition = z.strictObject({
    */
   skills: z.array(z.string().min(1)).optional(),
   /**
-   * What prompts say of the machine: operating system, architecture and time zone (`system`), and the host name too
-   * (`host`). For agents whose tools run there. Where workers differ, a move to another one is told. Default: nothing.
+   * What prompts say of the machine: operating system, architecture and time zone (`system`), or also the host name
+   * (`host`). For agents whose tools run there. If workers differ, prompts mention a move to another one. Default:
+   * nothing.
    */
   machine: z.enum(['system', 'host']).optional(),
-  /** What agents that speak with people are told of a door, by its name in `context.channel`: what it shows, and what not. Default: nothing. */
+  /** What agents that talk to people are told about a door, by its `context.channel`: what it can show. Default: nothing. */
   channels: z.record(Channel, z.string().min(1).max(500)).optional(),
-  /** Goal of a handoff that names none: refused (`agent`), taken from the log (`extract`), or written by a model (`summarise`). Default `extract`. */
+  /**
+   * Source of the goal of a handoff that names none: the handoff is refused (`agent`), or the goal is taken from the
+   * log (`extract`) or written by a model (`summarise`). Default `extract`.
+   */
   handoffs: z.enum(['agent', 'extract', 'summarise']).optional(),
   /**
-   * Hides what looks like a key, a token, a card number or a password behind its name in logs, traces, recordings and exports.
-   * `redact` hides it in what is stored and sent. Default true.
+   * Hides whatever looks like a key, a token, a card number or a named password in logs, traces, recordings and
+   * exports. To hide it in what is stored and sent, use `redact`. Default true.
    */
   hideSecrets: z.boolean().optional(),
-  /** Changes every text before it is stored; must be deterministic. See `redactSecrets`. Default: no change. */
+  /** Changes every text before it is stored. Must be deterministic. See `redactSecrets`. Default: no change. */
   redact: RedactSetting.optional(),
   /** Tokens that an application signs for its own users, and rates. The HTTP API accepts them beside keys. */
   access: AccessSettings.optional(),
   /**
-   * Protocols of other clients that the HTTP API speaks: names of doors of `@troupe/doors`, which must be installed, and doors made
-   * with `defineDoor`. Default: none.
+   * Protocols of other clients that the HTTP API speaks: names of doors of `@troupe/doors`, which must be installed,
+   * and doors made with `defineDoor`. Default: none.
    */
   doors: z.array(DoorSetting).optional(),
   /** Allowed targets of webhooks. Default: all public hosts. */
@@ -159,8 +163,8 @@ export const TroupeDefinition = z.strictObject({
 export type TroupeDefinition = z.infer<typeof TroupeDefinition>;
 
 /**
- * A definition as it is written. Fields with a default may be left out. What is wrong is `config_invalid`, with the path of
- * each problem.
+ * A definition as it is written. Fields with a default may be left out. Anything wrong is `config_invalid`, with the
+ * path of each problem.
  */
 export interface TroupeInput extends InputOf<typeof TroupeDefinition> {}
 
@@ -180,7 +184,7 @@ export function parseTroupe(
     ? [...(parsed.error?.issues ?? []).flatMap(problemsOf), ...findProblems(input)]
     : endless;
   if (parsed?.success && found.length === 0) return withPresentAgents(parsed.data);
-  // Both halves of an agent's schema may say the same.
+  // Both halves of an agent's schema may report the same problem.
   const lines = new Map(found.map(({ path, message }) => [`${formatPath(path)}: ${message}`, lineOf(path)]));
   const problems = [...lines.keys()];
   const placed = [...lines].map(([problem, line]) =>
@@ -253,7 +257,7 @@ function problemsOf(issue: z.core.$ZodIssue): Problem[] {
   return inputProblems(issue);
 }
 
-/** `agent`: as it was given. */
+/** `agent`: as it was written. */
 function unknownProvider(agent: unknown): string {
   const { provider } = (agent ?? {}) as { provider?: unknown };
   const known = `one of ${PROVIDER_NAMES.join(', ')}`;
@@ -273,8 +277,8 @@ function formatPath(path: readonly PropertyKey[]): string {
 const MAX_DEPTH = 100;
 
 /**
- * `providerOptions` that contain themselves, or are nested too deep to be sent. Looked for before the schema, which would
- * follow them without an end.
+ * `providerOptions` that contain themselves, or are nested too deeply to be sent. Checked before the schema, which
+ * would never end on them.
  */
 function* endlessOptions(input: unknown): Generator<Problem> {
   for (const field of ['agents', 'templates']) {

@@ -5,10 +5,10 @@ type JsonSchema = Record<string, unknown>;
 
 /** Fields that only code can fill. */
 const CODE_ONLY = ['tools', 'providers', 'app'];
-/** Models that are values of a program. */
+/** Models that only a program can provide. */
 const OF_CODE = ['ai-sdk', 'custom'];
 
-/** The JSON schema of `agents.json`, for completion and checks in editors. Made from what the file is parsed with. */
+/** The JSON schema of `agents.json`, for completion and checks in editors. Made from the schema that parses the file. */
 export function agentsFileSchema(): JsonSchema {
   const shape = Object.fromEntries(
     Object.entries(TroupeDefinition.shape).filter(([name]) => !CODE_ONLY.includes(name)),
@@ -45,7 +45,7 @@ function isOfCode({ $ref = '', properties }: Choice, defs: Record<string, JsonSc
   return OF_CODE.includes(provider?.const ?? '');
 }
 
-/** The fields of an agent depend on its provider, so only both parts together tell an unknown one. */
+/** An agent's fields depend on its provider, so only both parts together can detect an unknown one. */
 function refuseUnknown(agent: JsonSchema = {}, { $defs }: JsonSchema): void {
   const name = (agent['$ref'] as string | undefined)?.replace('#/$defs/', '') ?? '';
   const { allOf } = (($defs ?? {}) as Record<string, JsonSchema>)[name] ?? agent;

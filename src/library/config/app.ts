@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { TroupeError } from '../../base/errors.ts';
 import type { Tool } from '../../tools/tool.ts';
 
-/** Opens what an application gives its tools. */
+/** Opens what an application gives its tools as `context.app`. */
 export type OpenApp<App = unknown> = () => App | Promise<App>;
 
 export const AppSetting = z.custom<OpenApp>(
@@ -10,14 +10,14 @@ export const AppSetting = z.custom<OpenApp>(
   'is a function that opens it, such as () => ({ db })',
 );
 
-/** All that these tools need of `app`. */
+/** The type of `app` that all these tools need. */
 export type AppOf<Given> = (Given extends Tool<string, infer App> ? (app: App) => void : never) extends (
   app: infer All,
 ) => void
   ? All
   : never;
 
-/** `app` of a definition: left out only where no tool says what it needs. */
+/** The `app` of a definition. Optional only if no tool declares what it needs. */
 export type AppField<Given extends Tool> = [Given] extends [never]
   ? unknown
   : unknown extends AppOf<Given>
@@ -27,9 +27,9 @@ export type AppField<Given extends Tool> = [Given] extends [never]
         app: OpenApp<AppOf<Given>>;
       };
 
-/** What an application gives its tools, and how it is closed. */
+/** What an application gives its tools, and how to close it. */
 export interface OpenedApp {
-  /** What tools are told as `context.app`. */
+  /** What tools receive as `context.app`. */
   app: unknown;
   /** Closes it once, if it was opened here. */
   readonly close: () => Promise<void>;

@@ -8,16 +8,16 @@ const Cap = z
   .strictObject({
     /** Tokens of prompts and answers together. */
     tokens: z.int().min(1).optional(),
-    /** US dollars, by the prices of the models. A model without a known price needs `price` then. */
+    /** US dollars, by the prices of the models. A model without a known price then needs `price`. */
     usd: z.number().positive().max(1_000_000_000).optional(),
-    /** Period of the cap: it begins at 0:00 UTC each day or on the first of each month, or never ends. Default `ever`. */
+    /** Period of the cap: each day or month, from 0:00 UTC, or without end. Default `ever`. */
     per: z.enum(['day', 'month', 'ever']).optional(),
   })
   .refine(({ tokens, usd }) => tokens !== undefined || usd !== undefined, 'a budget needs tokens or usd');
 
 /**
- * Caps on model calls, over all processes. A call is made only if the amounts spent, the amounts reserved for calls under way,
- * and the most that it may cost itself stay within every cap.
+ * Caps on model calls, over all processes. A call is made only if every cap covers the amounts spent, the amounts
+ * reserved for running calls, and the most that the call itself may cost.
  */
 export const BudgetSettings = z.strictObject({
   /** Cap for each tenant. Default: none. */
@@ -58,7 +58,7 @@ export function* budgetProblems(
   const isMoneyForOne = Object.values(capped).some(({ usd }) => usd !== undefined);
   for (const [index, { id, provider, model = 'default', price }] of agents.entries()) {
     const isCapped = isMoneyForAll || (id !== undefined && capped[id]?.usd !== undefined);
-    // The budgets of the summarised agents pay for the summariser.
+    // The summariser's calls are paid from the budgets of the agents whose prompts it summarises.
     if (!isCapped && !(isMoneyForOne && id !== undefined && id === summariser)) continue;
     if (provider === 'scripted' || isPriced(price, model)) continue;
     const why = `a budget in usd counts its calls, but the price of the model "${model}" is not known`;

@@ -28,13 +28,13 @@ const DEFAULT_CONTEXT_WINDOW = 128_000;
 interface Surroundings {
   files?: ReadonlyMap<string, InstructionFiles>;
   skills?: ReadonlyMap<string, SkillSet>;
-  /** MCP servers of their grants whose tools are not known. */
+  /** MCP servers that agents are granted and whose tools are not known, by agent. */
   away?: ReadonlyMap<string, readonly string[]>;
   /** Constants of a test. */
   policy?: PolicyConstants | undefined;
 }
 
-/** Agents that may be built again while the troupe runs: turns that have begun keep theirs. */
+/** Agents that may be rebuilt while the troupe runs. Turns that have begun keep the former ones. */
 type ChangingRegistry = AgentRegistry & { become(next: ChangingRegistry): void };
 
 /** Builds the agents that the engine runs, from their definitions, providers and tools. */
@@ -147,7 +147,7 @@ function checkedProvider({ id, peers }: AgentDefinition, provider: Provider): Pr
   throw new TroupeError('config_invalid', message, { agent: id, field: 'peers' });
 }
 
-/** The frozen layers, and those in threads: a task is not handed over, it ends with the words of its assignee. */
+/** An agent's frozen layers. Those for threads have no handoff: a task ends with its assignee's answer. */
 function allTextsOf(
   ...[profile, ...given]: Parameters<typeof textsOf>
 ): ReturnType<typeof textsOf> & Pick<AgentRuntime, 'inThread'> {
@@ -158,7 +158,7 @@ function allTextsOf(
   return { ...texts, inThread: { profile: inThread, ...textsOf(inThread, ...given) } };
 }
 
-/** The frozen layers. Those of an agent with instruction files or skills are built again when these have changed. */
+/** The frozen layers. Those of an agent with instruction files or skills are rebuilt when these change. */
 function textsOf(
   profile: AgentProfile,
   roster: readonly AgentProfile[],
@@ -200,7 +200,7 @@ function textsOf(
   };
 }
 
-/** Profile and roster with instructions that a function has written: the agent's own, or its manager's. */
+/** Profile and roster with the instructions that a function has written: the agent's own or its manager's. */
 function withWritten({
   profile,
   roster,
@@ -259,7 +259,7 @@ export function unknownWindows(agents: readonly AgentDefinition[]): string[] {
   );
 }
 
-/** A warning for each agent that asks for longer answers than its model is known to give. */
+/** A warning for each agent whose `maxOutputTokens` is more than its model is known to give. */
 export function longAnswers(agents: readonly AgentDefinition[]): string[] {
   return agents.flatMap(({ id, provider, model, maxOutputTokens }) => {
     const known = provider === 'scripted' ? null : windowOf(model);
@@ -283,7 +283,7 @@ function toolsOf(
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The tools that agents may be granted, by name. Where some agent sees results (`watched`), it is told those of the troupe's own. */
+/** Tools that agents may be granted, by name. If an agent sees results (`watched`), it is told those of the troupe's own. */
 function offeredTools({
   agents,
   templates = [],
@@ -340,7 +340,7 @@ function approvalOf({ name: tool, needsApproval = false }: Tool): ToolApproval[]
  */
 class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
   #templates: ReadonlyMap<AgentId, (id: AgentId) => AgentRuntime>;
-  /** Agents that `get` finds and no iteration: those of templates, and those with former ids. */
+  /** Agents that `get` finds and iteration does not: those of templates, and those with former ids. */
   readonly #spawned = new Map<AgentId, AgentRuntime>();
   readonly former: FormerIds | undefined;
 
@@ -386,7 +386,7 @@ class TemplatedRegistry extends Map<AgentId, AgentRuntime> {
   }
 }
 
-/** What is known of the doors of Troupe itself. Programs describe their own. */
+/** Descriptions of Troupe's own doors. Programs describe theirs. */
 const DOORS: Readonly<Record<string, string>> = {
   cli: 'a terminal, which shows plain text and no images',
   nostr: 'notes on Nostr relays, which are public plain text',
@@ -397,7 +397,7 @@ function channelsOf(described: Readonly<Record<string, string>> = {}): Map<strin
   return new Map(Object.entries({ ...DOORS, ...described }));
 }
 
-/** The machine on one line: the system, its architecture and time zone; with `host` its name too. */
+/** The machine on one line: system, architecture and time zone; for `host`, its name, too. */
 function machineText(how: 'system' | 'host'): string {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const system = `${platform()} ${release()}, ${arch()}, time zone ${timeZone}`;

@@ -6,11 +6,11 @@ import { EmbedderSettings } from '../../providers/settings.ts';
 const Share = z.number().min(0.1).max(0.95);
 
 export const ContextSettings = z.strictObject({
-  /** Used share of the window at which a compaction runs, 0.1 to 0.95. Default 0.8. */
+  /** Used share of the window at which compaction starts, 0.1 to 0.95. Default 0.8. */
   trigger: Share.optional(),
   /**
-   * Whether older events are compacted when the window fills. False: an agent is sent everything, and a turn that no longer fits
-   * fails with `context_overflow`. Default true.
+   * Whether older events are compacted when the window fills. False: an agent is sent everything, and a turn that no
+   * longer fits fails with `context_overflow`. Default true.
    */
   compaction: z.boolean().optional(),
   /** Whether each turn begins by removing the tool outputs of earlier turns. Default: they are pruned when room is needed. */
@@ -26,7 +26,7 @@ export const ContextSettings = z.strictObject({
 });
 export type ContextSettings = z.infer<typeof ContextSettings>;
 
-/** What is retrieved for a turn at most, in tokens and in events. */
+/** The most that is retrieved for a turn, in tokens and in events. */
 const RETRIEVAL = { tokens: 2_000, limit: 12 };
 
 /** Null: retrieval is off. */
@@ -34,7 +34,7 @@ export function retrievalOf({ retrieval }: ContextSettings): { tokens: number; l
   return retrieval ? RETRIEVAL : null;
 }
 
-/** Fields of a policy that no definition sets, with other values for a test. */
+/** Fields of a policy that no definition sets. A test may set them. */
 export type PolicyConstants = Partial<Omit<CompactionPolicy, 'prune'>> & {
   /** Fields of the pruning. */
   prune?: Partial<CompactionPolicy['prune']>;

@@ -118,13 +118,13 @@ const RetentionSettings = z.strictObject({
 export const CoordinationSettings = {
   /** The people whose messages wake agents. Default: everybody. */
   trust: TrustSettings.optional(),
-  /** Finds recipients for messages of people that name none; if there are none, `defaults.respondWhenUnaddressed` answers. */
+  /** Chooses agents for messages of people that name none. If it finds none, `defaults.respondWhenUnaddressed` answers. */
   routing: RoutingSettings.optional(),
   /** Messages that are sent to agents at certain times. Default: none. */
   schedules: Schedules.optional(),
   /** Automatic archiving and deletion of conversations. Default: never. */
   lifecycle: LifecycleSettings.optional(),
-  /** Erases conversations that were quiet for long. Default: they are kept. */
+  /** Erases conversations after a time without events. Default: they are kept. */
   retention: RetentionSettings.optional(),
 };
 

@@ -148,7 +148,7 @@ function* toolProblems({
   }
 }
 
-/** A pattern without a tool would be read as protection where there is none. */
+/** A pattern that matches no tool would look like a protection and protect nothing. */
 function* approvalProblems({
   agents,
   templates,

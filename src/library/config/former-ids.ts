@@ -14,7 +14,7 @@ interface Sketch {
   aliases?: readonly (string | undefined)[] | undefined;
 }
 
-/** Reports former ids that an agent has now, or that two claim, and those of templates. */
+/** Reports former ids that are the present id of an agent, are claimed by two agents, or belong to templates. */
 export function* aliasProblems(agents: readonly Sketch[], templates: readonly Sketch[]): Generator<Problem> {
   const ids = new Set([...agents, ...templates].map(({ id }) => id));
   const claimed = new Map<string, string>();

@@ -12,7 +12,6 @@ const INSTRUCTION_FILES = [
 
 const MAX_BYTES = 64 * 1_024;
 
-/** The parts of a definition that name workspaces. */
 interface Workspaces {
   workspace?: string | undefined;
   agents: readonly { id: string; workspace?: string | undefined }[];
@@ -23,7 +22,7 @@ interface Workspaces {
 export interface InstructionFiles {
   /** As last read. */
   now: readonly FileFragment[];
-  /** Reads them again. A file that cannot be read keeps its last text, with one warning. Returns `now` if all is as before. */
+  /** Reads them again. A file that cannot be read keeps its last text, with one warning. Returns `now` if nothing has changed. */
   read(): Promise<readonly FileFragment[]>;
 }
 

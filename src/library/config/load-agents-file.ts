@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
-// By its object: a Node that is too old, and is refused in words, does not have this export, nor have Bun and Deno.
+// The default import: Bun, Deno and old Node versions lack a named export of this module, and old ones must still reach
+// the version check.
 import nodeModule from 'node:module';
 import { dirname, extname, isAbsolute, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -11,11 +12,11 @@ import { type DataFile, DataSyntaxError, readDataFile } from './read-data-file.t
 export type ImportModule = (url: string) => Promise<Record<string, unknown>>;
 
 /**
- * Imports a module and what it imports. TypeScript outside `node_modules` is an ES module here whatever `type` its package
- * has: `npm init` writes `commonjs`, under which `import` would be a syntax error.
+ * Imports a module and what it imports. TypeScript outside `node_modules` is loaded as an ES module whatever `type` its
+ * package has: `npm init` writes `commonjs`, under which `import` would be a syntax error.
  */
 export const importAsModule: ImportModule = async (url) => {
-  // Bun and Deno take every TypeScript file for an ES module.
+  // Bun and Deno load every TypeScript file as an ES module.
   if (!hasHooks()) return (await import(url)) as Record<string, unknown>;
   const hooks = nodeModule.registerHooks({
     load: (at, context, next) =>
@@ -58,7 +59,7 @@ export async function loadAgentsFile(path: string, importModule = importAsModule
   return definition;
 }
 
-/** The file as a whole is wrong: no line of it. */
+/** The whole file is wrong, so no line is named. */
 class NotAgents extends Error {}
 
 const FORMATS: Record<string, 'json' | 'yaml'> = { '.json': 'json', '.yaml': 'yaml', '.yml': 'yaml' };
@@ -100,7 +101,7 @@ function whyOf(error: unknown): string {
   return isAbsent ? 'there is no such file' : error.message;
 }
 
-/** `:3` for an error in line 3 of the file, or where an error in a file that it imports is. Empty if the stack names no file. */
+/** `:3` for an error in line 3 of the file; the place, for an error in a file that it imports. Empty if the stack names no file. */
 function lineOf(error: unknown, path: string): string {
   if (error instanceof DataSyntaxError && error.line !== null) return `:${error.line}`;
   if (!(error instanceof Error) || error instanceof NotAgents || 'syscall' in error) return '';
@@ -112,7 +113,7 @@ function lineOf(error: unknown, path: string): string {
   return '';
 }
 
-/** The file and its row in a frame, or in the first line of a syntax error. Files are paths or URLs there. */
+/** The file and its row in a stack frame, or in the first line of a syntax error. Files are paths or URLs there. */
 function placeIn(line: string): { file: string; row: string } {
   const frame = line.replace(/^ {4}at (?:async )?/, '');
   const place = frame.endsWith(')') ? frame.slice(frame.indexOf(' (') + 2, -1) : frame;

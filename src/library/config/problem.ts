@@ -17,7 +17,6 @@ export function usedTwice(
   return isRepeated ? [{ path, message: `"${name}" is used twice` }] : [];
 }
 
-/** The problem of an id that no agent has. */
 export function unknownAgent(
   id: string,
   known: readonly (string | undefined)[],

@@ -3,7 +3,7 @@ import type { LineCounter } from 'yaml';
 /** The value of a JSON or YAML file, and where its parts are. */
 export interface DataFile {
   value: unknown;
-  /** Line of a field, or of the innermost part around it that is written down. */
+  /** Line of a field, or, if the field is not written, of the innermost written part around it. */
   lineOf: (path: readonly PropertyKey[]) => number | null;
 }
 
@@ -54,7 +54,7 @@ function parseJson(text: string, lines: LineCounter): unknown {
 /** Characters that the parser's message quotes before the place. */
 const QUOTED_BEFORE = 10;
 
-/** The parser tells the position, or quotes the text around it, or neither. */
+/** Parsers name the position, quote the text around it, or do neither. */
 function positionIn(message: string, text: string): number | null {
   const position = / at position (\d+)/.exec(message)?.[1];
   if (position !== undefined) return Number(position);

@@ -6,8 +6,8 @@ const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z 
 /** The bounds keep the match linear in the length of the text. */
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/:@]{0,256}:)[^\s/]+@/gi;
 /**
- * A password or key behind its name, as in settings, forms and JSON: `password: word`, `"api_key": "…"`, `DB_PASSWORD=…`. Types and
- * placeholders are no secrets. The bounds keep it linear.
+ * A password or key after its name, as in settings, forms and JSON: `password: word`, `"api_key": "…"`,
+ * `DB_PASSWORD=…`. Types and placeholders are not secrets. The bounds keep the match linear.
  */
 const NAMED =
   /((?<!\p{L})(?:pass(?:word|wort|phrase|code|wd)|pwd|kennwort|contrase\u00f1a|mot de passe|senha|\u043f\u0430\u0440\u043e\u043b\u044c|\u5bc6\u7801|(?:(?:client|app|shared|webhook|signing)[_ -]?)?secret(?:[_ -]?(?:access[_ -]?)?key)?|(?:api|access|private|auth|account|encryption)[_ -]?key|(?:access|auth|refresh|api|session)[_ -]?token)\\{0,2}["'`]?\s{0,8}(?:=>|:=|[:=\uff1a](?![=>]))\s{0,8}\\{0,2})(?!["'`]?(?:\[|\$|(?:string|number|boolean|null|undefined|true|false|none|required|optional|process\.env\S{0,64})(?![\p{L}\d])))(?:(["'])[^"'\\\n]{1,256}|[^\s"'`\\,;&<>()[\]{}]{1,256})/giu;
@@ -21,12 +21,12 @@ const TOKENS: readonly RegExp[] = [
 ];
 
 /**
- * A JSON web token. The first group is the part of the word before the token. It lets the match fail once per word, and not
- * once per `eyJ`.
+ * A JSON web token. The first group is the part of the word before the token: with it, the match fails once per word
+ * instead of once per `eyJ`.
  */
 const WEB_TOKEN = /(?<![\w-])(?=[\w-]+\.[\w-]{10,}\.)([\w-]*?)\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g;
 
-/** Digits of a payment card, together or in the groups that are printed on it. Only the check digit tells them from other numbers. */
+/** Digits of a payment card, together or in its printed groups. Only the check digit tells them from other numbers. */
 const CARD =
   /(?<![\p{L}\d.+_-])[2-6](?:\d{12,18}|\d{3}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{3}([ -])\d{6}\2\d{5})(?![\p{L}\d_]|[.-]\d)/gu;
 
@@ -46,8 +46,8 @@ function hasCheckDigit(number: string): boolean {
 const MOST_ROUNDS = 5;
 
 /**
- * A `redact` for an agents file: hides API keys, private keys, card numbers, passwords in URLs or behind their name, and matches of
- * `extra`. It cannot recognise secrets without a typical form, such as a password in a sentence.
+ * A `redact` for an agents file: hides API keys, private keys, card numbers, passwords in URLs or after their name, and
+ * matches of `extra`. It cannot recognise secrets without a typical form, such as a password in a sentence.
  *
  *     export default defineTroupe({ agents, redact: redactSecrets([/\bACME-\d{8}\b/]) });
  */
@@ -82,12 +82,12 @@ function hideForms(extra: readonly RegExp[]): Redact {
   };
 }
 
-/** What `hideSecrets` of a definition hides in what leaves Troupe: all that `redactSecrets` does. Null: nothing. */
+/** The function that `hideSecrets` of a definition applies to what leaves Troupe: it hides what `redactSecrets` hides. Null: none. */
 export function hiddenIn({ hideSecrets = true }: { hideSecrets?: boolean | undefined }): Redact | null {
   return hideSecrets ? hideForms([]) : null;
 }
 
-/** A copy of plain data without secrets. A text behind the name of one is hidden whatever it looks like. */
+/** A copy of plain data without secrets. A text under the name of a secret is hidden whatever it looks like. */
 export function hideInData<T>(data: T, hide: Redact): T {
   const text = JSON.stringify(data, (name, part: unknown) => {
     if (typeof part !== 'string') return part;
@@ -96,7 +96,7 @@ export function hideInData<T>(data: T, hide: Redact): T {
   return JSON.parse(text) as T;
 }
 
-/** The `redact` of a definition, a function: only an agents file that is code can have one. */
+/** The setting `redact`: a function, so only an agents file that is code can have it. */
 export const RedactSetting = z.custom<RedactText>(
   (value) => typeof value === 'function',
   'redact is a function (text, { kind, author }) => text, in an agents file that is code; see redactSecrets',

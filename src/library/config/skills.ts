@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { TroupeError } from '../../base/errors.ts';
 import { readSkill, type Skill, SKILL_FILE, type SkillSet } from '../../tools/skill.ts';
 
-/** The parts of a definition that name directories of skills. */
 interface SkillOwners {
   skills?: readonly string[] | undefined;
   agents: readonly { id: string; skills?: readonly string[] | undefined }[];
@@ -70,7 +69,7 @@ function isSame(a: readonly Skill[], b: readonly Skill[]): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Differs when a skill was added, changed or removed: asking for it is cheaper than reading a hundred files every turn. */
+/** Changes when a skill is added, changed or removed. Computing it is cheaper than reading a hundred files every turn. */
 async function stampOf(dirs: readonly string[]): Promise<string> {
   const stamps = await Promise.all(
     dirs.map(async (dir) => {
@@ -87,7 +86,7 @@ async function fileStamp(path: string): Promise<string> {
     const { mtimeMs, ctimeMs, size, ino } = await stat(path);
     return [mtimeMs, ctimeMs, size, ino].join(' ');
   } catch {
-    // Missing and unreadable files get the same answer; reading them tells the difference.
+    // Missing and unreadable files get the same stamp; reading them shows which it is.
     return '';
   }
 }
@@ -135,7 +134,7 @@ async function readDirs(
   };
 }
 
-/** Each folder with a SKILL.md is a skill; other folders are none. */
+/** Each folder with a SKILL.md is a skill. Other folders are ignored. */
 async function readDir(path: string, dir: string): Promise<{ skills: Skill[]; problems: string[] }> {
   const names = await foldersOf(dir);
   if (!names) return { skills: [], problems: [`${path}: there is no directory ${dir}`] };
@@ -150,7 +149,7 @@ async function readDir(path: string, dir: string): Promise<{ skills: Skill[]; pr
   return { skills, problems };
 }
 
-/** Null for what is no readable directory. */
+/** Null unless it is a readable directory. */
 async function foldersOf(dir: string): Promise<string[] | null> {
   try {
     const entries = await readdir(dir, { withFileTypes: true });

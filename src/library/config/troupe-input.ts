@@ -6,12 +6,12 @@ import type { AppField } from './app.ts';
 import type { TroupeInput } from './agents-file.ts';
 
 /*
- * A definition is inferred whole, as `D`, and compared with `CheckedInput<D>`: the declared type of each part, with the names that exist
- * in `D`. The target has nothing of what was inferred in it, so errors are the compiler's own, at their places. What a program
- * builds has names of the type `string`, which are checked when the troupe is opened.
+ * A definition is inferred as a whole, as `D`, and compared with `CheckedInput<D>`: the declared type of each part, with
+ * the names that exist in `D`. The target contains nothing that was inferred, so errors are the compiler's own, at their
+ * places. Names that a program builds have the type `string`; they are checked when the troupe is opened.
  */
 
-/** The type of a parameter that takes a definition. Its first half, which never holds, is what `D` is inferred from. */
+/** The type of a parameter that takes a definition. `D` is inferred from the first half, which never holds. */
 export type InputFor<D, More = unknown> = [D] extends [never]
   ? D
   : CheckedInput<D> & More & NoOther<D, keyof TroupeInput, 'is not a field'>;
@@ -32,13 +32,13 @@ interface Checks<D> {
   fragments: readonly ForAgents<Entry<'fragments'>, FragmentAgent<D>>[] | undefined;
 }
 
-/** `T` with other types of some fields. Their comments stay, and whether they are optional. */
+/** `T` with other types for some fields. Comments and optionality stay. */
 type With<T, Fields> = { [K in keyof T]: K extends keyof Fields ? Fields[K] : T[K] };
 
 type Settings<Field extends keyof TroupeInput> = NonNullable<TroupeInput[Field]>;
 type Entry<Field extends keyof TroupeInput> = Item<Settings<Field>>;
 
-/** `Name`, where those that are given are written out. */
+/** `Name` if the given names are literals, else any string. */
 type Named<Given, Name> = AgentId extends Given ? string : Name & string;
 
 type Defaults<D> = With<
@@ -104,7 +104,7 @@ interface Approvals<A> {
     ApprovalName<Item<Get<A, 'tools'>>>
   >[];
 }
-/** Names for the tools that an agent has. */
+/** Names for approvals of the tools that an agent has. */
 type ApprovalName<Tools> =
   | Tools
   | (Tools extends `${infer Server}/${infer Name}`
@@ -114,8 +114,8 @@ type ApprovalName<Tools> =
       : never);
 
 /**
- * Of a literal, the compiler itself refuses fields that do not exist. Of what is written elsewhere it takes them: each is then
- * missing under a name that says so.
+ * In a literal, the compiler itself refuses unknown fields. In values from elsewhere it accepts them; then this type
+ * requires a field whose name says that the unknown one does not exist.
  */
 type NoOther<T, Known, Why extends string> = string extends keyof T
   ? unknown
@@ -127,9 +127,9 @@ type NoOther<T, Known, Why extends string> = string extends keyof T
 
 /** Ids that settings may name. */
 export type AgentName<D> = IdOf<AgentsOf<D>>;
-/** Ids of an agent, the former ones among them: `string` if one is not written out. */
+/** Ids of an agent, including former ones; `string` if one is not a literal. */
 export type IdOf<A> = Literal<Text<Get<A, 'id'> | Item<Get<A, 'aliases'>>>>;
-/** The same, and those of agents of templates. */
+/** The same, including agents of templates. */
 type AnyAgent<D> = AgentName<D> | `${Text<Get<TemplatesOf<D>, 'id'>>}-${number}`;
 
 /** What `tools` of an agent may hold. */

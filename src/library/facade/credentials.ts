@@ -34,7 +34,7 @@ export function openCredentials(
 
 /** All tenants that ever wrote anything. Background work (archiving, webhooks) goes through this list. */
 export interface Tenants {
-  /** Asks the store once per process and tenant. */
+  /** Asks the store only once per process and tenant. */
   add(tenant: TenantId): Promise<void>;
   list(): Promise<TenantId[]>;
 }

@@ -9,7 +9,7 @@ import type { ConversationKey } from '../../store/store.ts';
 import type { ErasureReceipt, ErasureRequest, ErasureSubject } from '../troupe.ts';
 import { findConversation, type TenantContext } from './tenant-context.ts';
 
-/** What a store cannot reach. */
+/** Copies that a store cannot erase. */
 const OUTSIDE = [
   'what was sent to the vendors of models: their own terms say how long they keep it',
   'what was delivered before: webhooks, Nostr relays, answers of doors, pages that are open',
@@ -17,7 +17,7 @@ const OUTSIDE = [
   'logs and traces of processes and tools, and what tools have written elsewhere',
 ] as const;
 
-/** Erases what a person said, conversations, or a tenant, and records what was done without the words. */
+/** Erases what a person said, conversations, or a tenant. Records what was done, without the words. */
 export async function erase(context: TenantContext, request: ErasureRequest): Promise<ErasureReceipt> {
   const { tenant } = context;
   const { store, clock, random } = context.parts.deps;

@@ -24,25 +24,23 @@ import { conversationId, mintId, parseDraft } from './parse-input.ts';
 import type { ConversationKey } from '../../store/store.ts';
 import type { Redaction } from '../../events/redaction.ts';
 
-/** Dependencies of commands. */
 interface CommandParts {
   conversations: ConversationDeps;
   engine: Pick<Engine, 'abort' | 'pause' | 'resume'>;
   tenant: TenantId;
   workflows: readonly Workflow[];
   commands: FeatureCommands;
-  /** Whether agents compact what they see. */
+  /** Whether agents compact their prompts. */
   compacts: boolean;
   /** Throws `conversation_unknown`. */
   existing: (conversation: string) => Promise<ConversationKey>;
 }
 
-/** Executes a command. Returns the event that records it. */
 export async function executeCommand(parts: CommandParts, given: Command, by: Author): Promise<Event> {
   const { conversations, engine, tenant, existing } = parts;
   const { deps, trust } = conversations;
   const command = deps.redaction ? redactCommand(deps.redaction, given, by) : given;
-  // Refusals of commands to tasks are recorded in the log, so they are not refused here.
+  // Refusals of commands to tasks are recorded in the log, so such commands are not refused here.
   if (isTaskCommand(command))
     return executeTaskCommand({ ...deps, trust }, await existing(command.conversation), command, by);
   requireTrusted(trust, by, 'give commands');

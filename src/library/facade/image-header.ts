@@ -28,7 +28,7 @@ function readGif(bytes: Buffer): ImageHeader | null {
   return { mediaType: 'image/gif', width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) };
 }
 
-/** The size is in the first frame header: SOF0 to SOF15 without DHT, JPG and DAC. */
+/** The size is in the first frame header: SOF0 to SOF15 except DHT, JPG and DAC. */
 function readJpeg(bytes: Buffer): ImageHeader | null {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return null;
   for (let at = 2; at + 9 <= bytes.length;) {

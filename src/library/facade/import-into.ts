@@ -76,7 +76,7 @@ export async function importInto(
   return report;
 }
 
-/** A summary of events that are not all of this file is left out of the log and of the report's counts. */
+/** Leaves a summary out of the log, and out of the report's counts, if it covers events that are not in this file. */
 async function recordImported(
   deps: TurnDeps,
   log: ConversationKey,
@@ -88,7 +88,7 @@ async function recordImported(
   noteSkip(report, 'summary', item.line, 'the conversation has other events, which it would hide');
 }
 
-/** The options of the reader. The agent speaks under its name here, if it has one. */
+/** Options of the reader. An agent of this troupe speaks under its name here. */
 function transcriptOptions({ agents }: Pick<EngineDeps, 'agents'>, request: ImportRequest): ImportOptions {
   const options = readImportRequest(request);
   const agentName = agents.get(options.agent)?.profile.name;
@@ -159,8 +159,9 @@ function refuseForeignConversations(
 }
 
 /**
- * Refuses an event that names stored bytes by their hash, unless it is in the conversation already: whoever may not read
- * the whole tenant could otherwise read, or show to an agent, files of conversations that they may not see.
+ * Refuses an event that names stored bytes by their hash, unless the conversation already has it. Otherwise a caller
+ * who may not read the whole tenant could read, or show to an agent, files of conversations that the caller may not
+ * see.
  */
 async function refuseUnseenFiles(
   { store }: Pick<EngineDeps, 'store'>,

@@ -9,7 +9,7 @@ export function passageRepository(context: TenantContext): PassageRepository {
   const { parts, tenant } = context;
   const { store } = parts.deps;
 
-  /** Ids of those whose standing has one of the ranks. */
+  /** Ids of the conversations whose state has one of the ranks. */
   async function ofRank(found: readonly FoundPassage[], ranks: readonly number[]): Promise<Set<string>> {
     const ids = [...new Set(found.map(({ id }) => id))];
     const query = { tenant, ranks, ranges: ids.map(exactly), order: 'newest', limit: ids.length } as const;
@@ -37,7 +37,7 @@ export function passageRepository(context: TenantContext): PassageRepository {
 
 const exactly = (id: string) => ({ from: id, to: `${id}\0` });
 
-/** How long one process stores the standings of a tenant before another may. */
+/** How long one process alone stores the states of a tenant's conversations, ms. */
 const HOLD_MS = 1_000;
 
 export function standingRepository(context: TenantContext): StandingRepository {
@@ -88,7 +88,6 @@ export function standingRepository(context: TenantContext): StandingRepository {
   };
 }
 
-/** Patterns of the granted ids that begin with `prefix`. */
 function narrowed(prefix: string | undefined, among: readonly string[] | undefined) {
   if (prefix === undefined) return among;
   if (!among) return [`${prefix}*`];

@@ -27,7 +27,7 @@ interface IntegrationsParts extends Pick<
   IntegrationHost,
   'random' | 'env' | 'owner' | 'metrics' | 'onWarning'
 > {
-  /** All but webhooks, which every troupe has. */
+  /** All except webhooks, which every troupe has. */
   integrations: readonly Integration[];
   keyValueOf: (tenant: TenantId) => KeyValue;
   tenants: Tenants;
@@ -43,9 +43,9 @@ export interface Integrations {
   agentKeys: AgentKeys;
   /** Status of the integration `nostr`; null if there is none or it is not started. */
   nostr(): NostrStatus | null;
-  /** A text with references of other systems in readable words. Null: no integration has any. */
+  /** Replaces references of other systems in a text by readable words. Null: no integration has any. */
   readable: ((text: string, nameOf: NameOf) => Promise<string>) | null;
-  /** Starts them one after the other. Throws their errors. */
+  /** Starts them one after the other. Throws what they throw. */
   start(troupe: Troupe): Promise<void>;
   /** Called before the store is closed. */
   close(): Promise<void>;

@@ -5,15 +5,15 @@ import type { ConversationLine, Store } from '../../store/store.ts';
 import { isGranted, rangesOf } from '../access/index.ts';
 import type { ConversationInfo, ConversationList, ConversationListQuery } from '../troupe.ts';
 
-/** Most conversations that are looked at for a page of one kind, and most reads of the list. */
+/** Most conversations that are examined for a page of one kind, and most reads of the list. */
 const MOST_LOOKED_AT = 1_000;
 const MOST_READS = 20;
 
 type Lists = Pick<Store, 'listConversations' | 'read'>;
 
 /**
- * One page of a tenant's conversations. A page of one kind may be short, because it looks at a bounded number. Throws
- * `event_invalid` for a cursor that no page returned.
+ * One page of a tenant's conversations. A page of one kind may be short, because only a bounded number is examined.
+ * Throws `event_invalid` for a cursor that no page returned.
  */
 export async function listConversations(
   store: Lists,
@@ -43,7 +43,7 @@ export async function listConversations(
   }
 }
 
-/** The lines with their kinds. Only for ids that have the form of a thread's a log is read. */
+/** The lines with their kinds. Reads a log only if the id has the form of a thread's. */
 export async function withKinds(
   store: Pick<Store, 'read'>,
   tenant: TenantId,

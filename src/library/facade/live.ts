@@ -26,16 +26,16 @@ import type { Broadcast } from '../../queue/broadcast.ts';
 import type { ConversationLog } from '../../actors/log/conversation-log.ts';
 import type { Watcher } from '../troupe.ts';
 
-/** Longest text of a round that is told again, in characters: its end. */
+/** Longest text of a round that is kept for new watchers, in characters: its end. */
 const MAX_TEXT = 262_144;
-/** A text is cut when it is this long, and not with each piece: cutting copies it. */
+/** Length at which a text is cut. It is not cut with each piece, because cutting copies it. */
 const CUT_AT = 2 * MAX_TEXT;
 /** Most calls of a turn that are kept: the newest. */
 const MAX_CALLS = 32;
 /** Most turns that are kept: those whose states changed last. */
 const MOST_TURNS = 10_000;
 
-/** A running turn of any process and tenant, as far as its notes have told. */
+/** A running turn of any process and tenant, as far as its notes say. */
 export interface HeardTurn {
   address: ActorAddress;
   turn: TurnId;
@@ -44,18 +44,19 @@ export interface HeardTurn {
 }
 
 /**
- * What running turns have told. Notes may be lost and processes killed: whoever reads what the turns of other processes do
- * compares them with their records.
+ * The notes of running turns, folded. Notes may be lost and processes killed: readers of what turns of other processes do
+ * compare it with the records of the actors.
  *  K1  Only the present attempt of a turn is kept, and of its texts only those of the present round.
- *  K2  It is bounded, and empty when no turn runs.
- *  K3  Of turns of other processes only the last state is kept, and when they said something: those remember them.
+ *  K2  The fold is bounded, and empty when no turn runs.
+ *  K3  Of turns of other processes only the last state is kept, and the time of their last note: those processes keep the
+ *      rest.
  */
 interface LiveFold {
   /** A note of a turn of this process. */
   note(note: LiveNote): void;
   /** A note of another process. */
   hear(note: LiveNote): void;
-  /** The turns of this process in a conversation, told again: their states, texts and calls so far, each text from its beginning. */
+  /** Repeats the turns of this process in a conversation: states, texts from their beginning, and calls so far. */
   of(conversation: Omit<ActorAddress, 'agent'>): LiveNote[];
   /** What the turns of all processes do. */
   running(): HeardTurn[];
@@ -68,16 +69,16 @@ interface Turn {
   state: StateNote | null;
   /** Time of its first known state. */
   since: number;
-  /** When something of it was told since its state changed. */
+  /** Time of its last note since its state changed. */
   lastWord: number | null;
-  /** Null: it has told nothing in this process but states. */
+  /** Null: no notes but states have come from it in this process. */
   told: Telling | null;
   isOwn: boolean;
 }
 
-/** What a turn has told. */
+/** What the notes of a turn have said so far. */
 interface Telling {
-  /** Where it last told something. */
+  /** Place of its last note. */
   place: LivePlace;
   text: TextNote | null;
   reasoning: ReasoningNote | null;
@@ -87,9 +88,9 @@ interface Telling {
 interface Call {
   step: number;
   round: number;
-  /** Its arguments so far, until it runs: its start has them. */
+  /** Its arguments so far, until it runs: the note of its start has them. */
   written: ArgumentsNote | null;
-  /** Its start, its latest progress and its result, by type. */
+  /** The notes of its start, its latest progress and its result, by type. */
   told: Map<string, CalledNote | ProgressNote | ResultNote>;
 }
 
@@ -105,7 +106,7 @@ export function createLiveFold(now: () => number = Date.now): LiveFold {
     return turn;
   }
 
-  /** A running turn goes on when its agent is paused or retired: that note names no turn. */
+  /** A running turn goes on when its agent is paused or retired: the note of that state names no turn. */
   function change(note: StateNote, isOwn: boolean): void {
     if (note.turn === null) return;
     const key = addressKey(note);
@@ -160,7 +161,7 @@ function doingOf({ state, at: since, doing: names, waits }: StateNote, lastWord:
   return state === 'working.acting' ? { kind: 'tools', since, names } : { kind: 'runtime', since };
 }
 
-/** What of a turn still counts when it tells something here. */
+/** The notes of a turn that still count when a note of this place comes. */
 function tellingAt(turn: Turn, place: LivePlace): Telling {
   const told = (turn.told ??= { place, text: null, reasoning: null, calls: new Map() });
   const before = told.place;
@@ -221,7 +222,7 @@ function callOf({ calls }: Telling, note: CallNote): Call {
 
 type Text = { index: number; text: string };
 
-/** The text with its next piece. Of one that is too long its beginning is dropped. */
+/** The text with its next piece. A text that is too long loses its beginning. */
 function longer<P extends Text>(known: P | null, piece: P): P {
   if (known === null || piece.index === 0) return piece;
   const whole = { ...piece, index: known.index, text: known.text + piece.text };
@@ -253,11 +254,11 @@ function toldAgain({ state, told }: Turn): LiveNote[] {
 /** What happens in the running turns of all processes, for watchers. */
 export interface LiveFeed {
   listen(listener: LiveListener): () => void;
-  /** The running turns of all processes, as heard. */
+  /** The running turns of all processes, as far as notes have come. */
   running(): HeardTurn[];
   /**
-   * The running turns of a conversation, told from their beginning: those of this process at once; those of others come to
-   * the listeners as `again`.
+   * Notes that repeat the running turns of a conversation from their beginning: those of this process are returned;
+   * those of other processes come to the listeners as `again`.
    */
   recall(tenant: TenantId, conversation: ConversationId): readonly LiveNote[];
 }
@@ -265,7 +266,7 @@ export interface LiveFeed {
 type Again = { type: 'again'; tenant: TenantId; conversation: ConversationId; notes: readonly LiveNote[] };
 type LiveListener = (note: LiveNote | Again) => void;
 
-/** The feed of a process, and the end of its engine. A turn is remembered by the process that works on it, while it does. */
+/** The feed of a process, and `tell` for its engine. Only the process that works on a turn keeps its notes, as long as it does. */
 export function createLiveFeed(
   broadcast: Broadcast,
   onWarning: EngineDeps['onWarning'],
@@ -318,27 +319,27 @@ export function createLiveFeed(
 
 type PieceNote = TextNote | ReasoningNote | ArgumentsNote;
 
-/** What a reader was told of the running turn of one agent. */
+/** What a reader has received of the running turn of one agent. */
 interface Heard {
   place: LivePlace;
   /** The next position of each text of the round. */
   next: Map<string, number>;
-  /** Types of notes that came, by call. */
+  /** Types of notes received, by call. */
   calls: Map<string, Set<CallNote['type']>>;
-  /** Notes that wait for what is told again. 0: nothing is missing. */
+  /** Number of notes passed over because earlier ones are missing; the repetition has them. 0: none is missing. */
   held: number;
 }
 
-/** What is missing is asked for again after so many further notes: the request or its answer may have been lost. */
+/** Number of further notes after which missing ones are requested again: the request or its answer may have been lost. */
 const ASK_AFTER = 50;
 
 /**
- * Makes of the notes that reach a reader, some late, lost or told again, each text once and in order.
- *  G1  A piece that continues the text passes; of one that overlaps, the rest; of one ahead nothing, and `recall` asks for
- *      the running turns from their beginning.
+ * Orders the notes for one reader. They may come late, get lost or be repeated; the reader gets each text once, in order.
+ *  G1  A piece that continues the text passes. Of one that overlaps, the rest passes. One that is ahead is passed over, and
+ *      `recall` asks for the running turns from their beginning.
  *  G2  Texts begin anew with each round, and notes of an earlier attempt are dropped.
- *  G3  The start of a call and its result pass once. In the middle of a turn they wait for what is told again, so that a
- *      reader gets first what came before.
+ *  G3  The start of a call and its result pass once. For a reader that came in the middle of a turn they wait for the
+ *      repetition, so that the reader first gets what came before.
  */
 export class LiveGate {
   readonly #byAgent = new Map<AgentId, Heard>();
@@ -354,7 +355,7 @@ export class LiveGate {
     this.#take(note, false);
   }
 
-  /** Takes notes that tell the running turns from their beginning. */
+  /** Takes notes that repeat the running turns from their beginning. */
   takeAgain(notes: readonly LiveNote[]): void {
     for (const note of notes) this.#take(note, true);
     for (const { agent } of notes) {
@@ -377,7 +378,7 @@ export class LiveGate {
       case 'result':
         return this.#takeCall(note, isAgain);
       case 'dropped':
-        // Of a call of which the reader was told.
+        // Only for a call that the reader knows.
         if (this.#heardAt(note)?.next.delete(keyOfCall(note))) this.#pass(note);
         return;
       case 'void':
@@ -398,7 +399,7 @@ export class LiveGate {
     return known;
   }
 
-  /** Texts of an earlier round are over. */
+  /** Ends the texts of an earlier round. */
   #enterRound(heard: Heard, place: LivePlace): void {
     if (heard.place.round === place.round && heard.place.step === place.step) return;
     heard.place = place;
@@ -406,19 +407,19 @@ export class LiveGate {
     heard.held = 0;
   }
 
-  /** Holds a note back, which is told again. */
+  /** Passes a note over, and asks for the repetition, which contains it. */
   #hold(heard: Heard): void {
     heard.held += 1;
     if (heard.held % ASK_AFTER === 1) this.#recall();
   }
 
-  /** Passes what of a piece continues its text. */
+  /** Passes the part of a piece that continues its text. */
   #takePiece(note: PieceNote, isAgain: boolean): void {
     const heard = this.#heardAt(note);
     if (!heard) return;
     const key = note.type === 'arguments' ? keyOfCall(note) : note.type;
     const isEarly = isEarlier(heard.place, note);
-    // Of earlier steps only calls are told again, to readers that do not know them.
+    // Of earlier steps, only calls are repeated, to readers that do not know them.
     if (isEarly && (!isAgain || note.type !== 'arguments' || heard.calls.has(key))) return;
     if (!isEarly) this.#enterRound(heard, note);
     const next = heard.next.get(key);
@@ -435,7 +436,7 @@ export class LiveGate {
     const known = this.#byAgent.get(note.agent);
     const heard = this.#heardAt(note);
     if (!heard) return;
-    // The middle of a turn: what is told again has this too.
+    // The reader came in the middle of a turn: the repetition contains this, too.
     if ((heard !== known || heard.held > 0) && !isAgain) return this.#hold(heard);
     const key = keyOfCall(note);
     const types = heard.calls.get(key) ?? new Set();
@@ -467,11 +468,10 @@ interface WatchersParts {
 
 interface Watching {
   tell(note: Note): void;
-  /** Running turns are told from their beginning. A watcher of all conversations is not. */
+  /** Receives running turns from their beginning. Not for watchers of all conversations. */
   tellAgain?(notes: readonly LiveNote[]): void;
 }
 
-/** The watchers of a tenant. */
 interface Watched {
   all: Set<Watching>;
   byConversation: Map<string, Set<Watching>>;
@@ -482,8 +482,8 @@ interface Watched {
  *  W1  A watcher is notified of its own tenant only, and if it named a conversation, of that one only.
  *  W2  A watcher that throws does not affect the others.
  *  W3  Without watchers there are no listeners, so that events of other processes are not even read.
- *  W4  A watcher of one conversation is told first what its running turns have said so far, and then each text once and in
- *      order. A watcher of all conversations is told what comes, as it comes.
+ *  W4  A watcher of one conversation first receives what its running turns have said so far, and then each text once and
+ *      in order. A watcher of all conversations receives notes as they come.
  */
 export class Watchers {
   readonly #parts: WatchersParts;

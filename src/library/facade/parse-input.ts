@@ -23,7 +23,7 @@ export function parseDraft(input: unknown): EventDraft {
 }
 
 const Bytes = z.union([z.string(), z.instanceof(Uint8Array)], { error: 'give bytes, or a text in base64' });
-/** Bodies are read later, when the message may be stored. */
+/** Bodies are read later, once the message may be stored. */
 const AttachmentShape = z
   .looseObject({ mediaType: z.string().optional(), data: Bytes.optional(), url: z.string().optional() })
   .refine(({ data, url }) => (data === undefined) !== (url === undefined), 'give data, or a url')
@@ -50,7 +50,7 @@ const MESSAGE_FIELDS = {
 } satisfies Record<keyof NewMessage, z.ZodType>;
 const MessageShape = z.strictObject(MESSAGE_FIELDS);
 
-/** What a program without types may give as a message. Throws `event_invalid` with what was expected. */
+/** A message as a program without types may give it. Throws `event_invalid`, which says what was expected. */
 export function readMessage(given: unknown): NewMessage {
   if (typeof given === 'string') return messageFrom(given);
   if (typeof given !== 'object' || given === null)
@@ -64,7 +64,7 @@ export function readMessage(given: unknown): NewMessage {
 
 const Giver = z.object({ by: Author });
 
-/** The same for a command and the person who gives it. An agent may be written with its `@`. */
+/** The same for a command and the person who gives it. An agent may be written with `@`. */
 export function readCommand(given: unknown, by: unknown): { command: Command; by: Author } {
   if (typeof by !== 'object' || by === null)
     throw invalid('by', `is missing: say who gives the command, ${AN_AUTHOR}`);

@@ -4,10 +4,9 @@ import { type Author, PersonId, PersonProfile, parseGiven, type TenantId } from 
 import { type KeyValue, updateEntry } from '../../base/key-value.ts';
 import type { ProfileRepository } from '../troupe.ts';
 
-/** The profiles of all tenants. */
 interface ProfileRepositories {
   of: (tenant: TenantId) => ProfileRepository;
-  /** For turns: as it was at most `keepMs` ago, or after the last change by this process. Throws as `get` of a repository. */
+  /** For turns: at most `keepMs` old, and as recent as this process's last change. Throws what `get` of a repository throws. */
   known: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
 }
 
@@ -16,7 +15,7 @@ interface ProfileRepositoriesOptions {
   /** Changes texts before they are stored. */
   redact?: ((text: string, author: Author) => string) | undefined;
   clock: Pick<Clock, 'monotonic'>;
-  /** How long a profile that was read is good. Infinity: no other process changes profiles. */
+  /** How long a read profile stays valid, ms. Infinity: no other process changes profiles. */
   keepMs: number;
 }
 
@@ -30,7 +29,7 @@ export function createProfileRepositories({
   keepMs,
 }: ProfileRepositoriesOptions): ProfileRepositories {
   const known = new Map<string, { profile: PersonProfile | null; until: number }>();
-  /** A profile that was read while another one was written may be the former one. */
+  /** Number of writes. A profile read during a write may be outdated. */
   let changes = 0;
 
   return {
@@ -93,7 +92,7 @@ export function createProfileRepository(
   };
 }
 
-/** Ids come from any client; keys of entries are slugs. */
+/** Ids of people come from any client, but keys of entries must be slugs. */
 function keyOf(person: string): string {
   const id = parseGiven(PersonId, person, 'person', 'event_invalid');
   return `person/${createHash('sha256').update(id).digest('hex')}`;
@@ -103,7 +102,7 @@ function parse(input: unknown): PersonProfile {
   return parseGiven(PersonProfile, input, 'profile', 'event_invalid');
 }
 
-/** A damaged entry counts as none: a profile is no reason to fail a turn. */
+/** A damaged entry counts as missing: a profile must not fail a turn. */
 function parseEntry(text: string | null): PersonProfile | null {
   try {
     const parsed = PersonProfile.safeParse(JSON.parse(text ?? '{}'));

@@ -34,7 +34,6 @@ import type { WaitingWake } from '../../queue/router.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Metrics } from '../../events/metrics.ts';
 
-/** Lines of each list. */
 const MOST_LINES = 100;
 
 /** Who runs and who waits. A tenant may not see the number of other tenants' wakes. */
@@ -116,7 +115,7 @@ function awayServers({ agents }: EngineDeps): NonNullable<StuckReport['awayServe
   return [...without].map(([server, ids]) => ({ server, agents: ids }));
 }
 
-/** What waits for agents that are not defined: it does so from the first moment. */
+/** Messages for agents that are not defined. They are stuck from the first moment. */
 async function undefinedLines(
   deps: EngineDeps,
   tenant: TenantId,
@@ -168,21 +167,21 @@ interface TurnsNow {
   running: RunningLine[];
   /** Waiting agents of the tenant, the longest first. */
   waiting: WaitingLine[];
-  /** The same of all tenants, as numbers. */
+  /** The same for all tenants, as numbers. */
   all: { running: (string | null)[]; waiting: { provider: string | null; since: number }[] };
-  /** Number of waiting agents, if more wait than were looked at. */
+  /** Number of waiting agents beyond those examined. */
   more: number;
 }
 
-/** Wakes of the queue that are looked at. */
+/** Most wakes of the queue that are examined. */
 const MOST_WAKES = 300;
-/** Records that are read for turns of which nothing was heard. */
+/** Most records that are read for turns without notes. */
 const MOST_READ = 100;
 
 /**
- * Three sources, each with a part: the notes of running turns say what they do, admission says who holds slots and who was
- * refused, and the queue says who waits. A process that begins to listen has missed the notes of turns that run already,
- * so those are read from their records.
+ * Three sources, each with a part: notes of running turns say what they do, admission says who holds slots and who was
+ * refused, and the queue says who waits. A process that has just begun to listen missed the notes of turns that already
+ * ran, so it reads those from their records.
  */
 async function turnsNow(deps: EngineDeps, tenant: TenantId, heard: readonly HeardTurn[]): Promise<TurnsNow> {
   const { admission, router, agents, clock } = deps;
@@ -239,7 +238,7 @@ async function turnsNow(deps: EngineDeps, tenant: TenantId, heard: readonly Hear
   };
 }
 
-/** Without the turns of processes that were killed: those told nobody that their turns are over. */
+/** Leaves out turns of killed processes, which could not report their end. */
 async function liveTurns(
   { store, clock, limits }: EngineDeps,
   heard: readonly HeardTurn[],
@@ -263,7 +262,7 @@ interface Wait {
   kind: Refused['for'] | 'process' | 'lease';
 }
 
-/** One wait per actor: the refusal says why, the wake since when. The wake of an actor at work is no wait. */
+/** One wait per actor: admission says why, the wake since when. The wake of a working actor is not a wait. */
 function waitsOf(
   { waiting }: AdmissionLoad,
   wakes: readonly WaitingWake[],
@@ -336,7 +335,7 @@ async function readTurns(
   return lines.flat();
 }
 
-/** Waiting times of the wakes that this process took lately, and of those that wait now, in ms. `failed`: number of them that ended in an error. */
+/** Waiting times of wakes that this process took lately and of those that wait now, ms. `failed`: wakes with an error. */
 export interface QueueWaits {
   wait: { p50Ms: number; p95Ms: number; count: number } | null;
   failed: number;

@@ -88,8 +88,8 @@ function mayBeRefused({ agents }: { agents: AgentRegistry }, { to, whileBusy }: 
 }
 
 /**
- * Kept before the message is stored: an agent may begin at once. What is stored is not kept: tools read the same value in
- * every process.
+ * Kept before the message is stored, because an agent may begin at once. Not kept if it is stored with the message:
+ * tools then read the same value in every process.
  */
 async function withForTools(
   { deps }: TenantContext['parts'],
@@ -107,7 +107,7 @@ async function withForTools(
   }
 }
 
-/** What is stored with the message for tools. Throws `event_invalid` for what is not JSON. */
+/** The data for tools that is stored with the message. Throws `event_invalid` if it is not JSON. */
 function storedForTools(
   { forTools, storeForTools, author }: NewMessage,
   redaction: Redaction | undefined,
@@ -125,10 +125,10 @@ function storedForTools(
   return { forTools: redaction ? redaction.body({ data }, where).data : data };
 }
 
-/** Most characters of a schema: it is stored with the message, and with the turn. */
+/** Most characters of a schema, which is stored with the message and with the turn. */
 const MOST_SCHEMA = 65_536;
 
-/** Throws `event_invalid` for a schema by which no answer can be checked. */
+/** Throws `event_invalid` for a schema that cannot check answers. */
 function askedFor(reply: NonNullable<NewMessage['reply']>): { reply: AskedReply } {
   const refuse = (why: string, cause?: unknown) => {
     const message = `reply: the schema cannot be used: ${why}`;
@@ -151,7 +151,7 @@ function nameFrom(agents: AgentRegistry): (pubkey: string) => string | null {
 
 type Spoken = EventDraftOf<'message'> | EventDraftOf<'notice'>;
 
-/** Throws `event_invalid` for a notice with fields about agents that should answer. */
+/** Throws `event_invalid` for a notice with fields that only make sense for agents. */
 function refuseRecipients({ to = [], whileBusy, session, forTools = null }: NewMessage): void {
   const given = {
     to: to.length > 0,
@@ -373,7 +373,7 @@ export function redactAttachments(
   });
 }
 
-/** Null if the bytes are not UTF-8 or the base64 is invalid: those are refused later, or stored as files. */
+/** Null if the bytes are not UTF-8 or the base64 is invalid. Invalid base64 is refused later; other bytes are stored as files. */
 function redactableText({ data }: NewAttachment): string | null {
   const bytes = typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data);
   if (typeof data === 'string' && bytes.toString('base64') !== data) return null;
@@ -453,7 +453,7 @@ function nameIn(url: string): string | undefined {
   }
 }
 
-/** The bytes of an attachment of a message or a task. Null: it has none at this index. */
+/** The bytes of an attachment of a message or a task. Null: there is none with this index. */
 export async function readAttachment(
   store: Pick<Store, 'readBody'>,
   event: Event,

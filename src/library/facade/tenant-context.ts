@@ -28,7 +28,7 @@ export interface FacadeParts {
   waits?: (present: number[]) => QueueWaits;
   /** Agent for messages of people that have no recipient. */
   fallback: AgentId | null;
-  /** Whether the agent that a conversation was handed over to comes before `fallback`. */
+  /** Whether the agent that received the last handoff takes precedence over `fallback`. */
   sticks: boolean;
   /** Ids of the people whose messages wake agents. Default: all. */
   trust?: Trust;

@@ -287,7 +287,7 @@ function operatorMethods(context: TenantContext) {
       const { conversation } = options;
       if (conversation === undefined) return waitUntilQuiet(router, { clock, closed });
       const log = await findConversation(context, conversation);
-      // Records do not say which turns wait for the time.
+      // Records do not show which turns wait for the clock.
       if (clock.moved) return waitUntilQuiet(router, { clock, closed });
       const returnPlace = await toolPlace()?.lend();
       try {
@@ -321,7 +321,7 @@ function askingMethods(context: TenantContext, itself: () => Troupe) {
     asked: Asked,
     options: AskOptions,
   ): AsyncGenerator<Note, Answer> {
-    // Before the message wakes the agents that are to answer.
+    // Opened before the message wakes the agents that are to answer.
     const place = toolPlace();
     const returnPlace = await place?.lend();
     try {
@@ -402,7 +402,7 @@ async function* followed(
   for await (const frame of frames) if (frame.type === 'event') yield frame.event;
 }
 
-/** A tool that waits for its own agent would wait for the end of its own turn. */
+/** Refuses a question of a tool to its own agent: it would wait for the end of its own turn. */
 function refuseToAskItself(own: ActorAddress, { tenant, conversation, to }: Event): void {
   if (own.tenant !== tenant || own.conversation !== conversation || !to.includes(own.agent)) return;
   const message = `a tool of @${own.agent} asks @${own.agent} itself in ${conversation}: it would wait for its own turn. The message is stored and is answered after this turn; to ask others, name them in "to"`;
@@ -422,18 +422,18 @@ function isWithin(conversation: string, root: string): boolean {
   return conversation === root || conversation.startsWith(`${root}.`);
 }
 
-/** What begins a run addresses nobody: its steps do. */
+/** A directive that begins a run has no addressees, but its steps wake agents. */
 function wakesAgents({ to, kind }: Event): boolean {
   return to.length > 0 || kind === 'run.directive';
 }
 
 const Signal = z.instanceof(AbortSignal, { error: 'give the signal of an AbortController' }).optional();
-/** Timers overflow above this, and end at once. */
+/** Longer timers overflow and fire at once. */
 const MAX_MS = 2 ** 31 - 1;
 const Wait = z.strictObject({ signal: Signal, timeoutMs: z.number().positive().max(MAX_MS).optional() });
 const Seq = z.int().nonnegative().optional();
 
-/** What the options of each method may be, for programs without types. */
+/** Schemas of the options of each method, for programs without types. */
 const OPTIONS = {
   ask: Wait,
   stream: Wait,
@@ -468,7 +468,7 @@ const OPTIONS = {
   watch: z.strictObject({ conversation: z.string().optional() }),
 } as const satisfies Record<string, z.ZodType>;
 
-/** Throws `event_invalid`, which names the method, every wrong option and what to give. */
+/** Throws `event_invalid`, which names the method, every wrong option and what to give instead. */
 function checkOptionsOf(method: keyof typeof OPTIONS, options: unknown = {}): void {
   checkOptions(OPTIONS[method], options, method, 'event_invalid');
 }
@@ -481,8 +481,8 @@ const UNANSWERED_PAUSE_MS = 100;
 const PATIENCE_MS = 10_000;
 
 /**
- * Resolves when no wake is waiting or running, or all that are wait for a clock that stands. Throws `queue_unavailable` if the queue has not answered for 10 s, or is
- * unavailable once `closed`.
+ * Resolves when no wake is waiting or running, or all of them wait for a stopped clock. Throws `queue_unavailable` if
+ * the queue has not answered for 10 s, or is unavailable after `closed` aborts.
  */
 export async function waitUntilQuiet(
   router: Pick<Router, 'depth'>,
@@ -554,7 +554,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
   return forTenant(DEFAULT_TENANT);
 }
 
-/** Its tools are those that it has when they are read: those of a server may come later. */
+/** The tools are those at the time of reading: tools of an MCP server may come later. */
 function agentInfo(agents: AgentRegistry, { profile, capabilities, pubkey, price }: AgentRuntime): AgentInfo {
   const { id, name, role, description, provider, model, formerly } = profile;
   return {

@@ -35,7 +35,7 @@ type Position = { conversation: ConversationId; at: number | null; line: number 
 /** An event of an export, which needs no translation. */
 export type DraftEntry = { kind: 'draft'; line: number; at: number | null; draft: EventDraft };
 export type ContentEntry = Exclude<TranscriptEntry, { kind: 'begin' }> | DraftEntry;
-/** A recorded summary becomes a compaction when it is appended: only then the covered events are known. */
+/** A recorded summary becomes a compaction only when it is appended, because only then are the covered events known. */
 export type ImportItem = Position &
   ({ draft: EventDraft; summary?: undefined } | { draft: null; summary: RecordedSummary });
 
@@ -54,7 +54,7 @@ export type ImportAuthors = { agent: Author; user: Author };
 
 const SYSTEM: Author = { kind: 'system', id: 'system', name: 'System' };
 const MAX_NAME = 256;
-/** In one conversation: each is composed of all events that it covers. */
+/** Most summaries of one conversation: each is composed from all events that it covers. */
 const MAX_SUMMARIES = 100;
 
 /** Kind and body of a draft. Distributes over the union, so that they stay matched. */
@@ -66,7 +66,7 @@ type Content<D extends EventDraft = EventDraft> = D extends EventDraft
  * Turns the entries of one conversation into drafts. Owns their ids and places, the call ids and the step count of the turn.
  * 1. Ids depend only on the conversation and the position, so importing a file twice adds nothing.
  * 2. Drafts have no addressees, so they wake no agent.
- * 3. Nothing is invented: a call without a result stays without one, and the view says so.
+ * 3. Nothing is invented: a call without a result stays without one, and the view shows that.
  */
 export class DraftWriter {
   readonly #conversation: ConversationId;
@@ -127,7 +127,8 @@ export class DraftWriter {
     const { user } = this.#authors;
     const author = entry.author === 'user' ? user : entry.author === 'system' ? SYSTEM : entry.author;
     const kind = entry.forPeople ? 'notice' : 'message';
-    // Its words are not those of this runtime. In the order of the schema, so that what is written and read again is the same.
+    // The text is not from this runtime, so it is marked. In the order of the schema, so that an export of it is the
+    // same.
     const marked = author === SYSTEM ? { context: { imported: true as const } } : {};
     yield this.#item(entry, author, { ...marked, kind, body: { content: entry.text } });
   }
@@ -202,7 +203,7 @@ export class DraftWriter {
   *#summary(entry: SummaryEntry): Generator<ImportItem, void> {
     const { line, at, text, files } = entry;
     const isEmpty = text.trim() === '';
-    // The session goes on from another file, of which it has the summary alone.
+    // The session continues another file; of that one, this file has only the summary.
     if (!isEmpty && this.#written.length === 0) {
       const words = `Summary of the conversation before:\n\n${text}`;
       yield* this.#said({ kind: 'said', line, at, author: 'system', text: words });
@@ -222,7 +223,7 @@ export class DraftWriter {
     yield { conversation: this.#conversation, at, line, draft: null, summary };
   }
 
-  /** The number of events that a summary covers. Lines rise, so that they are looked up by halves. */
+  /** The number of events that a summary covers. Lines are in ascending order, so a binary search finds it. */
   #coveredBy({ keptFrom, kept }: SummaryEntry): number {
     let low = 0;
     let high = this.#written.length;
@@ -263,7 +264,6 @@ class CallIds {
   readonly #used = new Set<string>();
   readonly #copies = new Map<string, number>();
   readonly #open = new Map<string, OpenCall[]>();
-  /** The last result of each call. */
   readonly #answered = new Map<string, string>();
   #step = 0;
 
@@ -288,7 +288,7 @@ class CallIds {
     return call;
   }
 
-  /** Whether an answered call gets the same result once more. */
+  /** Whether a call that has a result gets the same result again. */
   isToldTwice(foreign: string, text: string, isOpen: boolean): boolean {
     const hash = createHash('sha256').update(text).digest('base64');
     if (!isOpen && this.#answered.get(foreign) === hash) return true;
@@ -364,10 +364,10 @@ interface DraftPlace {
 
 /**
  * Prepares an exported event for a log: marks it as imported, so that it carries no authority (`events/aspects.ts`),
- * and drops what another installation measured and what its runtime said in reminders. Throws `import_invalid`.
+ * and drops what another installation measured and what its runtime wrote in reminders. Throws `import_invalid`.
  *
  * No number in a log exceeds its own place, because each turn, epoch, step and compaction has events of its own. So
- * `place` bounds every count and every seq, and no imported summary can hide later events.
+ * `place` is the limit of every count and every seq, and no imported summary can hide later events.
  */
 export function admitDraft(draft: EventDraft, { conversation, line, place }: DraftPlace): EventDraft {
   for (const [name, number] of countsIn(draft, conversation)) {
@@ -386,7 +386,7 @@ export function admitDraft(draft: EventDraft, { conversation, line, place }: Dra
 
 const TIME = /^[\d:. TZ+-]{1,40}$/;
 
-/** Of a reminder, which the runtime speaks, nothing of a file but a time. */
+/** Only the time of a reminder is imported: its text would speak in the runtime's voice. */
 function timeOnly({ time }: LiveItems): LiveItems {
   return time !== undefined && TIME.test(time) ? { time } : {};
 }

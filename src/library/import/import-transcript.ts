@@ -29,7 +29,7 @@ export type ImportOptions = {
   user?: { id: string; name: string } | undefined;
   conversation?: string | undefined;
   fileName?: string | undefined;
-  /** The work's slices. Default: none, for scripts, which run alone. */
+  /** Slices of the work. Default: none, for scripts, which run alone. */
   slices?: Slices | undefined;
 };
 
@@ -42,15 +42,16 @@ type BeginEntry = Extract<Entry, { kind: 'begin' }>;
 type NamedEntry = { kind: 'begin'; conversation: ConversationId } | ContentEntry;
 type Chosen = { format: string; read: Reader; head: TranscriptRecord[] };
 
-/** Values that are checked before the format counts as unknown, and lines that are read for them. */
+/** Number of values that are checked before the format counts as unknown, and number of lines that are read for them. */
 const DETECTION_VALUES = 64;
 const DETECTION_LINES = 1_000;
-/** A file of which so many lines, and most, cannot be read is no transcript. */
+/** Number of unreadable lines from which a file, if they are most of its lines, counts as no transcript. */
 const MOST_UNREAD = 10_000;
 
 /**
- * Reads a transcript as drafts, one at a time. Memory holds one record; the first conversation in formats with several per
- * file; the words of a session that is a tree (`branches.ts` of the importers). The report fills with the drafts and is complete when the generator ends.
+ * Reads a transcript as drafts, one at a time. Memory holds one record; in formats with several conversations per file,
+ * the first one; and the text of a session that is a tree (`branches.ts` of the importers). The report fills with the
+ * drafts and is complete when the generator ends.
  */
 export async function* importTranscript(
   chunks: AsyncIterable<string | Uint8Array>,
@@ -85,7 +86,7 @@ export async function* importTranscript(
   return report;
 }
 
-/** Adds an item to the counts of the report, or with -1 takes it out again. */
+/** Adds an item to the counts of the report; with -1, subtracts it. */
 export function noteItem(report: ImportReport, { draft }: ImportItem, by: 1 | -1): void {
   const kind = draft?.kind ?? 'compaction';
   report.events += by;
@@ -107,7 +108,7 @@ async function* jsonRecords(
   }
 }
 
-/** Lines that are no part of any format. */
+/** Number of lines that belong to no format. */
 function unreadIn(report: ImportReport): number {
   const kinds = ['not_json', 'too_large', 'unknown_line', 'unknown_role', 'invalid_event'] as const;
   return kinds.reduce((sum, kind) => sum + skipCount(report, kind), 0);
@@ -152,11 +153,11 @@ function readerOf(format: string, importers: ImportersPackage | null): Reader {
   throw new TroupeError('import_invalid', message, { format });
 }
 
-/** Refuses a file of which nothing came: whoever sent it would believe that it is there. */
+/** Refuses a file from which nothing was imported: its sender would otherwise believe that the import succeeded. */
 function refuseNothing(report: ImportReport, format: string, importers: ImportersPackage | null): void {
   if (report.lines === 0) throw emptyFile(importers);
   const why = skippedWords(report);
-  // The export of an empty conversation is whole.
+  // The export of an empty conversation has no events and is valid.
   if (report.events > 0 || (format === OWN && why === '')) return;
   const records = report.lines === 1 ? 'its one record' : `its ${report.lines} records`;
   throw new TroupeError(
@@ -170,7 +171,6 @@ function emptyFile(importers: ImportersPackage | null): TroupeError {
   return new TroupeError('import_invalid', `The file is empty; ${formatList(importers)}.`);
 }
 
-/** The formats in one line, for error messages. */
 function formatList(importers: ImportersPackage | null): string {
   const names = `supported formats: ${formatNames(importers)}`;
   return importers ? names : `${names}; for those of other programs: npm install @troupe/importers`;
@@ -208,7 +208,7 @@ async function* nameConversations(
   const taken = new Set<string>();
   let held: ContentEntry[] | null = null;
   let count = 0;
-  // Of the first conversation in an export that is imported under another name.
+  // Names for the first conversation of an export that is imported under another name, and for its threads.
   let names: RootNames | null = null;
   for await (const entry of entries) {
     if (entry.kind !== 'begin') {
@@ -254,14 +254,14 @@ function namesOf({ name, alone }: BeginEntry, { conversation }: NameSource): Roo
   return { from: name, to: conversationName(conversation, null) };
 }
 
-/** The name here of a thread of the conversation. Null: it is none. */
+/** The name here of a thread of the conversation; null if it is not a thread of it. */
 function threadNamed(name: string | null, names: RootNames | null): ConversationId | null {
   const task = partsOfThread(name ?? '')?.task;
   if (name === null || task === undefined || !names || !isThreadOf(name, names.from)) return null;
   return threadId(names.to, task) as ConversationId;
 }
 
-/** Tasks of an export lead to its own threads, and never to those of the conversation that it was made of. */
+/** Redirects the tasks of an imported export to its own threads, so that they never lead to those of the original. */
 function renamedEntry(entry: ContentEntry, names: RootNames | null): ContentEntry {
   if (!names || entry.kind !== 'draft' || entry.draft.kind !== 'delegation.opened') return entry;
   const { draft } = entry;
@@ -300,9 +300,9 @@ export interface ImportRequest {
 }
 
 export interface ImportLimits {
-  /** Whether an imported file may write to a conversation and name it in tasks. Default: any. */
+  /** Decides whether an imported file may write to a conversation and name it in tasks. Default: always. */
   mayLeadTo?: ((conversation: string) => boolean) | undefined;
-  /** Whether its caller may read every conversation of the tenant. Default: yes. */
+  /** Whether the caller may read every conversation of the tenant. Default: true. */
   readsAll?: boolean | undefined;
 }
 
@@ -321,7 +321,7 @@ export function readImportRequest({
   };
 }
 
-/** A JSON value, or a piece of text that is none, with the line it starts on. */
+/** A JSON value, or a piece of text that is not JSON, with the line where it starts. */
 type SourceRecord =
   | { line: number; json: true; value: unknown; size: number }
   | { line: number; json: false; why: 'not_json' | 'too_large'; text: string; size: number };
@@ -334,7 +334,7 @@ const MAX_VALUES = 1_000_000;
 const SLICE_RECORDS = 256;
 const SLICE_CHARS = 64 * 1024;
 
-/** Splits a file into records. Work between two calls of `slices` is bounded, whatever the file holds. */
+/** Splits a file into records. The work between two calls of `slices` is limited for any content of the file. */
 async function* readRecords(
   chunks: AsyncIterable<string | Uint8Array>,
   slices: Slices = WHOLE,
@@ -366,7 +366,7 @@ async function* pieces(chunks: AsyncIterable<string | Uint8Array>): AsyncGenerat
   yield null;
 }
 
-/** UTF-8, or UTF-16 where the file begins with its mark, as PowerShell writes it. `null` ends the text. */
+/** Decodes UTF-8, or UTF-16 if the file begins with its mark, as PowerShell writes it. `null` ends the text. */
 function createDecoder(): (chunk: Uint8Array | null) => string {
   let decoder: TextDecoder | null = null;
   let head = Buffer.alloc(0);
@@ -384,21 +384,21 @@ function encodingOf([first, second]: Uint8Array): string {
   return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8';
 }
 
-/** Without NUL, which JSON never has: file systems pad a file with it when the machine lost power. */
+/** Removes NUL characters, which JSON never has: file systems pad a file with them when the machine loses power. */
 function unpadded(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '') : text;
 }
 
 /**
- * Splits a stream of text into JSON values. The first character decides the layout:
+ * Splits a stream of text into JSON values. The first character determines the layout:
  *   `[`   the elements of the array, one by one, then lines;
  *   `{`   one balanced value, perhaps over many lines, then lines (for JSONL that value is its first line);
  *   else  lines.
  * Owns only the unfinished record.
- * 1. A first value that exceeds MAX_RECORD or is not JSON is read again as lines, so that a broken first line costs that
- *    line alone. From then on every newline ends a record.
- * 2. Text is kept as parts and joined once: re-joining at each chunk would be quadratic in the line.
- * 3. A record over MAX_RECORD is passed over to its end and costs nothing but itself.
+ * 1. A first value that exceeds MAX_RECORD or is not JSON is read again as lines, so that only the broken first line is
+ *    lost. From then on every newline ends a record.
+ * 2. Text is kept as parts and joined once: joining at each chunk would take quadratic time for a long line.
+ * 3. A record over MAX_RECORD is skipped to its end; the records after it are read.
  */
 class RecordSplitter {
   #mode: 'start' | 'value' | 'array' | 'lines' = 'start';
@@ -409,7 +409,7 @@ class RecordSplitter {
   #inString = false;
   #escaped = false;
   #emitted = 0;
-  /** The present record is too large, and its end is looked for. */
+  /** The present record is too large, and its end is searched. */
   #isPassing = false;
 
   *push(chunk: string): Generator<SourceRecord, void> {
@@ -447,7 +447,7 @@ class RecordSplitter {
     return text.slice(end + 1);
   }
 
-  /** Reports a record that is too large, once, and forgets its text. */
+  /** Reports a record that is too large, once, and drops its text. */
   *#pass(piece: string): Generator<SourceRecord, void> {
     if (this.#isPassing) return;
     const text = (this.#take() + piece).slice(0, EXCERPT);
@@ -548,17 +548,17 @@ class RecordSplitter {
   }
 }
 
-/** Length of the text of a record that was left out. */
+/** Length of the excerpt of a record that was left out. */
 const EXCERPT = 80;
 
-/** The values of a line: one, or several that a writer has put behind each other without a newline. */
+/** The values of a line: one, or several written one after the other without a newline. */
 function* parseLine(line: number, text: string): Generator<SourceRecord, void> {
   const record = parseRecord(line, text);
   if (record.json || record.why !== 'not_json' || !/\}\s*\{/.test(text)) return yield record;
   for (let at = 0; at < text.length;) {
     const end = endOfObject(text, at);
     const next = parseRecord(line, text.slice(at, end));
-    // Looking on in what is no JSON would try each brace anew.
+    // In text that is not JSON, searching further would start again at each brace.
     if (!next.json) return yield { ...next, text: text.slice(at, at + EXCERPT) };
     yield next;
     at = text.length - text.slice(end).trimStart().length;
@@ -592,7 +592,7 @@ function parseRecord(line: number, text: string): SourceRecord {
   }
 }
 
-/** By its first and last character. An attempt to parse what is no JSON makes an error with a stack. */
+/** Checks the first and last character. Parsing text that is not JSON would create an error with a stack. */
 function mayBeJson(text: string): boolean {
   const trimmed = text.trim();
   const last = trimmed.at(-1) ?? '';
@@ -608,7 +608,7 @@ function mayBeJson(text: string): boolean {
   }
 }
 
-/** Counts what separates and opens values, outside texts. */
+/** Counts the characters that separate and open values, outside of strings. */
 function hasTooManyValues(text: string): boolean {
   let values = 0;
   for (let i = 0; i < text.length; i += 1) {
@@ -619,7 +619,7 @@ function hasTooManyValues(text: string): boolean {
   return values > MAX_VALUES;
 }
 
-/** Index of the quote that ends the text whose first quote is at `from`. */
+/** Index of the quote that ends the string whose first quote is at `from`. */
 function endOfText(text: string, from: number): number {
   for (let i = from + 1; i < text.length; i += 1) {
     if (text[i] === '"') return i;

@@ -9,13 +9,13 @@ const NAME = '@troupe/importers';
 export interface ImportersPackage {
   /** The reader of each format, by the name that people give. */
   formats: ReadonlyMap<string, TranscriptReader>;
-  /** The format whose reader understands this value of a file; null: none does, but a later value may still be known. */
+  /** The format whose reader understands this value of a file. Null: none does, but a later value may still identify one. */
   detectFormat(value: unknown): string | null;
 }
 
 /**
- * Reads the records of a file as entries, the first a `begin`. Never throws for bad content, which it notes; throws
- * `import_invalid` for a file that it cannot hold.
+ * Reads the records of a file as entries; the first entry is a `begin`. Bad content is noted, never thrown; throws
+ * `import_invalid` for a file that it cannot hold in memory.
  */
 export type TranscriptReader = (
   records: AsyncIterable<TranscriptRecord>,
@@ -32,15 +32,15 @@ export interface TranscriptRecord {
   size: number;
 }
 
-/** What a transcript holds, in words that are no format's. Ids, places and authors of the log are given to it later. */
+/** The content of a transcript, independent of its format. Ids, places and authors in the log are assigned later. */
 export type TranscriptEntry = BeginEntry | SaidEntry | AssistantEntry | ResultEntry | SummaryEntry;
 
-/** Where a conversation begins. */
+/** The beginning of a conversation. */
 interface BeginEntry {
   kind: 'begin';
   /** The id that the file gives it. */
   name: string | null;
-  /** The file has only this one, so its name needs no number. */
+  /** The file has only this conversation, so its name needs no number. */
   alone: boolean;
 }
 
@@ -51,21 +51,21 @@ interface Position {
   at: number | null;
 }
 
-/** Words of a person, or of the program that recorded them. */
+/** Text of a person, or of the program that made the recording. */
 export interface SaidEntry extends Position {
   kind: 'said';
-  /** `user`: the person for whom the file is imported. */
+  /** `user`: the person who imports the file. */
   author: 'user' | 'system' | Author;
   /** The words. */
   text: string;
-  /** It was kept from the model where it was recorded. */
+  /** The recording program did not show it to the model. */
   forPeople?: true;
 }
 
 /** A message of the model, with its calls. */
 export interface AssistantEntry extends Position {
   kind: 'assistant';
-  /** The words; empty where it only calls. */
+  /** The text; empty if it only calls tools. */
   text: string;
   /** Calls of tools, in their order. */
   calls: ForeignCall[];
@@ -73,7 +73,7 @@ export interface AssistantEntry extends Position {
   reasoning: Reasoning | null;
   /** Set if the turn failed or was aborted. */
   ended: { how: 'aborted' | 'failed'; message: string } | null;
-  /** It continues the entry before it: the format has a record for each call of a step. */
+  /** It continues the previous entry: the format has one record for each call of a step. */
   joins?: true;
 }
 
@@ -98,7 +98,7 @@ export interface ResultEntry extends Position {
   name: string | null;
   /** What the tool answered. */
   text: string;
-  /** It is an error. */
+  /** Whether it is an error. */
   failed: boolean;
 }
 
@@ -109,7 +109,7 @@ export interface SummaryEntry extends Position {
   text: string;
   /** Line of the first entry that it does not cover. */
   keptFrom: number;
-  /** In place of `keptFrom`, where a record is a whole conversation: so many entries before it are not covered. */
+  /** Used instead of `keptFrom` if a record is a whole conversation: number of entries before it that are not covered. */
   kept?: number;
   /** Paths of files that the covered entries read and modified. */
   files: { read: string[]; modified: string[] };

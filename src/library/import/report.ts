@@ -1,6 +1,6 @@
 import type { ConversationId, EventKind } from '../../events/index.ts';
 
-/** A change without which the content could not be kept. */
+/** A change without which the content could not be imported. */
 type RepairKind =
   | 'call_arguments'
   | 'call_without_id'
@@ -17,13 +17,13 @@ type RepairKind =
 /** Why a part of the file is not in the conversation. */
 type SkipKind =
   | 'not_json'
-  /** A record of more than 16 MiB, or of more than a million values. */
+  /** A record of more than 16 MiB, or with more than a million values. */
   | 'too_large'
-  /** Said on a branch that people left: a prompt they changed, an answer they had written anew. */
+  /** Text on a branch that was abandoned: a prompt that was edited, or an answer that was generated again. */
   | 'other_branch'
-  /** Typed while an agent worked, and taken back. */
+  /** Typed while an agent worked, and withdrawn. */
   | 'taken_back'
-  /** The same call, result or words once more. */
+  /** The same call, result or text again. */
   | 'told_twice'
   | 'unknown_line'
   | 'unknown_role'
@@ -34,7 +34,7 @@ type SkipKind =
   | 'invalid_event'
   /** A field of an event in an export of another version. */
   | 'unknown_field'
-  /** A summary that covers nothing, or events that are not of this file. */
+  /** A summary that covers nothing, or covers events that are not in this file. */
   | 'summary'
   | 'metadata';
 
@@ -54,7 +54,7 @@ export type ImportReport = {
   skipped: ImportNote<SkipKind>[];
 };
 
-/** Where a reader notes what it changes or leaves out: `noteRepair`, `noteSkip`. */
+/** Where a reader notes what it changes or leaves out: with `noteRepair` and `noteSkip`. */
 export type ImportNotes = Pick<ImportReport, 'repaired' | 'skipped'>;
 
 const MAX_EXAMPLES = 5;
@@ -64,12 +64,12 @@ export function newImportReport(): ImportReport {
   return { format: null, conversations: [], lines: 0, events: 0, kinds: {}, repaired: [], skipped: [] };
 }
 
-/** Notes a change without which the content could not be kept. */
+/** Notes a change without which the content could not be imported. */
 export function noteRepair(notes: ImportNotes, kind: RepairKind, line: number, detail: unknown): void {
   addNote(notes.repaired, kind, line, detail);
 }
 
-/** Notes a part of the file that does not come in. */
+/** Notes a part of the file that is not imported. */
 export function noteSkip(notes: ImportNotes, kind: SkipKind, line: number, detail: unknown): void {
   addNote(notes.skipped, kind, line, detail);
 }
@@ -90,7 +90,7 @@ export function skipCount(report: ImportReport, kind: SkipKind): number {
   return report.skipped.find((note) => note.kind === kind)?.count ?? 0;
 }
 
-/** The detail is shortened only for an example: most lines of a damaged file are none. */
+/** The detail is only shortened if it becomes an example: most lines of a damaged file do not. */
 function addNote<K extends string>(notes: ImportNote<K>[], kind: K, line: number, detail: unknown): void {
   const note = noteOf(notes, kind);
   note.count += 1;
@@ -122,17 +122,16 @@ export function excerpt(value: unknown): string {
 /** A JSON object with unknown, untrusted fields. */
 export type JsonObject = Record<string, unknown>;
 
-/** Whether a parsed value is an object with fields. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A text that says something; null for any other value. */
+/** A text that is not blank; null for any other value. */
 export function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** A text, or '': any other value may throw when it becomes one. */
+/** A text, or '' for any other value, whose conversion to text may throw. */
 export function nameOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
@@ -147,7 +146,7 @@ export function jsonText(value: unknown): string {
   }
 }
 
-/** A smaller number is in seconds. As milliseconds this is the year 1973, as seconds the year 5138. */
+/** Smaller numbers are seconds. As milliseconds, this number is the year 1973; as seconds, the year 5138. */
 const SECONDS_BELOW = 100_000_000_000;
 
 /** Ms since the epoch from a number or an ISO text; null if an event cannot have this time. */

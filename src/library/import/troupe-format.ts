@@ -43,7 +43,6 @@ function keptOf({
   return kept;
 }
 
-/** Whether a value is the header of an export. */
 export function isExport(value: unknown): boolean {
   return isObject(value) && typeof value['troupe'] === 'number';
 }
@@ -66,7 +65,7 @@ export async function* readTroupe(
       continue;
     }
     const { at, ...draft } = value;
-    // The schema of all kinds takes long to name what is wrong with none of them.
+    // Checked first, because the schema of all kinds takes long to reject an event of no kind.
     if (!KINDS.has(nameOf(draft['kind'])) || typeof draft['id'] !== 'string' || !isObject(draft['body'])) {
       noteSkip(notes, 'invalid_event', line, value);
       continue;

@@ -23,11 +23,11 @@ import type { Transition } from '../../actors/actor/registry.ts';
 export interface ActorStatus {
   /** Id of the agent. */
   agent: AgentId;
-  /** What it does: at rest, addressed and not begun, at work, waiting for a task, paused, failed or retired. */
+  /** What it does: it rests, was addressed and has not begun, works, waits for a task, is paused, has failed or is retired. */
   status: 'idle' | 'queued' | 'running' | 'waiting' | 'paused' | 'failed' | 'retired';
   /** State path of the machine, as `working.streaming`. */
   state: string;
-  /** Seq up to which its events are handled. */
+  /** Seq up to which its events are settled. */
   lastProcessedIndex: number;
   /** Seq up to which its running turn reads. Null: no turn runs. */
   cursor: number | null;
@@ -75,7 +75,7 @@ async function isAddressed({ store }: EngineDeps, record: ActorRecord, head: num
   return (await store.addressed(record, { after: record.processed, upTo: head })).length > 0;
 }
 
-/** The receipt of the last step, which the end of the turn usually names. */
+/** Tokens from the receipt of the last step, which the end of the turn usually names. */
 async function tokensOf(
   deps: EngineDeps,
   { tenant, conversation, lastTurn, turn: pinned }: ActorRecord,
@@ -146,10 +146,9 @@ function legalFor(parked: Unavailability | null, state: string): EventDescriptio
   return parked === null ? [...legalIn(agentLifecycle, state), ...available] : available;
 }
 
-/** Assumes that no agent is away and nothing is archived: only the whole log would tell. */
+/** Assumes that no agent is away and nothing is archived: only the whole log would show it. */
 const ALL_PRESENT = newParticipants();
 
-/** Whether its newest turn can be retried. */
 function isRetriable(record: ActorRecord, lastEnd: Event | null): boolean {
   const turn = record.turn?.id ?? record.lastTurn;
   if (turn === null) return false;

@@ -37,7 +37,7 @@ import { buildPrompt, createView, forkView, type View } from '../../context/inde
 import { readBaseline } from '../../actors/turn/baseline.ts';
 import { answeredStep } from '../../actors/turn/judge-answer.ts';
 
-/** One model call: the simulated cache of a vendor beside the usage that the provider reported. Costs are in fresh input tokens. */
+/** One model call: the simulated cache of a vendor, and the usage that the provider reported. Costs are in tokens of fresh input. */
 interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
   /** Id of the turn. */
   turn: TurnId;
@@ -57,13 +57,13 @@ interface CostRow extends Omit<CacheOutcome, 'brokeAt'> {
   verified: boolean;
 }
 
-/** Cost of the model calls of an agent under the cache of a vendor, in tokens of fresh input: 2,300 is the price of 2,300 of them. */
+/** Cost of an agent's model calls under the cache of a vendor, in tokens of fresh input: 2,300 is the price of 2,300 such tokens. */
 export interface CostReport {
   /** Id of the conversation. */
   conversation: ConversationId;
   /** Id of the agent. */
   agent: AgentId;
-  /** Whose rules of caching were applied. */
+  /** The vendor whose rules of caching were applied. */
   vendor: CacheVendor;
   /** The model of the last call: its family determines minimum sizes and prices. */
   model: string;
@@ -82,12 +82,10 @@ export interface CostOptions {
   onTurn?: ((turn: TurnId) => void) | undefined;
 }
 
-/** A model call without its messages, so that all calls fit into memory. Prompts share their blocks. */
+/** A model call without its messages, so that all calls fit into memory. Calls share the blocks of their prompts. */
 type Call = Pick<CostRow, 'turn' | 'step' | 'broke' | 'reported' | 'verified'> & { request: CacheRequest };
 
-/**
- * The cost of all prompts of an agent in a conversation with a vendor's cache. Requests of other agents are left out.
- */
+/** The cost of all prompts of an agent in a conversation with a vendor's cache. Requests of other agents are left out. */
 export async function cacheCost(
   deps: EngineDeps,
   address: ActorAddress,
@@ -118,10 +116,10 @@ export async function cacheCost(
   };
 }
 
-/** Messages that are counted and charged at a time. */
+/** Number of messages that are counted and charged at a time. */
 const CHARGED = 200;
 
-/** Counts the tokens of the messages that `before` lacks, since the prompts of one agent share their messages. */
+/** Counts only the tokens of messages that `before` lacks, because the prompts of one agent share their messages. */
 async function countInSlices(
   { clock, countTokens }: Pick<EngineDeps, 'clock' | 'countTokens'>,
   { messages }: PromptRecord,
@@ -192,7 +190,7 @@ export interface TurnTrace {
   conversation: ConversationId;
   /** Id of the agent. */
   agent: AgentId;
-  /** How it ended, or that it runs. */
+  /** How it ended, or `running`. */
   status: 'running' | 'done' | 'failed' | 'aborted';
   /** The inputs of the turn, then its own events. */
   events: Event[];

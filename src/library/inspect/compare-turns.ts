@@ -34,11 +34,11 @@ import { nextPrompt, sentPrompt } from './prompts.ts';
 export interface ComparedTurn {
   /** Id of the turn. */
   turn: TurnId;
-  /** How it ended, or that it runs. */
+  /** How it ended, or `running`. */
   status: TurnTrace['status'];
   /** Provider and model of its last call. Null: no model was asked. */
   model: string | null;
-  /** Its answer; of a turn without one, what it had written. */
+  /** Its answer. Without one, what it had written so far. */
   words: string;
   /** Why it failed. Null: it did not. */
   problem: string | null;
@@ -58,7 +58,7 @@ export interface ComparedCall {
   args: string;
   /** `done`, `failed`, `lost` or `waiting`. Null: no result is in the log. */
   outcome: string | null;
-  /** What the model was told, at most 4,000 characters of it. */
+  /** The result as the model read it, at most 4,000 characters. */
   result: string;
 }
 
@@ -74,7 +74,7 @@ export interface CallPair {
   b: ComparedCall | null;
 }
 
-/** A piece of the words: of both answers, of the first (`removed`) or of the second (`added`). */
+/** A piece of the answers: of both, only of the first (`removed`), or only of the second (`added`). */
 export interface WordChange {
   /** Which answers have it. */
   change: 'equal' | 'removed' | 'added';
@@ -88,9 +88,9 @@ export interface TurnComparison {
   a: ComparedTurn;
   /** The second. */
   b: ComparedTurn;
-  /** What was changed, if one of them runs the other again. Null: neither does. */
+  /** The change, if one turn repeats the other. Null: neither does. */
   rerun: Rerun | null;
-  /** From the words of the first to those of the second. */
+  /** The changes from the first answer to the second. */
   words: WordChange[];
   /** The calls of both, in order. */
   calls: CallPair[];
@@ -152,7 +152,7 @@ async function sideOf(
   };
 }
 
-/** What the turn was forked for, if it runs `of` again. */
+/** How the turn was forked, if it repeats `of`. */
 async function rerunOf(
   { store }: EngineDeps,
   { log, started }: LoggedTurn,
@@ -176,7 +176,7 @@ function diffOf(a: string, b: string): WordChange[] {
   }));
 }
 
-/** Pairs the calls of each tool in their order. What the second turn lacks stands where the first one made it. */
+/** Pairs the calls of each tool in order. A call that the second turn lacks takes the place where the first one made it. */
 function pairCalls(a: readonly LoggedCall[], b: readonly LoggedCall[]): CallPair[] {
   const left = [...b];
   const pairs = a.map((was): CallPair => {
@@ -208,7 +208,7 @@ function shown({ call, result }: LoggedCall): ComparedCall {
   return { args: call.args, outcome: result?.outcome ?? null, result: text.toWellFormed() };
 }
 
-/** In place of a turn: the prompt that the agent of the other turn would be sent now. */
+/** Stands for the next prompt of the other turn's agent, instead of a turn. */
 const NEXT = 'next';
 
 /** Steps to compare. Default: the last of each turn. */
@@ -220,7 +220,7 @@ export interface DiffSteps {
 }
 
 /**
- * The difference from the prompt of turn `a` to that of turn `b`, or to the next prompt. Throws `turn_unknown`, and
+ * Compares the prompt of turn `a` with that of turn `b`, or with the next prompt. Throws `turn_unknown`, and
  * `event_invalid` for turns of two agents: their prompts have no common history.
  */
 export async function diffTurns(
@@ -304,7 +304,6 @@ interface TokenDiff {
 
 type PromptSide = Pick<PromptRecord, 'turn' | 'step' | 'agent' | 'provider' | 'model' | 'count' | 'chain'>;
 
-/** The difference from prompt `a` to prompt `b`. */
 function diffPrompts(a: PromptRecord, b: PromptRecord): PromptDiff {
   const shared = countSame(a.messages, b.messages);
   const isEqual = shared === a.messages.length && shared === b.messages.length;

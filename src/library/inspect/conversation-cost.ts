@@ -18,7 +18,7 @@ import { costOf, type ModelPrice } from '../../providers/prices.ts';
 import { priceOfCall, usageOf } from './cache-cost.ts';
 import { readReceipts } from './prompts.ts';
 
-/** What some model calls cost. */
+/** Cost of a number of model calls. */
 export interface CostSum {
   /** Number of model calls. A call that made several tool calls counts as a part for each tool: 0.5 for one of two. */
   calls: number;
@@ -26,9 +26,9 @@ export interface CostSum {
   usage: Usage;
   /** US dollars of the calls with a known price. Null: the price of none is known. */
   usd: number | null;
-  /** US dollars that the vendor's cache saved, its writes taken off. Below 0: the writes cost more. */
+  /** US dollars that the vendor's cache saved, minus the cost of its writes. Below 0: the writes cost more. */
   saved: number;
-  /** Number of model calls that `usd` lacks. */
+  /** Number of model calls whose cost is not in `usd`. */
   unknown: number;
 }
 
@@ -44,38 +44,40 @@ export interface UnknownCost {
   calls: number;
 }
 
-/** What came of model calls: an answer of a step, a summary for a compaction, or nothing that was used. */
+/** Outcome of model calls: the answer of a step, a summary for a compaction, or nothing that was used. */
 type CallOutcome = 'answered' | OtherCalls['outcome'];
 
 /**
- * What the turns of a conversation and of the threads of its tasks cost, at today's prices: answers, summaries and calls that
- * failed. Calls of a process that died before their turn ended are not known.
+ * Cost of the turns of a conversation and of the threads of its tasks at today's prices: answers, summaries and failed
+ * calls. Not known: calls of a process that died before their turn ended.
  */
 export interface ConversationCost {
-  /** Of all calls. */
+  /** Sum of all calls. */
   total: CostSum;
   /**
-   * By what came of the calls. `summarised`: a summary, taken or not. `failed`: a failure, a stop, or an answer that was discarded; what
-   * vendors do not report of them is estimated by what was sent and heard, and is nothing where they refuse unpaid.
+   * By outcome. `summarised`: a summary, whether or not it was used. `failed`: a call that failed or was stopped, or
+   * whose answer was discarded; usage that vendors do not report is estimated from what was sent and received, and is 0
+   * for refusals that cost nothing.
    */
   outcomes: (CostSum & { outcome: CallOutcome })[];
-  /** By agent, the costliest first, as all lists here. */
+  /** By agent, the most expensive first, as in all lists here. */
   agents: (CostSum & { agent: AgentId })[];
   /**
-   * Answers by the tools that the model called. Null: it called none, it replied. A call with several tool calls is split among them.
+   * Answers by the tools that the model called. Null: it called none and replied. The cost of an answer with several
+   * tool calls is split among them.
    */
   tools: (CostSum & { tool: string | null })[];
   /** By model. */
   models: (CostSum & { model: string })[];
   /** By day in UTC, as `2026-11-28`, on which the turn began. */
   days: (CostSum & { day: string })[];
-  /** Of each agent, model, day and outcome that occur together: the finest parts, for sums over conversations. */
+  /** By each combination of agent, model, day and outcome: the finest parts, for sums over conversations. */
   parts: CostPart[];
-  /** What `usd` lacks, with the reason. */
+  /** What is missing in `usd`, with the reason. */
   unknown: UnknownCost[];
 }
 
-/** The calls of one agent with one model on one day that came to one thing. */
+/** The calls of one agent with one model on one day that had the same outcome. */
 export interface CostPart extends CostSum {
   /** Id of the agent whose turns the calls belong to. */
   agent: AgentId;
@@ -87,10 +89,9 @@ export interface CostPart extends CostSum {
   outcome: CallOutcome;
 }
 
-/** Rows that are read for a call: its receipt and its usage. */
+/** Number of rows that are read for a call: its receipt and its usage. */
 const ROWS = 2;
 
-/** A turn in the log. */
 interface LoggedTurn {
   at: number;
   agent: AgentId;
@@ -108,7 +109,7 @@ export async function conversationCost(
 ): Promise<ConversationCost> {
   const sums = newReport();
   const conversations = new Set([conversation]);
-  // The loop comes to the threads that it adds.
+  // The loop also visits the threads that it adds.
   for (const each of conversations) {
     for (const [turn, logged] of await turnsOf(deps, tenant, each, conversations)) {
       const day = new Date(logged.at).toISOString().slice(0, 10);
@@ -123,7 +124,7 @@ export async function conversationCost(
         if (call.usd === null)
           sums.note({ agent, model, calls: 1 }, usage === null ? 'no_usage' : 'no_price');
       }
-      // The turns of a fork and of an import were paid for elsewhere: they have no receipts here.
+      // The turns of a fork or an import were paid for elsewhere: here they have no receipts.
       const others = receipts.length === 0 ? [] : (logged.end?.body.others ?? []);
       for (const { outcome, model, calls, usage } of others) {
         const { agent } = logged;
@@ -136,7 +137,7 @@ export async function conversationCost(
   return sums.report();
 }
 
-/** A receipt is written for the last call of a step, also if that failed: then the end of the turn tells of it. */
+/** Whether the last call of the turn failed. Its step has a receipt nevertheless; the end of the turn records the failure. */
 function isUnanswered({ step }: PromptReceipt, { end, tools }: LoggedTurn): boolean {
   if (end === null || end.kind === 'turn.done' || tools.has(step - 1)) return false;
   return end.body.others?.some(({ outcome }) => outcome === 'failed') ?? false;
@@ -151,7 +152,7 @@ function priced(usage: Usage | null, price: ModelPrice | null): Omit<PricedCall,
   };
 }
 
-/** What is known of a call beside its tokens. `tools`: null for a call that is no answer. */
+/** A model call without its tokens. `tools`: null for a call that is not an answer. */
 interface AboutCall {
   agent: AgentId;
   model: string;

@@ -48,7 +48,6 @@ import { promptChain } from '../../context/build-prompt.ts';
 import type { Steps } from '../../context/text/steps.ts';
 import { chainSteps } from '../../context/view/view.ts';
 
-/** Dependencies for reading a past prompt. */
 type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> & {
   log: ViewSource;
   clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
@@ -64,7 +63,7 @@ export async function nextPrompt(
   const folded = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
   const view = folded ? forkView(folded.view) : createView(address.agent, deps.secretOf(address));
   const tasks = folded ? forkTaskFold(folded.tasks) : newTaskFold();
-  // Without an end, only what this process has appended itself might be read.
+  // Without a given end, only the events that this process appended itself might be read.
   const head = await catchUpInSlices(deps, address, { view, tasks }, await deps.store.head(address));
   const record = await deps.store.readActor(address);
   const { mode } = view.directions;
@@ -91,7 +90,7 @@ export async function nextPrompt(
   return asSession(view, runtime, record, { ...prompt, turn: null });
 }
 
-/** Begins the turn that the waiting events would trigger. Without any, shows the events that wait to be seen. */
+/** Begins the turn that the waiting events would trigger. If none are waiting, shows the events that the agent has not seen. */
 async function beginNextTurn(
   deps: TurnDeps,
   { address, runtime, folds, record, head, baseline }: NextTurn,
@@ -126,7 +125,7 @@ interface NextTurn {
   baseline: Awaited<ReturnType<typeof baselineFor>>['baseline'];
 }
 
-/** The prompt as it would be sent to its session, under the baseline in force and not the next one. */
+/** The prompt as it would be sent to its session, under the present baseline, not the next one. */
 function asSession(
   view: View,
   runtime: AgentRuntime,
@@ -165,7 +164,7 @@ export async function sentPrompt(
   const runtime = deps.agents.get(receipt.agent);
   if (!runtime) throw new TroupeError('agent_unknown', `agent "${receipt.agent}" is no longer defined`, {});
   const source = baselineOf(receipt);
-  // An epoch that a running turn has begun reaches the log only when the turn ends.
+  // The baseline event of a running turn's new epoch reaches the log only when the turn ends.
   const warm = deps.registry.find(address)?.baseline;
   const baseline = warm?.id === source ? warm : await readBaseline(deps.store, address, runtime, source);
   const prompt = buildPrompt({
@@ -179,7 +178,7 @@ export async function sentPrompt(
   return sent.verified || !(await hasErased(deps, address, receipt)) ? sent : { ...sent, erased: true };
 }
 
-/** Whether words of an event that the prompt had are erased. */
+/** Whether words of an event in the prompt were erased. */
 async function hasErased(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<boolean> {
   for await (const events of readPages(deps.store, address, { after: 0 }))
     for (const { seq, turn, erased } of events)
@@ -216,7 +215,7 @@ export async function readReceipts(
     if (receipt) receipts.push(receipt);
     else if (step > 1) break;
   }
-  // A model that has not said a word yet.
+  // The receipt of a call whose model has not answered yet.
   const unheard = await readUnheard(deps.store, { tenant, ...parts });
   const isNext = unheard?.turn === turn && unheard.step > (receipts.at(-1)?.step ?? 0);
   return isNext ? [...receipts, unheard] : receipts;
@@ -251,8 +250,8 @@ function isEnding({ kind }: Event): boolean {
 /** Facts about a prompt, shown beside it. */
 export interface Inspection {
   /**
-   * The part at the beginning that the previous prompt of the same agent had too: a warm cache holds it. Empty if the
-   * log does not determine what was sent. Never more tokens than the prompt has.
+   * The beginning that the previous prompt of the same agent had, too: a warm cache holds it. Empty if the log does not
+   * determine what was sent. Never more tokens than the prompt has.
    */
   cached: { messages: number; tokens: number };
   /** The size in tokens at which the next compaction starts, and the tokens left until then. */
@@ -282,7 +281,8 @@ export async function inspectPrompt<P extends PromptRecord & { verified?: boolea
   prompt: P,
 ): Promise<P & Inspection> {
   const [cached, cuts] = await Promise.all([
-    // Events of a running turn that the log lacks are missing in the messages: they are not what was sent.
+    // Events of a running turn that are not yet in the log are missing in these messages, so they are not what was
+    // sent.
     prompt.verified === false ? NOTHING : cachedOf(deps, address, prompt),
     Promise.all(prompt.cuts.map((cut) => detailOf(deps, address, cut))),
   ]);
@@ -330,7 +330,6 @@ function orNull(error: unknown): null {
 /** Maximum number of skipped turns without a prompt, such as turns aborted at once. */
 const MAX_LOOK_BACK = 8;
 
-/** The prompt of the previous model call. */
 async function receiptBefore(
   deps: EngineDeps,
   address: ActorAddress,
@@ -357,7 +356,7 @@ function isSameModel(a: PromptReceipt, b: PromptReceipt): boolean {
   return a.provider === b.provider && a.model === b.model && toolsOf(a) === toolsOf(b);
 }
 
-/** A share of the counted tokens: the record has sums for layers only. */
+/** Estimated as a share of the counted tokens: the record has sums only for layers. */
 function tokensOfFirst(count: number, { messages, layers, tokens }: PromptRecord): number {
   if (count === 0) return 0;
   const fixed = layers

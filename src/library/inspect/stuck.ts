@@ -3,7 +3,7 @@ import type { QueueDepth } from '../../queue/router.ts';
 
 /** What a running turn does now. Times are ms since the epoch. */
 export type Doing =
-  /** It waits for its model. `lastWord`: when a piece of the answer came last; null: none has come. */
+  /** It waits for its model. `lastWord`: time of the last piece of the answer; null: none has come. */
   | { kind: 'model'; since: number; lastWord: number | null }
   /** Its tools run. */
   | { kind: 'tools'; since: number; names: string[] }
@@ -20,20 +20,20 @@ interface RunningTurn {
   agent: AgentId;
   /** Its id. */
   turn: TurnId;
-  /** When this process first heard of it, ms since the epoch. */
+  /** When this process first received a note of it, ms since the epoch. */
   since: number;
   /** What it does now. */
   doing: Doing;
 }
 
-/** Why work does not go on. */
+/** Why work does not continue. */
 type StuckReason =
   | { kind: 'model_silent'; since: number; lastWord: number | null }
   | { kind: 'tools_running'; since: number; names: string[] }
   | { kind: 'backing_off'; since: number; until: number; code: string }
   /** `heldBy`: running turns that hold the slots, the oldest first, at most 10; `holders` counts them all. */
   | { kind: 'slot_full'; since: number; provider: string | null; heldBy: Holder[]; holders: number }
-  /** It waits for something else before it begins or goes on. */
+  /** It waits for something else before it begins or continues. */
   | { kind: 'queued'; since: number; for: Exclude<WaitCause, 'provider_slot' | 'tenant_slot'> }
   /** The agent is not defined: it was renamed or removed. `work`: what is open, in words. */
   | { kind: 'undefined'; since: number; work: string }
@@ -56,10 +56,10 @@ interface UnansweredReason {
   count: number;
 }
 
-/** What a person can do about it. */
+/** What a person can do about a stuck line. */
 type StuckAction = 'abort' | 'raise_limit' | 'check_provider' | 'answer' | 'decide' | 'define';
 
-/** Work that has not gone on for longer than its threshold. */
+/** Work that has not continued for longer than its threshold. */
 export interface StuckLine {
   /** The conversation. */
   conversation: ConversationId;
@@ -77,15 +77,15 @@ export interface StuckLine {
 
 /** Ages from which something counts as stuck, ms. */
 interface StuckThresholds {
-  /** Without a word of the model. */
+  /** The model has written nothing for this long. */
   modelMs: number;
-  /** With the same tools running. */
+  /** The same tools have been running for this long. */
   toolsMs: number;
-  /** Since a model call failed. */
+  /** Model calls have been failing for this long. */
   backoffMs: number;
-  /** Without a place. */
+  /** The agent has waited for a slot for this long. */
   slotMs: number;
-  /** Without an answer of a person. */
+  /** No person has answered for this long. */
   answerMs: number;
 }
 
@@ -98,21 +98,24 @@ export const STUCK_AFTER: StuckThresholds = {
 };
 
 export interface StuckQuery {
-  /** Age from which something counts, ms. Default: 3 minutes without a word of the model, 10 in the same tools, 1 of failed model calls, half a minute of waiting, a day without an answer. */
+  /**
+   * Age from which something counts as stuck, ms. Default: 3 minutes without output of the model, 10 minutes in the
+   * same tools, 1 minute of failed model calls, 30 seconds of waiting for a slot, 1 day without an answer.
+   */
   afterMs?: number | undefined;
   /** Most lines. Default 100. */
   limit?: number | undefined;
-  /** Of answers of people: only these conversations and their threads, ids or prefixes that end with `*`. Default: all. */
+  /** Restricts answers of people to these conversations and their threads: ids, or prefixes that end with `*`. Default: all. */
   among?: readonly string[] | undefined;
 }
 
 /** Stuck work. */
 export interface StuckReport {
-  /** The longest first; what waits for people is at the end. */
+  /** The longest first; what waits for people comes last. */
   stuck: StuckLine[];
-  /** Number of all of it, at most 1,000. */
+  /** Number of all stuck lines, at most 1,000. */
   total: number;
-  /** Tool servers that this process could not use so far, and the agents that work without their tools. Absent: none. */
+  /** Tool servers that this process cannot use yet, and the agents that work without their tools. Absent: none. */
   awayServers?: { server: string; agents: AgentId[] }[];
 }
 
@@ -121,7 +124,7 @@ interface StuckFacts {
   waiting: readonly WaitingLine[];
 }
 
-/** All that is stuck, the longest first. */
+/** Everything that is stuck, the longest first. */
 export function stuckReasons(facts: StuckFacts, now: number, after: StuckThresholds): StuckLine[] {
   const found: StuckLine[] = [];
   for (const { conversation, agent, turn, doing } of facts.running) {
@@ -137,7 +140,6 @@ export function stuckReasons(facts: StuckFacts, now: number, after: StuckThresho
   return found.toSorted((a, b) => quietSince(a.reason) - quietSince(b.reason));
 }
 
-/** What waits for a person. */
 export function unansweredLine(
   { conversation, agent }: Pick<StuckLine, 'conversation' | 'agent'>,
   reason: UnansweredReason,
@@ -149,7 +151,6 @@ export function unansweredLine(
   return { conversation, agent, turn: null, reason, words, actions: [action] };
 }
 
-/** Work for an agent that is not defined. */
 export function undefinedLine(
   { conversation, agent }: Pick<StuckLine, 'conversation' | 'agent'>,
   { since, work }: { since: number; work: string },
@@ -166,7 +167,7 @@ export function undefinedLine(
   };
 }
 
-/** Why a running turn does not go on. */
+/** Why a running turn does not continue. */
 type DoingReason = Exclude<StuckReason, { kind: 'slot_full' | 'queued' | 'unanswered' | 'undefined' }>;
 
 function reasonOf(doing: Doing, now: number, after: StuckThresholds): DoingReason | null {
@@ -226,7 +227,7 @@ export type WaitCause =
   | 'tenant_slot'
   /** The rate of calls to its provider is used up. */
   | 'call_rate'
-  /** All processes run as many turns as they may at once. */
+  /** This process already runs as many turns as it may at once. */
   | 'process'
   /** Another process has its lease. */
   | 'lease';
@@ -247,7 +248,7 @@ export interface Holder {
 export interface RunningLine extends Holder {
   /** Name of its provider. Null: this process has no such agent. */
   provider: string | null;
-  /** What it does now. Null: it has told nothing since this process began to listen. */
+  /** What it does now. Null: no note has come since this process began to listen. */
   doing: 'model' | 'tools' | 'backoff' | 'runtime' | null;
 }
 
@@ -267,9 +268,9 @@ export interface WaitingLine {
   since: number;
   /** Who holds the slots, the oldest first, at most 10. */
   heldBy: Holder[];
-  /** Number of all holders, of other tenants too. */
+  /** Number of all holders, including those of other tenants. */
   holders: number;
-  /** All this in a sentence. */
+  /** The wait in a sentence. */
   words: string;
 }
 
@@ -307,7 +308,7 @@ export interface TurnQueue {
 export interface QueueReport extends QueueDepth {
   /** Failed wakes. */
   failed?: number;
-  /** How long wakes waited, those included that wait now. Null: there was none. */
+  /** How long wakes waited, including those that wait now. Null: there were none. */
   wait?: { p50Ms: number; p95Ms: number; count: number } | null;
   /** Turns of this tenant, over all processes. */
   turns: TurnQueue;
@@ -355,7 +356,7 @@ export function ageWords(ms: number): string {
   return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} days`;
 }
 
-/** Numbers of one provider, made of the turns of all tenants. */
+/** Sums for each provider, over the turns of all tenants. */
 export function providerLoads(
   caps: Record<string, { turns?: number | undefined; callsPerMinute?: number | undefined }>,
   running: readonly (string | null)[],

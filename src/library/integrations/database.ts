@@ -1,7 +1,7 @@
 /**
- * What another database needs. A store: `createDocumentDriver` over its `Documents`, which are writes of single documents, unique keys
- * and conditional updates; `storeConformance` of `@troupe/testing` proves it. A queue: a `Router`, a `Broadcast` and an `Admission`, which
- * have suites of their own there.
+ * What an adapter of another database needs. A store: `createDocumentDriver` over its `Documents`, which are writes of
+ * single documents, unique keys and conditional updates; `storeConformance` of `@troupe/testing` tests it. A queue: a
+ * `Router`, a `Broadcast` and an `Admission`, each with its own suite there.
  */
 export type { ErrorCode } from '../../base/errors.ts';
 export {

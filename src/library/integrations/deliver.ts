@@ -15,7 +15,7 @@ interface Delivery {
 }
 
 const PAGE = 200;
-/** Clocks of machines differ: times of neighbouring events may be out of order by this much. */
+/** Clocks of machines differ, so the times of neighbouring events may be out of order by this much, ms. */
 const DISORDER_MS = 60_000;
 
 /**
@@ -192,13 +192,13 @@ function parseCursor(text: string): Cursor | null {
   }
 }
 
-/** A receiver of the log's events, such as a webhook or a relay. */
+/** A receiver of events of the log, such as a webhook or a relay. */
 export interface Follower {
   /** Unique within its tenant, and stable: `webhook/<id>`, `nostr/<hash of the relay's URL>`. Slug characters and `/`. */
   name: string;
-  /** Whether it is to be told of an event. */
+  /** Whether it wants events of a conversation. */
   wants(conversation: string): boolean;
-  /** Events for which it returns false are skipped at almost no cost. Default: true. */
+  /** Whether it wants an event. Unwanted ones are skipped at almost no cost. Default: true. */
   cares?(event: Event): boolean;
   /** Events before this time, ms, are not delivered. */
   since: number;
@@ -212,7 +212,7 @@ export interface Follower {
   onFailed?(status: FollowerStatus): void;
 }
 
-/** Where a follower stands. */
+/** State of a follower. */
 export interface FollowerStatus {
   /** Conversations with events to deliver, as far as this process knows. */
   behind: number;

@@ -5,9 +5,9 @@ export const DOORS = ['a2a', 'ag-ui', 'ai-sdk', 'mcp', 'openai'] as const;
 /** A door of `@troupe/doors`. */
 export type DoorName = (typeof DOORS)[number];
 
-/** Lets clients of another protocol in, over HTTP. Made with `defineDoor` of `troupe/http`. */
+/** A door: lets clients of another protocol in, over HTTP. Made with `defineDoor` of `troupe/http`. */
 export interface Door {
-  /** Unique within a troupe. Messages that come by it have it as their `channel`. */
+  /** Unique within a troupe. The `channel` of messages that come through this door. */
   readonly name: string;
   /** Its routes, made with `defineRoute` of `troupe/http`. */
   readonly routes: readonly object[];

@@ -21,9 +21,9 @@ export interface FollowParts {
   onWarning: (error: unknown, where: string) => void;
 }
 
-/** A follower that runs. */
+/** A running follower. */
 export interface LogFollower {
-  /** Where it stands. */
+  /** Its state. */
   status(): FollowerStatus;
   /** Resolves when this process has nothing left to deliver. Resolves at once if another process delivers, or after `close`. */
   idle(): Promise<void>;
@@ -49,7 +49,6 @@ const FIRST_LISTED = 64;
 /** `close` waits this long for deliveries, then aborts them and waits this long again. */
 const GRACE_MS = 3_000;
 
-/** A listing of conversations with events to deliver. */
 interface Scan {
   startedAt: number;
   /** Oldest first. */
@@ -386,7 +385,7 @@ export class Signal {
   #isRaised = false;
   #wake: () => void = () => {};
 
-  /** Wakes who waits for it. */
+  /** Wakes the waiter. */
   raise(): void {
     this.#isRaised = true;
     this.#wake();

@@ -13,13 +13,13 @@ export interface Integration {
   readonly name: string;
   /** Environment variables with its secrets: their values are kept from tools, log lines and recordings. */
   readonly secretVariables?: readonly string[] | undefined;
-  /** Called once, before `start`, in every process: also where it is not started, because no turns are taken. */
+  /** Called once, before `start`, in every process, also in those that take no turns, where `start` is not called. */
   attach?(host: IntegrationBase): void;
   /** Called once, when the engine runs. If it throws, the troupe is closed and `createTroupe` rejects with its error. */
   start(host: IntegrationHost): Promise<void>;
   /**
-   * The text with references of the other system in readable words. Asked for every message before it is stored, whatever
-   * door it came by, also before `start`. Must take time in proportion to the text, and throw nothing.
+   * Replaces references of the other system in a text by readable words. Called for every message before it is stored,
+   * from any door, also before `start`. Must take time in proportion to the text, and never throw.
    */
   readable?(text: string, nameOf: NameOf): Promise<string>;
   /** Shown to operators. Null before `start`. */
@@ -31,19 +31,19 @@ export interface Integration {
 /** The name of the agent with a public key. Null: no agent has it. */
 export type NameOf = (pubkey: string) => string | null;
 
-/** The parts that it may use wherever it is. */
+/** The parts of the runtime that an integration may always use. */
 export interface IntegrationBase {
   /** Entries of one tenant. Default: the root tenant. Integrations share them: keys start with the integration's name. */
   keyValueOf: (tenant?: string) => KeyValue;
   /** Source of time. Default: the clock of the system. */
   clock: Clock;
-  /** Requests to receivers whose addresses others have given. */
+  /** Sends requests to addresses that others supplied. */
   outgoing: Outgoing;
 }
 
-/** Sends within the setting `webhooks`. */
+/** Sends requests, restricted by the setting `webhooks`. */
 export interface Outgoing {
-  /** Throws `address_refused` for an address that is never allowed. That of a name is checked with each request. */
+  /** Throws `address_refused` for an address that is never allowed. The addresses of a name are checked at each request. */
   check(url: string): void;
   /** Sends one request. Redirects are not followed. Throws only if `signal` has aborted. */
   post(
@@ -51,11 +51,11 @@ export interface Outgoing {
     request: { headers: Readonly<Record<string, string>>; body: string },
     signal: AbortSignal,
   ): Promise<PostAnswer>;
-  /** A receiver that fails for this long is sent nothing more, ms. */
+  /** A receiver that has failed for this long gets no more requests, ms. */
   giveUpAfterMs: number;
 }
 
-/** The parts of the runtime that an integration may use once it is started. */
+/** The parts of the runtime that an integration may use from `start` on. */
 export interface IntegrationHost extends IntegrationBase {
   /** Default: the root tenant. */
   troupeOf: (tenant?: string) => IntegrationTroupe;
@@ -86,7 +86,7 @@ export interface IntegrationTroupe {
     conversation: string,
     range?: { after?: number; limit?: number },
   ): Promise<{ events: Event[]; head: number }>;
-  /** The agents that have something to do in a conversation, or had. Throws `conversation_unknown`. */
+  /** The agents that work or have worked in a conversation. Throws `conversation_unknown`. */
   actors(conversation: string): Promise<{ agent: AgentId; status: string }[]>;
   /** Calls `watcher` with each notice of the tenant, until the returned function is called. */
   watch(watcher: (notice: WatchNotice) => void): () => void;
@@ -110,8 +110,8 @@ export interface IncomingMessage {
   untrusted?: true | undefined;
   /** False: for people only; no agent sees it. */
   includeInContext?: boolean | undefined;
-  /** A session that an addressed agent is to adopt. `refused`: the author may not name one; the log will say so. */
+  /** A session that an addressed agent is to adopt. `refused`: the author may not name one; the log records that. */
   session?: { agent: string; provider: string; id: string; refused?: 'author' | undefined } | undefined;
-  /** Name of the door, kept with the event: a short word of `a-z0-9-`. */
+  /** Name of the door, stored with the event: a short word of `a-z0-9-`. */
   channel?: string | undefined;
 }

@@ -38,7 +38,7 @@ export interface AgentKeysParts {
   keyValue: KeyValue;
   /** Source of time. Default: the clock of the system. */
   clock: Pick<Clock, 'now'>;
-  /** With the passphrase in TROUPE_NOSTR_PASSPHRASE. */
+  /** Environment variables. TROUPE_NOSTR_PASSPHRASE has the passphrase. */
   env: Readonly<Record<string, string | undefined>>;
 }
 
@@ -100,7 +100,7 @@ interface NostrRelayStatus {
   received: number;
   /** Refused events and other frames, by reason. */
   rejected: Partial<Record<string, number>>;
-  /** Times that it was left alone after failures. */
+  /** Number of times that it was isolated after failures. */
   isolations: number;
   /** The last failure. Null: none. */
   lastError: string | null;
@@ -110,13 +110,13 @@ interface NostrRelayStatus {
   outbox: NostrOutboxStatus | null;
 }
 
-/** State of what is published to a relay. */
+/** State of publishing to a relay. */
 export interface NostrOutboxStatus {
   /** Its address. */
   url: string;
   /** Events and conversations still to be published, as far as this process knows. */
   behind: number;
-  /** Events that it has accepted. */
+  /** Number of events that the relay has accepted. */
   published: number;
   /** Events that the relay refused for good, by its reason. */
   refused: Record<string, number>;
@@ -128,7 +128,7 @@ export interface NostrOutboxStatus {
   retryAt: number | null;
 }
 
-/** What a probe of a relay found. */
+/** The result of a probe of a relay. */
 export interface RelayReport {
   /** Without user, password and query. */
   url: string;
@@ -156,7 +156,7 @@ export interface RelayAnswer {
   isSilent?: boolean;
 }
 
-/** What a relay tells of itself (NIP-11). */
+/** The relay's description of itself (NIP-11). */
 export interface RelayInformation {
   /** Name that people see. */
   name?: string | undefined;

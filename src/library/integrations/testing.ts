@@ -3,8 +3,8 @@ import { isUnheard } from '../../machines/membership.ts';
 import { foldTask, isDue, isResolved, newTaskFold, openTasks } from '../../machines/task-fold.ts';
 
 /**
- * What the suites and fakes of `@troupe/testing`, and tests of whole conversations, stand on beside the ports: what a log must
- * hold, who owes whom an answer, and a company without its MCP servers.
+ * What the suites and fakes of `@troupe/testing`, and tests of whole conversations, need besides the ports: the rules
+ * of a log, who owes an answer to whom, and a definition without its MCP servers.
  */
 export {
   ACTOR_VERSION,
@@ -36,7 +36,7 @@ export interface LogTasks {
   awaitedBy(agent: AgentId): string[];
   /** Whether the agent is away, so that nothing wakes it. */
   isAway(agent: AgentId): boolean;
-  /** Whether an event does not wake the addressed agent, which was away. */
+  /** Whether an event does not wake the addressed agent, because it was away. */
   isUnheard(agent: AgentId, event: Event): boolean;
 }
 

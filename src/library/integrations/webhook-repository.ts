@@ -50,7 +50,7 @@ export interface WebhookRepository {
   create(webhook: NewWebhook, createdBy?: string): Promise<IssuedWebhook>;
   /** Oldest first. */
   list(): Promise<WebhookInfo[]>;
-  /** One of them. Throws `webhook_unknown`. */
+  /** One of them. Null: there is no such webhook. */
   get(id: string): Promise<WebhookInfo | null>;
   /** Deletes one for good. */
   remove(id: string): Promise<WebhookInfo | null>;

@@ -8,9 +8,8 @@ import type { Clock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { SafeFetch } from '../../base/net/safe-fetch.ts';
 
-/** A replaced secret also signs for this long, ms. */
+/** Time for which a replaced secret still signs, ms. */
 const OLD_SECRET_MS = 86_400_000;
-/** Maximum number of replaced secrets that still sign. */
 const MAX_ROTATIONS = 4;
 const MAX_URL = 2_000;
 
@@ -187,7 +186,7 @@ export const WebhookStatus = z.object({
 });
 export type WebhookStatus = z.infer<typeof WebhookStatus>;
 
-/** Status fields without a failure. */
+/** Fields of a status without failures. */
 export const NOT_FAILING = { failingSince: null, failedAt: null, lastError: null, retryAt: null } as const;
 const UNTRIED: WebhookStatus = {
   delivered: 0,

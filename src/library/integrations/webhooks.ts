@@ -283,7 +283,7 @@ function messageId({ id }: Webhook, { tenant, conversation, seq, at, id: event }
 
 /** Successes are written together, at most once in this time. */
 const FLUSH_MS = 5_000;
-/** A longer time without a failure had no attempts: there was nothing to send, or no process ran. */
+/** Longer times without a failure had no attempts, ms: there was nothing to send, or no process ran. */
 const QUIET_MS = 2 * MAX_ASKED_MS;
 
 /**

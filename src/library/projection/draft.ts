@@ -15,7 +15,7 @@ export interface Draft {
   readonly touched: Set<AgentId>;
   /** Number of agents; null until first needed. */
   agents: number | null;
-  /** Searches for links, and where each is once there were many. */
+  /** Number of searches for links, and, after many searches, a table of their places. */
   searches: number;
   linkAt: Map<string, number> | null;
 }
@@ -40,7 +40,7 @@ export function own<K extends ListName>({ next, owned }: Draft, name: K): Projec
   return next[name];
 }
 
-/** Drops the oldest items of a list that is too long. Several at once, since each drop moves all remaining items. */
+/** Drops the oldest items of a list that is too long: several at once, because each drop moves all remaining items. */
 export function keepNewest(list: unknown[], most: number): void {
   if (list.length > most) list.splice(0, list.length - most + Math.floor(most / 20));
 }

@@ -34,12 +34,12 @@ export interface Projection {
   turns: TurnView[];
   /** The newest events addressed to agents, oldest first: the arrows between lanes. */
   arrows: Arrow[];
-  /** Who has written to whom, and how often, since the beginning, by the first of each pair. At most `MAX_LINKS`. */
+  /** Who has written to whom since the beginning, and how often, in the order of first messages. At most `MAX_LINKS`. */
   links: Link[];
   /** The first and the newest message; null without any. */
   opening: Saying | null;
   closing: Saying | null;
-  /** The people who have written messages, by the first of each. At most `MAX_PEOPLE`. */
+  /** The people who have written messages, in the order of their first ones. At most `MAX_PEOPLE`. */
   people: { id: string; name: string }[];
   /** The newest messages, for the inputs of later turns and what they had missed. */
   talk: Talk[];
@@ -65,7 +65,7 @@ export interface Totals {
   failed: number;
   running: number;
   compactions: number;
-  /** Messages, tasks and hand-overs between those for whom `links` had no room. */
+  /** Messages, tasks and handoffs of pairs that `links` had no room for. */
   unlinked: number;
   tokens: TokenCounts;
 }
@@ -169,7 +169,7 @@ export interface Arrow {
   to: AgentId[];
 }
 
-/** What one has addressed to an agent. Answers of people and results of tasks count as messages, commands do not. */
+/** Messages from one author to one agent. Answers of people and results of tasks count as messages, commands do not. */
 export interface Link {
   /** An agent, or the name of a person or of the runtime. */
   from: string;
@@ -178,13 +178,13 @@ export interface Link {
   messages: number;
   tasks: number;
   handoffs: number;
-  /** Seq of the newest. */
+  /** Seq of the newest one. */
   seq: number;
 }
 
 export interface Talk {
   seq: number;
-  /** Id of an author who is an agent, if only elsewhere. */
+  /** Id of the author if it is an agent, also one defined elsewhere. */
   agent: string | null;
   name: string;
   /** Beginning of the text; '' without addressees. */
@@ -243,7 +243,7 @@ export interface Row {
   level: Level;
   author: string;
   isAgent: boolean;
-  /** The agent that wrote the event, if only elsewhere, or that it is about. */
+  /** The agent that wrote the event, also one defined elsewhere, or that it is about. */
   agent: string | null;
   to: AgentId[];
   turn: TurnId | null;

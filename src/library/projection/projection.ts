@@ -99,7 +99,7 @@ const FOLDS = [
   foldTalk,
 ] as const;
 
-/** Counts what was addressed to agents. A task is counted where it was given, in whichever conversation it is worked on. */
+/** Counts what is addressed to agents. A task counts in the conversation where it was given, not in its thread. */
 function foldLink(draft: Draft, event: Event): void {
   const { seq, author, kind } = event;
   const count = countOf(kind);
@@ -119,7 +119,7 @@ function foldLink(draft: Draft, event: Event): void {
 
 type Pair = Pick<Link, 'from' | 'by' | 'to'>;
 
-/** More searches in one draft are worth a table. */
+/** Number of searches in one draft after which a table is faster. */
 const FEW = 20;
 
 /** Index of the link of a pair; the next free one for a new pair. */
@@ -137,12 +137,12 @@ function placeOf(draft: Draft, { from, by, to }: Pair): number {
   return index < 0 ? links.length : index;
 }
 
-/** An id has no space. */
+/** An id has no space, so a space separates. */
 function keyOf({ from, by, to }: Pair): string {
   return `${by} ${to} ${from}`;
 }
 
-/** The log of whoever gives a task has it without addressees. */
+/** In the log of the delegator, a task has no addressees; its assignee counts as one. */
 function addressees(draft: Draft, { kind, body, author, to }: Event): readonly AgentId[] {
   if (kind === 'delegation.opened') return isAgentId(body.assignee) ? [body.assignee] : [];
   if (kind === 'command' || (kind === 'injection' && author.kind === 'system')) return [];
@@ -260,7 +260,7 @@ function opened({ seq, at, body }: Progress): CompactionView {
   };
 }
 
-/** Later progress of a compaction. If the log lacks its start, this opens it. */
+/** Later progress of a compaction. Opens the compaction if the log lacks its start. */
 function goOn(draft: Draft, event: Progress): void {
   const { agent, phase, strategy, range, tokens, message } = event.body;
   if (openIndex(draft, agent) < 0) add(draft, opened(event));
@@ -283,7 +283,7 @@ function reduction(before: number, after: number | null): number | null {
   return Math.max(0, Math.round((100 * (before - after)) / before));
 }
 
-/** The summary itself, which other agents may adopt. Its tokens are among those of the turn that made it. A log without notes has only this event. */
+/** The summary. Its tokens are counted in the turn that made it. A log without progress has only this event. */
 function foldSummary(draft: Draft, { id, seq, at, body }: EventOf<'compaction'>): void {
   const { by, reason, strategy, upTo, tokens } = body;
   const range = { from: 1, upTo };

@@ -10,8 +10,8 @@ import { rowOf } from './row.ts';
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 /**
- * A conversation as one self-contained page: no script, no request. Consecutive events of a turn are grouped. All events
- * stay in the order of the log, which is read twice: for what stands above the events, and for them.
+ * A conversation as one self-contained page: no script, no request. Consecutive events of a turn are grouped. All
+ * events stay in the order of the log, which is read twice: first for the head of the page, then for the events.
  */
 export async function* exportHtml(
   conversation: string,
@@ -164,7 +164,6 @@ const NAMES: Record<string, string> = {
 // oxlint-disable-next-line no-control-regex
 const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Escapes text for an element or a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text
     .toWellFormed()

@@ -44,13 +44,12 @@ function envelopeOf(event: Event): Omit<Row, 'level' | 'agent' | 'summary'> {
   };
 }
 
-/** Events without texts have no mark in them. */
+/** The texts of a changed event carry a mark. The mark is added here if the event has no texts. */
 function summaryOf(event: Event): string {
   const summary = summariseEvent(event);
   return event.altered && !summary.includes(CHANGED_MARK) ? `${CHANGED_MARK} ${summary}` : summary;
 }
 
-/** The level of an event; `work` for an unknown kind. */
 function levelOf(event: Event): Level {
   // Own properties only: an unknown kind may have the name of a member of every object.
   if (!Object.hasOwn(KINDS, event.kind)) return 'work';

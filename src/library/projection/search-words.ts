@@ -1,11 +1,11 @@
 import type { Event } from '../../events/index.ts';
 import { rowOf } from './row.ts';
 
-/** What texts are searched for: words, and phrases in quotes. All of them must be there, each where a word begins. */
+/** A search: words, and phrases in quotes. A text must have all of them, each at the beginning of a word. */
 export interface WordQuery {
-  /** In lower case, as written. */
+  /** The words and phrases, in lower case. */
   needles: readonly string[];
-  /** Conditions on the terms of a text that has the needles. Empty if these are signs only. */
+  /** Conditions on the terms of a text that has the needles. Empty if the needles are only signs. */
   terms: readonly { term: string; whole: boolean }[];
 }
 
@@ -22,14 +22,14 @@ const UNSPACED = /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Khmr}\p
 const LETTER = /[\p{L}\p{N}\p{M}]/u;
 /** Terms are compared by their beginning, so a longer word is cut. */
 const TERM_LENGTH = 40;
-/** Shorter words are sought whole: too many words begin with them. */
+/** Shorter words must match whole: too many words begin with them. */
 const SHORTEST_BEGINNING = 3;
 const NEEDLE = /"([^"]+)"|\S+/g;
 const MAX_NEEDLES = 12;
 
 type Kind = 'other' | 'letter' | 'unspaced';
 
-/** Kinds of the characters of the basic plane, each looked up once: expressions are too slow for megabytes. */
+/** Kinds of the characters of the basic plane, each determined once: expressions are too slow for megabytes. */
 const KINDS: Kind[] = [];
 
 function kindAt(text: string, at: number): Kind {
@@ -73,7 +73,7 @@ export function wordQuery(text: string): WordQuery {
   return { needles, terms: needles.flatMap(beginningsOf) };
 }
 
-/** Terms of which a text has all if the words of a phrase are in it; the last word may go on. */
+/** Terms that a text has if it has the phrase. The last word of the phrase may be the beginning of a longer one. */
 export function beginningsOf(phrase: string): { term: string; whole: boolean }[] {
   const words = wordsOf(phrase);
   return words.flatMap((term, index): { term: string; whole: boolean }[] => {
@@ -88,7 +88,7 @@ export function beginningsOf(phrase: string): { term: string; whole: boolean }[]
 /** The term of all passages of a conversation. */
 export const conversationTerm = (id: string) => `=${id}`.toLowerCase();
 
-/** Most terms of the events of one passage; long random texts have more, and are not searched for all of them. */
+/** Most terms of the events of one passage. Long random texts have more; the search does not find all of their words. */
 const MAX_TERMS = 20_000;
 
 /** Adds the terms of an event: its words, and `@agent` for the agents that it is by, about or to. */
@@ -105,7 +105,7 @@ export function addTerms(event: Event, terms: Set<string>): void {
 
 const EXCERPT = 160;
 
-/** Null if a needle is missing. */
+/** Where an event has the needles. Null if one is missing. */
 export function findWords(event: Event, { needles }: WordQuery): Found | null {
   const missing = new Set(needles);
   let best = { text: '', lower: '', at: 0, count: 0 };
@@ -142,7 +142,7 @@ function marksOf(lower: string, needles: readonly string[]): Found['marks'] {
   return sorted.filter(([start], index) => index === 0 || start >= sorted[index - 1]![1]);
 }
 
-/** Where a needle is at the beginning of a word, or as a short word; -1 if nowhere. */
+/** Position of a needle at the beginning of a word, a short one as a whole word; -1 if there is none. */
 function indexOfWord(lower: string, needle: string, from: number): number {
   const begins = kindAt(needle, 0) === 'letter';
   const ends = begins && needle.length < SHORTEST_BEGINNING && wordsOf(needle)[0] === needle;

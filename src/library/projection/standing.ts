@@ -7,15 +7,15 @@ import { oneLine } from './words.ts';
 export const STANDING_STATES = ['failed', 'asks', 'running', 'waiting', 'quiet'] as const;
 
 /**
- * `failed`: an agent cannot go on. `asks`: a person is asked. `running`: a turn runs. `waiting`: an agent was addressed and
- * has not begun, or is held. `quiet`: nothing is open. An agent that a person has paused or retired has not failed.
+ * `failed`: an agent cannot go on. `asks`: a person is asked. `running`: a turn runs. `waiting`: an agent was addressed
+ * and has not begun, or is held. `quiet`: nothing is open. An agent that a person paused or retired is not `failed`.
  */
 export type StandingState = (typeof STANDING_STATES)[number];
 
 /** The rank of a state in the store, the most urgent highest. */
 export const rankOf = (state: StandingState) => STANDING_STATES.length - 1 - STANDING_STATES.indexOf(state);
 
-/** Where one conversation stands: a record of a few kilobytes at most, computed from the projection of its log. */
+/** State of one conversation in a list: at most a few kilobytes, computed from the projection of its log. */
 export interface Standing {
   state: StandingState;
   /** Since when, ms. For `quiet` the time of the last event. */
@@ -33,13 +33,13 @@ export interface Standing {
   last: Saying | null;
   /** Tokens of all model calls, input and output. */
   tokens: number;
-  /** US dollars for them at the present price of each agent's model. Null if the price of one is not known. */
+  /** US dollars for these tokens at the present prices of the agents' models. Null if a price is not known. */
   dollars: number | null;
   turns: number;
   failedTurns: number;
   /** `turn`: its last one, which a person may retry. */
   failure: { agent: AgentId; turn: string | null; code: string; message: string } | null;
-  /** Open questions and approvals: their number, and the oldest one. `deadline`: the first of all. */
+  /** Open questions and approvals: their number, and the oldest one. `deadline`: the earliest of all. */
   asks: Asks | null;
 }
 
@@ -53,11 +53,11 @@ interface Asks {
   text: string;
   /** When it ends by itself, ms. Null: never. */
   deadline: number | null;
-  /** What a decision of the approval must name. Null for a question, and if `text` is not all of the call. */
+  /** What a decision on the approval must name. Null for a question, and if `text` does not show the whole call. */
   decide: { request: string; argsHash: string } | null;
 }
 
-/** Agents and people of a standing. */
+/** Most agents, and most people, of a standing. */
 const MAX_SHOWN = 6;
 
 /** US dollars for the tokens of an agent. Null: its price is not known. */
@@ -94,7 +94,7 @@ interface TokenPrices {
   output: number;
 }
 
-/** US dollars at prices per million tokens. Long calls of some models cost more, which a sum of tokens does not show. */
+/** US dollars at prices per million tokens. Some models charge more for long calls, which a sum of tokens does not show. */
 export function dollarsFor(tokens: TokenCounts, price: TokenPrices): number {
   const { input, cacheRead, cacheWrite, output } = tokens;
   const fresh = Math.max(0, input - cacheRead - cacheWrite);
@@ -125,7 +125,7 @@ function stateOf(
   asked: readonly AskedTask[],
 ): StandingState {
   const isAny = (condition: AgentCondition) => agents.some((agent) => agent.condition === condition);
-  // What was archived needs nobody; it may still be at work.
+  // An archived conversation needs nobody; it may still be at work.
   if (!archived && isAny('failed')) return 'failed';
   if (!archived && asked.length > 0) return 'asks';
   if (isAny('running')) return 'running';

@@ -29,7 +29,6 @@ export function eventInWords(event: Event): EventText | null {
 
 type TaskKind = KindAbout<'taskOpening' | 'taskEnd'>;
 
-/** Openings and ends of tasks. */
 const TASKS: ByKind<TaskKind, string> = {
   'delegation.opened': ({ body: { delegation, delegator, assignee, task } }) =>
     `${delegation}: @${delegator} gives @${assignee}: ${oneLine(task)}`,
@@ -44,7 +43,6 @@ const TASKS: ByKind<TaskKind, string> = {
     `${request} ${outcome} by ${author.name}${after(' with changed arguments ', args)}${after(': ', note)}`,
 };
 
-/** Words and actions of people and agents. */
 const ACTIVITY: ByKind<Exclude<EventKind, TaskKind | KindAbout<'upkeep'>>, EventText> = {
   message: (event) => said(event, messageText(event.body)),
   notice: (event) => said(event, messageText(event.body)),
@@ -97,7 +95,6 @@ function describeUpkeep(event: Event): string | null {
   return forKind(UPKEEP, event) ?? null;
 }
 
-/** Participants, compaction, pruned outputs and baselines. */
 const UPKEEP: ByKind<KindAbout<'upkeep'>, string> = {
   'membership.changed': describeMembership,
   'mode.changed': ({ body: { mode, run } }) =>

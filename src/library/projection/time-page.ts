@@ -22,7 +22,7 @@ export interface TimePage {
   threads: { seq: number; task: string; thread: string }[];
   /** Ends of delegated tasks. */
   ended: { seq: number; task: string }[];
-  /** Only on request: what the turns that end here spent their time with, and their tools. */
+  /** Only on request: where the turns that end here, and their tools, spent their time. */
   times: { seq: number; times: TurnTimes }[];
   tools: { seq: number; name: string; ran: RunTime }[];
 }

@@ -6,7 +6,7 @@ export interface TreeNode {
   /** Id of the turn or of the task. */
   id: string;
   kind: 'turn' | 'task';
-  /** The turn or task that it came from; null for the first of a conversation. */
+  /** The turn or task that caused it; null for the first of a conversation. */
   parent: string | null;
   conversation: ConversationId;
   /** Where it begins in its conversation. */
@@ -33,11 +33,11 @@ export interface Tree {
   conversation: ConversationId;
   seq: number;
   nodes: TreeNode[];
-  /** What the answer lacks: threads that were not read, turns that projections no longer keep, and the oldest of very many tasks. */
+  /** What is missing: threads that were not read, turns that projections no longer keep, and the oldest of very many tasks. */
   left: { threads: number; turns: number; tasks: number };
 }
 
-/** The turns and tasks of one conversation. What nothing in it has caused comes from `home`, the task of a thread. */
+/** The turns and tasks of one conversation. Those without a cause in it are caused by `home`, the task of a thread. */
 export function treeOf(projection: Projection, home: string | null = null): TreeNode[] {
   const tasks = projection.tasks.filter(isGiven);
   const given = tasks.filter(({ thread }) => thread !== projection.conversation);
@@ -118,7 +118,7 @@ function stateOf(outcome: string | null): TreeNode['state'] {
   return outcome === 'failed' || outcome === 'cancelled' ? outcome : 'done';
 }
 
-/** What a turn came from: the task of its thread, the turn that gave the task whose result it has, or that has written to it. */
+/** The cause of a turn: its thread's task, or the turn that wrote to it or gave the task whose result it received. */
 function causeOf(scene: Scene, turn: TurnView, input: Arrow | undefined): string | null {
   const { home, tasks, projection } = scene;
   if (!input?.isAgent) return home;
@@ -136,7 +136,6 @@ function causeOf(scene: Scene, turn: TurnView, input: Arrow | undefined): string
   return turnAt(scene, input.from as AgentId, input.seq)?.id ?? home;
 }
 
-/** The turn in which an agent wrote an event. */
 function turnAt({ turns }: Scene, agent: AgentId, seq: number): TurnView | undefined {
   return turns.get(agent)?.findLast(({ from, to }) => from <= seq && seq <= (to ?? Infinity));
 }

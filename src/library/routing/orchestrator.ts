@@ -17,7 +17,7 @@ interface Rule {
 
 /** Options of `createOrchestrator`. */
 export interface OrchestratorOptions {
-  /** The person in whose name it acts: only people change the participants. */
+  /** The person in whose name it acts: only people may change the participants. */
   by: Author;
   /** In the order in which they are tried. */
   rules?: readonly Rule[] | undefined;
@@ -27,7 +27,7 @@ export interface OrchestratorOptions {
 
 type Sent = Awaited<ReturnType<Troupe['send']>>;
 
-/** Routes messages and changes the participants of conversations from outside, through the public API. */
+/** Routes messages and changes participants of conversations, as a program that uses the public API. */
 export interface Orchestrator {
   /** Sends a message. The rules choose the recipients of a person's new unaddressed message. */
   send(conversation: string, message: NewMessage): Promise<Sent>;
@@ -41,7 +41,7 @@ export interface Orchestrator {
   unblock(conversation: string, agent: string): Promise<Event>;
   /** Retires an agent. */
   retire(conversation: string, agent: string): Promise<Event>;
-  /** The agent's prompt is compacted before its next turn asks a model, however much room is left. */
+  /** Compacts the agent's prompt before its next model call, however much room is left. */
   compact(conversation: string, agent: string): Promise<Event>;
   /** Takes a retired agent back. */
   reinstate(conversation: string, agent: string): Promise<Event>;
@@ -60,7 +60,7 @@ const PAGE = 1_000;
 type OrchestratedTroupe = Pick<Troupe, 'agents' | 'send' | 'events' | 'command'> &
   Partial<Pick<Troupe, 'checkpoint' | 'saveCheckpoint'>>;
 
-/** Its only state is what it has read of the logs, so a new one decides the same after a restart. */
+/** Its only state is what it has read of the logs, so that a new one makes the same decisions after a restart. */
 export function createOrchestrator(troupe: OrchestratedTroupe, options: OrchestratorOptions): Orchestrator {
   const route = createRouter(troupe, options);
   return {
@@ -136,7 +136,7 @@ interface Followed {
 }
 
 const READER = 'orchestrator';
-/** Events after which the participants are stored again. */
+/** Number of events after which the participants are stored again. */
 const STORED_EVENTS = 128;
 
 function newFollowed(): Followed {
@@ -151,14 +151,14 @@ async function storedIn(troupe: OrchestratedTroupe, conversation: string): Promi
 async function store(troupe: OrchestratedTroupe, conversation: string, followed: Followed): Promise<void> {
   const { participants, stored } = followed;
   const { upTo: seq, tasks } = participants.tasks;
-  // Many tasks are stored less often.
+  // The more tasks there are, the less often they are stored.
   if (seq - stored < Math.max(STORED_EVENTS, tasks.size)) return;
   followed.stored = seq;
   const content = structuredClone(participants);
   await unlessUnknown(async () => troupe.saveCheckpoint?.(conversation, READER, { seq, content }));
 }
 
-/** The message already stored under the same id, perhaps with other recipients. */
+/** The message already stored under the same id, whose recipients may differ. */
 async function sentBefore(
   troupe: OrchestratedTroupe,
   conversation: string,

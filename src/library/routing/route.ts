@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { AgentId, type Author } from '../../events/index.ts';
 
-/** A message without recipients, as routing sees it. */
+/** A message without recipients, as input of routing. */
 export interface Unaddressed {
   /** Id of the conversation. */
   conversation: string;
@@ -15,7 +15,7 @@ export interface Unaddressed {
 
 /** Facts about the conversation of the message. */
 interface Place {
-  /** In order of preference: the first of equally good agents is chosen. */
+  /** Agents in order of preference: of equally good ones, the first is chosen. */
   agents: readonly Candidate[];
   /** Whether an agent participates: it has not left and is not retired. */
   isHere: (agent: AgentId) => boolean;
@@ -73,7 +73,7 @@ interface Candidate {
 /** Weight of a word in `capabilities`, and of one in a description. */
 const CAPABILITY = 3;
 const DESCRIPTION = 1;
-/** Words with the same first letters count as one: translate, translation. */
+/** Number of first letters by which words are compared, so that `translate` matches `translation`. */
 const STEM = 6;
 const SHORTEST = 3;
 const COMMON = new Set(
@@ -111,7 +111,7 @@ function wordsOf(text: string): Set<string> {
   return new Set(significant.map((word) => word.slice(0, STEM)));
 }
 
-/** The agent after the one asked last, or the first. The log holds the position, so it survives a restart. */
+/** The agent after the one that was asked last, or the first. The log determines the position, so it survives a restart. */
 export function nextInRound<Id extends string>(
   agents: readonly Id[],
   askedAt: (agent: Id) => number | undefined,
@@ -195,7 +195,7 @@ function Pattern() {
     });
 }
 
-/** The agents that settings name, with their places. None for invalid settings. */
+/** The agents that the settings name, with the paths. None for invalid settings. */
 export function* agentsInRouting(given: unknown): Generator<[PropertyKey[], AgentId]> {
   const { success, data: settings } = RoutingSettings.safeParse(given);
   if (!success) return;

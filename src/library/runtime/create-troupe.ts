@@ -54,69 +54,72 @@ export interface TroupeOptions {
   /** Embedded mode: the data directory. Default ':memory:', which keeps nothing when the process ends. */
   data?: string;
   /**
-   * Embedded mode: what survives a power loss. `disk`, the default: every accepted event, stop and started tool call.
-   * `process`: the end of the process loses nothing, but a power loss takes the last moments, also the memory of tool calls,
-   * which may then run twice.
+   * Embedded mode: what survives a power loss. `disk`: every accepted event, stop and started tool call. `process`: the
+   * end of the process loses nothing, but a power loss loses the last moments, including the record of started tool
+   * calls, which may then run twice. Default `disk`.
    */
   durability?: Durability;
   /** Distributed mode: URL of a MongoDB, with the database in its path (default `troupe`). With `redis`, without `data`. */
   mongodb?: string;
   /**
-   * Distributed mode: URL of a PostgreSQL, in place of `mongodb`, with `redis` or alone. Its parameter `schema` names the
-   * schema (default `troupe`).
+   * Distributed mode: URL of a PostgreSQL, instead of `mongodb`, with or without `redis`. Its parameter `schema` names
+   * the schema (default `troupe`).
    */
   postgres?: string;
   /**
-   * In place of `data`, `mongodb` and `postgres`: a database of the program's own, opened, and closed with the troupe. Made as
-   * `troupe/integrations` says. Without `redis` only this process is told of its messages. Default: none.
+   * A database of the program's own, instead of `data`, `mongodb` and `postgres`: opened by the program, closed with
+   * the troupe. How to make one: see `troupe/integrations`. Without `redis`, other processes are not notified of
+   * messages. Default: none.
    */
   store?: StoreDriver;
   /** Distributed mode: URL of a Redis that evicts nothing: `redis://`, `redis+cluster://` or `redis+sentinel://`, see docs/how-to/operations.md. */
   redis?: string;
   /** Distributed mode: processes with the same prefix in Redis and the same database are one troupe. Default `troupe`. */
   prefix?: string;
-  /** Turns that run at once in this process. Default 64. */
+  /** Most concurrent turns of this process. Default 64. */
   concurrency?: number;
   /** False: opens the data without taking turns, for import, export and inspection. Default true. */
   work?: boolean;
-  /** Accepts a definition without agents, to look at existing data. Default false. */
+  /** Accepts a definition without agents, to inspect existing data. Default false. */
   allowEmpty?: boolean;
   /** Receives warnings that no event records. Default: `logger`, else console.warn. */
   onWarning?: (error: unknown, where: string) => void;
   /** Environment variables, for API keys among others. Default: process.env. */
   env?: Record<string, string | undefined>;
-  /** File that every model call is written to, with keys redacted. An existing recording is continued. */
+  /** File to which every model call is written, with keys redacted. An existing recording is continued. */
   record?: string | undefined;
-  /** Recordings that answer in place of models. No vendor is contacted and no key is needed. */
+  /** Recordings that answer instead of models. No vendor is contacted and no key is needed. */
   replay?: string | readonly string[] | undefined;
-  /** Receives counters and timings. Default: those that the status port shows, else none. */
+  /** Receives counters and timings. Default: the metrics of the status port, if there is one. */
   metrics?: Metrics;
   /**
-   * Serves `/healthz`, `/readyz` and `/metrics` of this process over HTTP until it has stopped, as `troupe worker` does, and writes log
-   * lines unless `logger` says otherwise. `{}`: on 127.0.0.1, port 4601 or the first free one after it. Default: not served, and not loaded.
+   * Serves `/healthz`, `/readyz` and `/metrics` of this process over HTTP until it has stopped, as `troupe worker`
+   * does, and writes log lines unless `logger` says otherwise. `{}`: on 127.0.0.1, port 4601 or the first free one
+   * after it. Default: not served, and its code not loaded.
    */
   status?: StatusOptions | undefined;
   /** Sends spans to the OpenTelemetry SDK that the application has registered. Needs `@opentelemetry/api`. Default: none. */
   tracing?: boolean | TracingOptions;
   /**
-   * Receives a line per turn, and warnings unless `onWarning` is given. A level: JSON lines of it to stderr, or with `silent` no lines and
-   * no warnings. Default: none; with `status` the level in TROUPE_LOG, else `info`.
+   * Receives a line per turn, and warnings unless `onWarning` is given. A level: JSON lines from this level on are
+   * written to stderr; `silent`: neither lines nor warnings. Default: none; with `status` the level in TROUPE_LOG, else
+   * `info`.
    */
   logger?: Logger | LogLevel | 'silent';
   /** Connections to other systems, such as `nostr(settings)` of `@troupe/nostr`. They run in processes that take turns. */
   integrations?: readonly Integration[] | undefined;
-  /** Called when this process takes no more wakes and should be restarted. Default: a warning. */
+  /** Called when this process can take no more wakes and should be restarted. Default: a warning. */
   onDeaf?: () => void;
   /** Source of time; in tests `createTestClock()` of `@troupe/testing`. Default: the clock of the system. */
   clock?: Clock;
   /**
-   * What the application gives its tools in this process, as `context.app`: a database, a client. Never stored, and not closed by the
-   * troupe. Default: what `app` of the definition opens.
+   * What tools receive as `context.app` in this process, such as a database or a client. Never stored, and not closed
+   * by the troupe. Default: what `app` of the definition opens.
    */
   app?: unknown;
 }
 
-/** The options of `createTroupe` for certain tools: without `app` only where the definition has it, or no tool needs it. */
+/** The options of `createTroupe` for these tools: `app` is optional only if the definition has it or no tool needs it. */
 type OptionsFor<Given extends Tool, Opener> = [Given] extends [never]
   ? [options?: TroupeOptions]
   : unknown extends AppOf<Given>
@@ -136,28 +139,28 @@ export async function createTroupe<const D extends object = TroupeInput>(
   ...[options = {}]: OptionsFor<ToolOf<D>, FieldOf<D, 'app'>>
 ): Promise<TroupeOf<D>> {
   checkOptions(Options, options, 'createTroupe', 'config_invalid');
-  // What the compiler knows of the agents is true of every troupe of this definition.
+  // The types that the compiler infers for the agents hold for every troupe of this definition.
   return (await openTroupe(definition as TroupeInput, options)) as TroupeOf<D>;
 }
 
 /** Options of `openTroupe`. */
 export interface OpenOptions extends TroupeOptions {
-  /** The caller has locked the data directory, and keeps it when the troupe closes. */
+  /** The caller's lock of the data directory. It stays locked when the troupe closes. */
   lock?: DataLock | undefined;
-  /** Secret of a new store, for tests whose prompts are the same bytes each time. Default: a random one. */
+  /** Secret of a new store, for tests that compare prompts byte by byte. Default: a random one. */
   newSecret?: string | undefined;
-  /** Limits that no setting has, for tests. */
+  /** Constants that no setting changes, for tests. */
   constants?: Constants | undefined;
-  /** What the tools are given; the caller closes it. Default: what the definition or `app` gives. */
+  /** What tools receive as `context.app`; the caller closes it. Default: from the definition or `app`. */
   openedApp?: OpenedApp | undefined;
 }
 
-/** Prompts contain numbers that follow from the secret of the store. */
+/** Prompts contain numbers derived from the secret of the store. */
 const TEST_SECRET = 'troupe-evals';
 
 /**
- * Opens a troupe as `createTroupe` does, with the same secret in every new store: two runs of a test then give the same
- * prompts, byte by byte. Throws `config_invalid`.
+ * Opens a troupe as `createTroupe` does, with the same secret in every new store, so that two runs of a test give the
+ * same prompts, byte by byte. Throws `config_invalid`.
  */
 export function openTestTroupe(
   input: TroupeInput,
@@ -247,14 +250,14 @@ export async function openTroupe(input: TroupeInput, options: OpenOptions): Prom
   }
 }
 
-/** Null: none is asked for. Throws `config_invalid`. */
+/** Null if none is requested. Throws `config_invalid`. */
 async function statusPort(
   { status, metrics }: TroupeOptions,
   env: Record<string, string | undefined>,
   opened: ResourceStack,
 ): Promise<StatusPort | null> {
   if (status === undefined) return null;
-  // Loaded only here: a process without it is spared the API.
+  // Loaded only here, so that a process without it does not load the API.
   const { createStatusPort } = await import('./status-port.ts');
   const port = createStatusPort(status, { env, metrics });
   // Closed last: it reports that the process is stopping.
@@ -274,7 +277,7 @@ async function operatorsOf(
   return openOperators(everyone, { ...lines, ...given, env, process });
 }
 
-/** For a company with agents that had other ids before, the store knows these. */
+/** If agents of the definition have former ids, the store translates them. */
 async function servicesOf(
   definition: TroupeDefinition,
   options: OpenOptions,
@@ -384,7 +387,7 @@ async function openOutside(
   return { doors, integrations: all };
 }
 
-/** A troupe without work needs it for prompts alone: where it may have no agents, nobody asks for one. */
+/** A troupe that takes no turns needs `app` only for prompts. If it may also have no agents, `app` is not opened. */
 async function openAppOf(
   definition: TroupeDefinition,
   { openedApp, app, work = true, allowEmpty = false }: OpenOptions,
@@ -412,7 +415,7 @@ interface Beginning {
   status: StatusPort | null;
 }
 
-/** A clock that a test moves waits for the troupe from now on, until it is closed. */
+/** A clock that a test moves waits for this troupe until it is closed. */
 async function startWork(
   integrations: Integrations,
   troupe: Troupe,
@@ -434,10 +437,10 @@ async function startWork(
   }
 }
 
-/** Most actors whose timers are counted at once. */
+/** Most actors with due timers that are counted at once. */
 const MOST_DUE = 1_000;
 
-/** What a clock that a test moves asks: where time may stop on its way. */
+/** What a clock that a test moves needs to know: how much is due by a time. */
 function timesOf(
   { schedules = [] }: TroupeDefinition,
   { store, clock }: Beginning['deps'],
@@ -452,7 +455,7 @@ function timesOf(
   };
 }
 
-/** A troupe whose agents the compiler knows: `to` takes their ids, and the data of replies have the types of their schemas. */
+/** A troupe whose agents the compiler knows: `to` accepts only their ids, and the data of replies have the types of their schemas. */
 export interface TypedTroupe<Id extends string, R extends Record<Id, unknown>> extends Omit<
   Troupe,
   'send' | 'ask' | 'stream' | 'conversation'
@@ -460,15 +463,15 @@ export interface TypedTroupe<Id extends string, R extends Record<Id, unknown>> e
   /** Stores a message and wakes the agents that it addresses; does not wait for their turns. As `Troupe.send`. */
   send(conversation: string, message: NewMessage<Id> | string): ReturnType<Troupe['send']>;
   /**
-   * Sends a message and waits for what comes of it. `data` has the type of the `reply` schema of whom `to` names; of any
-   * agent, if that agent may hand over or `to` is left out. As `Troupe.ask`.
+   * Sends a message and waits for the answer. `data` has the type of the `reply` schema of the agents that `to` names;
+   * if one of them may hand over, or `to` is left out, of any agent. As `Troupe.ask`.
    */
   ask<To extends Id = Id>(
     conversation: string,
     message: Asked<To>,
     options?: AskOptions,
   ): Promise<Answer<R[To]>>;
-  /** As `ask`, but yields what happens meanwhile; the answer is the return value of the generator. */
+  /** As `ask`, but yields what happens meanwhile; the generator returns the answer. */
   stream<To extends Id = Id>(
     conversation: string,
     message: Asked<To>,
@@ -491,7 +494,7 @@ export interface TypedConversation<Id extends string, R extends Record<Id, unkno
   stream<To extends Id = Id>(message: Asked<To>, options?: AskOptions): AsyncGenerator<Note, Answer<R[To]>>;
 }
 
-/** The troupe of a definition. Agents from a file or a list that is built at run time have ids of the type string; so have those of templates. */
+/** The troupe of a definition. The ids are strings for agents of a file, of a list built at run time, or of templates. */
 type TroupeOf<D> = [AgentsOf<D>] extends [never]
   ? Troupe
   : string extends AgentName<D>
@@ -500,7 +503,7 @@ type TroupeOf<D> = [AgentsOf<D>] extends [never]
       ? TypedTroupe<AgentName<D>, RepliesOf<AgentsOf<D>>>
       : Troupe;
 
-/** Data of the replies by id of the agent, former ids among them. */
+/** Types of the data of replies, by id of the agent, including former ids. */
 type RepliesOf<Agents> = {
   readonly [Id in IdOf<Agents>]: DataOfAgent<
     MayHandOver<WithId<Agents, Id>> extends true ? Agents : WithId<Agents, Id>

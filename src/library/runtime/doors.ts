@@ -4,29 +4,29 @@ import type { Author } from '../../events/index.ts';
 import type { Door, DoorName } from '../integrations/door.ts';
 import type { Troupe } from '../troupe.ts';
 
-/** What the core uses of `@troupe/doors`. The package is separate and optional. */
+/** The interface of `@troupe/doors` that the core uses. The package is separate and optional. */
 export interface DoorsPackage {
   /** A door for one troupe. */
   openDoor(name: DoorName): Promise<Door>;
 }
 
-/** What the commands use of it: clients that have started this process, at its stdin and stdout. */
+/** The interface that the commands use: serves a client that has started this process, at stdin and stdout. */
 export interface StdioDoors {
-  /** Serves an editor by the Agent Client Protocol, until it leaves. */
+  /** Serves an editor with the Agent Client Protocol, until it disconnects. */
   serveAcp: (parts: StdioParts) => Promise<void>;
-  /** Serves a client of the Model Context Protocol, until it leaves. */
+  /** Serves a client of the Model Context Protocol, until it disconnects. */
   serveMcp: (parts: StdioParts) => Promise<void>;
-  /** Passes a client of the Model Context Protocol on to the server at `url`, until it leaves. */
+  /** Connects a client of the Model Context Protocol to the server at `url`, until it disconnects. */
   relayMcp: (parts: StdioRelay) => Promise<void>;
 }
 
-/** What serves a client at stdin and stdout. */
+/** What serving a client at stdin and stdout needs. */
 export interface StdioParts {
   /** The troupe, in this process. */
   troupe: Troupe;
   /** Source of time. */
   clock: Clock;
-  /** Who sits at the client. */
+  /** The person at the client. */
   author: Author;
   /** Version of Troupe. */
   version: string;
@@ -34,9 +34,9 @@ export interface StdioParts {
   signal: AbortSignal;
 }
 
-/** What passes such a client on. */
+/** What connecting such a client to a server needs. */
 export interface StdioRelay extends Pick<StdioParts, 'clock' | 'version' | 'signal'> {
-  /** That of the server's door. */
+  /** URL of the server's MCP door. */
   url: URL;
   /** A key, or the server's token. */
   credential: string | undefined;

@@ -26,8 +26,8 @@ interface AgentOptions extends McpOptions, Pick<ModelSettings, 'integrations'> {
 }
 
 /**
- * The agents and templates of a definition with their models and tools. Those with tools of a server that comes later are
- * built again then. Throws `config_invalid`.
+ * The agents and templates of a definition with their models and tools. When tools of an MCP server come later, the
+ * agents that use them are rebuilt. Throws `config_invalid`.
  */
 export async function openAgents(
   definition: TroupeDefinition,
@@ -74,7 +74,7 @@ function awayFrom({ agents }: Definition, away: ReadonlyMap<string, string>): Ma
   );
 }
 
-/** What is wrong is found again each time that the agents are built. */
+/** Passes each warning on once: rebuilding the agents finds the same problems again. */
 function onceEach(onWarning: McpOptions['onWarning']): McpOptions['onWarning'] {
   const said = new Set<string>();
   return (problem, where) => {
@@ -119,7 +119,7 @@ function readScript(path: string): unknown {
 
 type Definition = Pick<TroupeDefinition, 'agents' | 'tools' | 'mcpServers'>;
 
-/** A tool that the vendor of an agent refuses would fail each of its requests. */
+/** Leaves out tools that the vendor of an agent refuses: such a tool would fail each of its requests. */
 function withoutRefusedTools(
   definition: TroupeDefinition,
   providerOf: Models['providerOf'],

@@ -75,7 +75,7 @@ interface OpenedEngine {
   cardKey: SigningKey;
 }
 
-/** How long turns go on with a profile that another process may have changed. */
+/** How long turns may use a profile that another process may have changed, ms. */
 const PROFILE_KEEP_MS = 5_000;
 
 /** The engine with everything it depends on. It takes no turns before `engine.start`. */
@@ -194,12 +194,12 @@ function storedFolds(checkpoints: CheckpointsFeature | undefined, secretOf: Engi
 }
 
 /**
- * Leases between two sweeps. Work of a process that died comes back through the queue before its lease ends; a sweep reads all
- * that was addressed lately, so it comes less often than that.
+ * Number of leases between two sweeps. Work of a dead process comes back through the queue before its lease ends. A
+ * sweep reads everything that was addressed lately, so it runs less often.
  */
 const LEASES_PER_SWEEP = 2;
 
-/** The defaults, changed by the mode, then by the definition, then by a test. */
+/** The defaults, overridden by the mode, then by the definition, then by a test. */
 function limitsOf(
   { limits }: TroupeDefinition,
   services: Pick<Services, 'limits'>,
@@ -211,7 +211,7 @@ function limitsOf(
   return { ...all, sweepMs: all.leaseMs * LEASES_PER_SWEEP, ...constants };
 }
 
-/** Names what stored folds were made by. They have the ids of agents, so that those of before a renaming are made again. */
+/** Identifies what stored folds were made by. It includes the ids of agents, so that folds from before a renaming are made again. */
 function foldsOf({ agents }: TroupeDefinition): string {
   const former = formerIds(agents);
   return former ? `${releaseOf()} ${JSON.stringify([...former])}` : releaseOf();
@@ -229,12 +229,12 @@ export function releaseOf(): string {
   }
 }
 
-/** Constants with other values, for tests that cannot wait as long or write as much. No definition sets them. */
+/** Constants that no definition sets, for tests that cannot wait as long or write as much. */
 export interface Constants {
-  /** Limits of the engine, whatever the definition says. */
+  /** Limits of the engine, which override the definition. */
   limits?: Partial<EngineLimits> | undefined;
   /** When and how far prompts are compacted. */
   policy?: PolicyConstants | undefined;
-  /** How long turns wait for the vector of their question. */
+  /** How long turns wait for the vector of their query. */
   memory?: Pick<FeatureParts, 'deadlineMs' | 'firstDeadlineMs'> | undefined;
 }

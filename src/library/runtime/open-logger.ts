@@ -20,7 +20,7 @@ export function levelIn(env: Env): LogLevel | typeof SILENT | undefined {
   return text ? readLevel(text, 'TROUPE_LOG') : undefined;
 }
 
-/** A level as the logger that writes JSON lines to stderr, without secrets of the environment. `silent` also drops warnings. */
+/** A logger of this level that writes JSON lines to stderr, without secrets of the environment. `silent` also drops warnings. */
 export async function openLogger(
   level: LogLevel | typeof SILENT,
   env: Env,
@@ -30,7 +30,7 @@ export async function openLogger(
   return { logger: guardLogger(createJsonLogger(level), hideEnvironment(env)) };
 }
 
-/** Hides the secrets of the environment, before the definition names others. */
+/** Hides the secrets of the environment, before the definition can name others. */
 export function hideEnvironment(env: Env): (text: string) => string {
   return hideSecrets(namedSecrets(env), [env['MONGODB_URL'], env['POSTGRES_URL'], env['REDIS_URL']]);
 }

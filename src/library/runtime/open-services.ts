@@ -35,13 +35,13 @@ interface ServiceUrls {
   prefix?: string | undefined;
   /** Of the data directory. Default `disk`. */
   durability?: Durability | undefined;
-  /** The caller's lock of `data`, which the services leave locked. Default: their own, released when they close. */
+  /** The caller's lock of `data`, which stays locked when the services close. Default: a lock of their own, released then. */
   lock?: DataLock | undefined;
 }
 
 /**
- * Opens the distributed services if a database is given, with `redis` beside it or a PostgreSQL that is both; else the
- * embedded ones. Throws `config_invalid`.
+ * Opens the distributed services if a database is given: with `redis`, or with a PostgreSQL that also has the queue.
+ * Otherwise the embedded ones. Throws `config_invalid`.
  */
 export async function openServices(urls: ServiceUrls, options: ServiceOptions): Promise<Services> {
   const { data, store, redis, prefix = 'troupe', lock, durability } = urls;
@@ -70,7 +70,7 @@ export async function openServices(urls: ServiceUrls, options: ServiceOptions): 
   return openDistributed({ openDriver, queue }, options);
 }
 
-/** Over a database that the caller has opened: one process of many with `redis`, else the only one that is told of its messages. */
+/** Uses a database that the caller has opened. Without `redis`, only this process is notified of its messages. */
 async function openGiven(
   store: StoreDriver,
   {
@@ -138,7 +138,6 @@ async function openEmbedded(
   }
 }
 
-/** A store with the queue of this process. */
 function inProcess(
   driver: StoreDriver,
   { clock, caps, mostWaiting, metrics, onWarning }: ServiceOptions,
@@ -164,9 +163,9 @@ interface DistributedServers {
   queue: QueueServer;
 }
 
-/** More turns than a process runs at once, so that the store's pace starts unlimited. */
+/** More turns than a process runs at once, so that the pace of the store starts without a limit. */
 const MOST_AT_ONCE = 1_024;
-/** How far sweeps look back, ms: the log may be very large. See P2 of the sweeper. */
+/** How far sweeps look back, ms, because the log may be very large. See P2 of the sweeper. */
 const SWEEP_WINDOW_MS = 600_000;
 
 /**
@@ -251,7 +250,7 @@ function countStoreErrors(
   };
 }
 
-/** Maximum number of damaged events and of their conversations that a process knows. */
+/** Most damaged events, and most of their conversations, that a process keeps track of. */
 const MOST_DAMAGED = 10_000;
 
 /** Counts each damaged event once, and warns once for each conversation. */
@@ -326,7 +325,6 @@ function charged(rows: readonly { data: string }[]): Promise<void> | undefined {
 /** Operations that every turn needs. */
 const TIMED: readonly string[] = ['append', 'readEvent', 'acquire', 'compareAndSet', 'readEntry', 'swap'];
 
-/** Reports the durations of the `TIMED` operations, in ms. */
 function timeStore(
   driver: StoreDriver,
   clock: Pick<Clock, 'monotonic'>,

@@ -41,7 +41,7 @@ export async function openOperators(
 
 type OnWarning = EngineDeps['onWarning'];
 
-/** A listener that throws must not end a lease renewal or a router: nothing above them catches it. */
+/** Catches errors of a listener: thrown into a lease renewal or a router, they would end it, because nothing above catches them. */
 function guardWarnings(onWarning: OnWarning, instead: OnWarning): OnWarning {
   return (error, where) => {
     try {

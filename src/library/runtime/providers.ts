@@ -74,14 +74,12 @@ export async function createModels(definition: ModelSettings, options: ModelOpti
   };
 }
 
-/** Directory in which CLI programs keep their sessions. */
 interface SessionHome {
   dir: string;
   /** Removes a directory that belongs to this process only; keeps any other. */
   remove(): void;
 }
 
-/** Whether a provider keeps sessions on this machine. */
 const KEEPS_SESSIONS: Record<ProviderSettings['provider'], boolean> = {
   'claude-code': true,
   codex: true,

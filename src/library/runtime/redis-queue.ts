@@ -26,7 +26,7 @@ async function openRedisQueue(redis: string, prefix: string, options: QueueOptio
   const { clock, caps, leaseMs, mostWaiting, metrics, onWarning, onDeaf, pace } = options;
   const connect = (profile: RedisProfile) => connectRedis(redis, { profile, onWarning });
   const producer = connect('producer');
-  // Redis has just answered the check. This wait keeps the first event from meeting a connection that is not ready.
+  // Redis has just answered the check. Without this wait, the first event might meet a connection that is not ready.
   await readyWithin(producer, CHECK_MS);
   // Its subscription is not awaited: events appended before it are found by reading the log.
   const broadcast = createRedisBroadcast({
@@ -42,7 +42,7 @@ async function openRedisQueue(redis: string, prefix: string, options: QueueOptio
     clock,
     onWarning,
     onDeaf,
-    // BullMQ notices a dead holder within one lock and two checks, no later than the end of its lease.
+    // BullMQ detects a dead holder within one lock and two checks, which is no later than the end of its lease.
     mostWaiting,
     pace,
     lockMs: leaseMs / 2,

@@ -169,7 +169,6 @@ async function customOf(
   );
 }
 
-/** Those of the agent that are set. */
 function extrasOf(
   { effort, headers, headersEnv, providerOptions }: RequestSettings,
   extras: RequestExtras,
@@ -239,7 +238,6 @@ function programOptions(
   };
 }
 
-/** The embedder of a definition. */
 export async function createEmbedder(
   settings: EmbedderSettings,
   { env }: Pick<ProviderContext, 'env'>,
@@ -271,7 +269,7 @@ function requiredKey(settings: { provider: string; apiKeyEnv: string }, env: Env
   return readKey(env, settings.apiKeyEnv) ?? missingKey(settings);
 }
 
-/** A remote agent may be open to all; a token that is named must be there. */
+/** A remote agent may need no token; a token that the settings name must exist. */
 function tokenOf({ provider, apiKeyEnv }: SettingsOf<'a2a'>, env: Env): string | undefined {
   return apiKeyEnv === undefined ? undefined : requiredKey({ provider, apiKeyEnv }, env);
 }
@@ -297,7 +295,7 @@ const PRIVATE_V4 = /^(127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.
 const PRIVATE_V6 = /^\[(::1|f[cd][0-9a-f]{2}:.*|fe80:.*)\]$/;
 const PRIVATE_NAME = /^(localhost|[^.:[\]]+|.*\.(localhost|local|internal|lan))$/;
 
-/** This machine or its network, where servers such as Ollama need no key. */
+/** Whether the URL is on this machine or in its network, where servers such as Ollama need no key. */
 function isPrivateUrl(url: string): boolean {
   const { hostname } = new URL(url);
   return PRIVATE_V4.test(hostname) || PRIVATE_V6.test(hostname) || PRIVATE_NAME.test(hostname);

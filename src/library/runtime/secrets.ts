@@ -41,7 +41,7 @@ function partsOf(secret: string): string[] {
   return [secret, credentialOf(secret) ?? secret, ...credentialsIn(secret)];
 }
 
-/** Variables of vendors' SDKs with a header a line. What its value is for, only its server knows. */
+/** Variables of vendors' SDKs with one header a line. Only the server knows which values are secret. */
 const CUSTOM_HEADERS = ['OPENAI_CUSTOM_HEADERS', 'ANTHROPIC_CUSTOM_HEADERS'];
 
 /** The values of `name: value` lines. */
@@ -52,7 +52,7 @@ function headerValues(lines: string): string[] {
   });
 }
 
-/** Parsed by hand: `URL` refuses lists of hosts, which MongoDB allows. */
+/** Parsed by hand, because `URL` refuses lists of hosts, which MongoDB allows. */
 function beforeHost(url: string): string[] {
   const start = url.indexOf('://') + 3;
   const end = url.lastIndexOf('@');
@@ -70,7 +70,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Names of variables that hold secrets. Names that match `PLACE` hold the location of a secret instead. */
+/** Names of variables that hold secrets. A name that also matches `PLACE` holds the location of a secret instead. */
 const SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|NSEC|BUNKER/i;
 const PLACE = /(?:FILE|PATH|DIR|SOCK|URL|CREDENTIALS)$/i;
 /** In characters. Shorter values may be placeholders such as `not-needed`, which texts may contain. */
@@ -167,6 +167,6 @@ export function secretValues(definition: ModelSettings, env: Variables): string[
   ];
   const ofHeaders = CUSTOM_HEADERS.flatMap((name) => headerValues(env[name] ?? ''));
   const values = [...keyNames(definition), ...given].flatMap((name) => partsOf((env[name] ?? '').trim()));
-  // In a log line a short value, such as an API version, is no secret but may be anywhere.
+  // A short value, such as an API version, is not a secret and may occur anywhere in a log line.
   return [...values, ...ofHeaders.filter((value) => value.length >= LEAST_SECRET)];
 }

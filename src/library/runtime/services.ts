@@ -29,10 +29,9 @@ export interface Services {
   close(): Promise<void>;
 }
 
-/** What both modes take. */
+/** Options of both modes. */
 export type ServiceOptions = Omit<QueueOptions, 'pace'>;
 
-/** The key-value entries of one tenant. */
 export function keyValueOf(
   store: Pick<Store, 'get' | 'compareAndSet' | 'claim'>,
   tenant: TenantId,
@@ -53,7 +52,7 @@ export interface DatabaseOptions {
   onWarning?: (error: unknown, what: string) => void;
 }
 
-/** The one of the two that is given; undefined without any. Throws `config_invalid` for both. */
+/** The database that is given; undefined if none is. Throws `config_invalid` if both are. */
 export function databaseOf(urls: {
   mongodb?: string | undefined;
   postgres?: string | undefined;
@@ -100,7 +99,7 @@ export interface PostgresPackage {
 interface PostgresReport {
   /** Host and database, without credentials. */
   at: string;
-  /** Of the server. */
+  /** Version of the server. */
   version: string;
   /** Standbys that are connected. */
   standbys: number;

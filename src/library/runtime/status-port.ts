@@ -28,7 +28,7 @@ export interface StatusPort {
 interface Process {
   /** Aborts when the process begins to stop: it is no longer ready. */
   signal: AbortSignal;
-  /** A multiple of the rates of callers with a credential. */
+  /** Multiplies the rate limits of callers with a credential. */
   limits: AccessInput['limits'];
   onError: (error: unknown) => void;
 }
@@ -63,7 +63,7 @@ export function createStatusPort(
   };
 }
 
-/** Metrics of an application may go elsewhere, and have no text. */
+/** Whether these metrics can be shown. Those of an application may go elsewhere and have no text. */
 function isReadable(metrics: Metrics): metrics is ProcessMetrics {
   return 'text' in metrics && 'contentType' in metrics;
 }

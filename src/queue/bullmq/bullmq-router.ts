@@ -19,20 +19,20 @@ export interface BullmqRouterOptions {
   /** 0 <= n < 1. */
   random?: () => number;
   observer?: RouterObserver;
-  /** Called when a replacement worker takes nothing either: the process should be restarted. */
+  /** Called if a replacement worker takes no jobs either: the process should be restarted. */
   onDeaf?: () => void;
-  /** A job goes to another process when its lock was not renewed for this long. */
+  /** Time without renewal of its lock after which a job goes to another process, ms. */
   lockMs?: number;
   stalledCheckMs?: number;
   deafMs?: number;
   deafCheckMs?: number;
-  /** A job that wakes have merged into for this long is inspected. */
+  /** Time for which wakes merge into a job before the job is inspected, ms. */
   strayAfterMs?: number;
   /** Interval between two inspections of the queue's keys. */
   guardMs?: number;
   /** Maximum number of waiting actors per tenant. */
   mostWaiting?: number | undefined;
-  /** Concurrency that the store keeps pace with. Default: unlimited. */
+  /** The concurrency that the store can serve. Default: unlimited. */
   pace?: StorePace | undefined;
 }
 
@@ -58,7 +58,7 @@ const UNPACED: StorePace = { took: () => undefined, limit: () => Number.MAX_SAFE
  *
  * The way of a wake: `WakeQueue` adds it as a job, in a lane of `wake-queue.ts`; `openWakeWorker` takes it;
  * `WakeRunner` calls the handler as soon as `fair-share.ts` permits. `StrayWakes` and `QueueGuard` repair damage in
- * Redis, and `watchProgress` replaces a worker that takes nothing.
+ * Redis, and `watchProgress` replaces a worker that takes no jobs.
  */
 export function createBullmqRouter(options: BullmqRouterOptions): BullmqRouter {
   const { prefix = 'troupe', clock, random = Math.random, observer = {}, onDeaf = () => {} } = options;
@@ -172,7 +172,7 @@ interface TakenJob {
 const HOLD_BACK_MS = 100;
 const HOLD_BACK_SPREAD_MS = 150;
 const LATER_RETRY_MS = 1_000;
-/** A due job is in the waiting list within this time. */
+/** Time within which a due job is in the waiting list, ms. */
 const DUE_MARGIN_MS = 30;
 
 /**
@@ -226,7 +226,7 @@ class WakeRunner {
     await this.#holdBack(taken, outcome.retryInMs);
   }
 
-  /** A `later` that is due becomes a wake. */
+  /** Turns a due `later` into a wake. */
   async #becomeDue(address: ActorAddress, taken: TakenJob): Promise<void> {
     try {
       await this.#deps.queue.wake(address, 0);
@@ -272,7 +272,7 @@ class WakeRunner {
     throw new DelayedError();
   }
 
-  /** A delayed job joins the end of the queue when it is due. */
+  /** A delayed job joins the end of the queue when it is due, so this moves it to the front. */
   async #moveToFrontWhenDue(job: Job<unknown>, ms: number): Promise<void> {
     const { clock, queue, warn } = this.#deps;
     await clock.sleep(ms + DUE_MARGIN_MS, this.#closing.signal);
@@ -391,7 +391,7 @@ function openWakeWorker(options: WakeWorkerOptions): WakeWorker {
     maxStalledCount: STALLS_ALLOWED,
     drainDelay: IDLE_LOOK_S,
     runRetryDelay: RETRY_FETCH_MS,
-    // Troupe sets no rate. A foreign one is soon removed (`queue-guard.ts`), and this worker should notice that.
+    // Troupe sets no rate. A foreign one is soon removed (`queue-guard.ts`), and this worker must notice the removal.
     maximumRateLimitDelay: RETRY_FETCH_MS,
     // For foreign jobs without these options.
     removeOnComplete: { count: 0 },

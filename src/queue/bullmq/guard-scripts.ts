@@ -29,7 +29,6 @@ local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
 /** Longest lifetime of a lock or a check. BullMQ gives all of them an expiry, so a longer one is foreign. */
 const LONGEST_HELD_MS = 86_400_000;
-/** Longest delay of a wake. */
 const LONGEST_DELAY_MS = 400 * LONGEST_HELD_MS;
 /** Number of the oldest active jobs whose locks are inspected. */
 const LOCKS_LOOKED_AT = 200;
@@ -172,8 +171,8 @@ return {cut == '' and '' or string.format('%.0f', cut), 0, unpack(found)}
 `;
 
 /**
- * KEYS some of the troupe's keys. ARGV base of the queue's keys, base of all keys, the id up to which jobs were dropped or
- * ''. Removes keys of a wrong type and keys of dropped jobs. Returns pairs as above for the former.
+ * KEYS some of the troupe's keys. ARGV base of the queue's keys, base of all keys, the id up to which jobs were dropped
+ * or ''. Removes keys of a wrong type and keys of dropped jobs. For keys of a wrong type, returns pairs as above.
  */
 const SIFT = `
 local base, own, cut = ARGV[1], ARGV[2], tonumber(ARGV[3])

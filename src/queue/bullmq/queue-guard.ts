@@ -14,11 +14,10 @@ interface QueueGuardDeps {
   onMended: (part: 'queue' | 'key') => void;
 }
 
-/** Minimum pause between two inspections. */
 const LOOK_PAUSE_MS = 200;
 const EMPTY_EVERY_MS = 60_000;
 const KEYS_PER_SLICE = 500;
-/** Consecutive inspections that found nothing although commands kept failing. */
+/** Number of inspections in a row that found nothing although commands kept failing. */
 const LOOKS_IN_VAIN = 3;
 const BY_CONTENTS =
   /WRONGTYPE|not an integer|not a valid float|overflow|out of range|exhausted the last possible|user_script|running script/;
@@ -188,7 +187,6 @@ function describe({ key, what }: Problem): string {
   return `the key ${JSON.stringify(shown).slice(1, -1)} ${what}`;
 }
 
-/** Result of one inspection of the keys with fixed names. */
 interface Inspection {
   /** The queue was emptied up to this job id and keys of its jobs remain; '' when none remain. */
   cut: string;

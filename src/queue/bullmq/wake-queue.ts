@@ -34,11 +34,11 @@ interface WakeQueueOptions {
 /**
  * Adds wakes. One BullMQ queue serves all actors; its prefix is in braces, so that a Redis Cluster keeps all its keys in
  * one slot.
- *  Q1  A `wake` is one job per actor. While it waits, more wakes of the actor merge into it; while it runs, they leave
+ *  Q1  A `wake` is one job per actor. While the job waits, more wakes of the actor merge into it; while it runs, they add
  *      one more job behind it (`keepLastIfActive`). Plain deduplication would lose the last wake.
- *  Q2  A `later` is a separate job that adds a `wake` when it is due. It neither absorbs wakes nor hastens any.
+ *  Q2  A `later` is a separate job that adds a `wake` when it is due. It neither absorbs wakes nor brings any forward.
  *  Q3  Jobs hold ids only, are never retried by BullMQ, and leave nothing in Redis when they are done.
- *  Q4  Calls fail at once while Redis is away. Only the very first connection is waited for, and briefly.
+ *  Q4  Calls fail at once while Redis is unavailable. They wait, briefly, only for the very first connection.
  */
 export class WakeQueue {
   readonly #queue: Queue<unknown>;
@@ -56,12 +56,12 @@ export class WakeQueue {
     this.#queue = new Queue<unknown>(QUEUE_NAME, {
       connection: redis,
       prefix: bracedPrefix(prefix),
-      // The version check is a command whose failure would make this queue unusable for good.
+      // The version check is a command; if it failed, this queue could never be used.
       skipVersionCheck: true,
       streams: { events: { maxLen: EVENTS_KEPT } },
       defaultJobOptions: { removeOnComplete: true, removeOnFail: true, attempts: 1 },
     });
-    // The connection itself reports that it is away, and commands report to their callers.
+    // The connection itself reports that Redis is unavailable, and commands report to their callers.
     this.#queue.on('error', () => {});
     this.#firstReady = readyWithin(redis, CONNECT_TIMEOUT_MS);
     this.#lanes = createFairLanes({
@@ -103,7 +103,7 @@ export class WakeQueue {
     return job.id;
   }
 
-  /** Records that a worker took the wake of an actor, which therefore waits no longer. */
+  /** Records that a worker took the wake of an actor, so that it no longer counts as waiting. */
   noteTaken(address: ActorAddress, key: string): void {
     this.#lanes.leave(address, key);
   }
@@ -132,8 +132,8 @@ export class WakeQueue {
   }
 
   /**
-   * The actors whose wakes wait, the longest first. Per state of BullMQ, `limit` jobs are looked at: those that are served
-   * next. So in a longer queue some are missing.
+   * The actors whose wakes wait, the longest first. Examines `limit` jobs per state of BullMQ, those served next, so in
+   * a longer queue some are missing.
    */
   waiting(limit: number, tenant?: TenantId): Promise<WaitingWake[]> {
     return this.reach(async () => {
@@ -259,7 +259,7 @@ interface FairLanesOptions {
 
 const KEPT_S = 86_400;
 
-/** KEYS sets. ARGV: a member of all. A key that is no set keeps no other from being changed, here and below. */
+/** KEYS sets. ARGV: a member of all. Here and below, a key of another type must not keep the others from being changed. */
 const ADD = luaScript(`
 for _, key in ipairs(KEYS) do
   redis.pcall('SADD', key, ARGV[1])
@@ -274,7 +274,7 @@ for at, key in ipairs(KEYS) do
 end
 `);
 
-/** Sets of waiting actors, changed together: one command for a wake, and one for all removals of an event-loop turn. */
+/** Sets of waiting actors. Changes are batched: one command for a wake, and one for all removals in a turn of the event loop. */
 class WaitingSets {
   readonly #redis: RedisClient;
   #left: { key: string; member: string }[] = [];

@@ -18,8 +18,8 @@ export type RedisClient = Redis | Cluster;
  *  producer  serves requests: while Redis is unavailable every command fails at once, so that no request waits.
  *  blocking  serves loops that have nothing else to do: commands wait until Redis is back.
  * Both reconnect without end. Each warns once that Redis is unavailable and once that it is back, not at each attempt.
- * In a Cluster that is when no node answers, or no primary has the slots. While one primary is replaced, commands are sent
- * again: a request waits for `MOST_SENT.producer` attempts, a loop for a minute at least.
+ * A Cluster is unavailable if no node answers, or no primary has the slots. While one primary is replaced, commands are
+ * sent again: for a request `MOST_SENT.producer` times, in a loop for at least a minute.
  */
 export type RedisProfile = 'producer' | 'blocking';
 
@@ -111,7 +111,7 @@ function openCluster({ hosts, login, isSecure }: ClusterPlace, options: ClientOp
     maxRedirections: mostSent,
     clusterRetryStrategy: (times) => retryStrategy?.(times) ?? null,
     redisOptions: { ...ofNodes, ...login, ...(isSecure ? { tls: {} } : {}) },
-    // Certificates have the names of the nodes.
+    // Certificates are issued for the names of the nodes.
     ...(isSecure ? { dnsLookup: (name, done) => done(null, name) } : {}),
   });
 }
@@ -126,7 +126,7 @@ function openPrimary(place: SentinelPlace, options: ClientOptions): Redis {
     name,
     db,
     sentinelCommandTimeout: options.connectTimeout ?? CONNECT_TIMEOUT_MS,
-    // Null would end the connection for good, even when the Sentinels answer and only the primary is away.
+    // Null would end the connection for good, even if the Sentinels answer and only the primary is unavailable.
     sentinelRetryStrategy: (times) => options.retryStrategy?.(times) ?? null,
     ...(isSecure ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {}),
   });
@@ -137,12 +137,11 @@ export function primariesOf(redis: RedisClient): Redis[] {
   return redis instanceof Cluster ? redis.nodes('master') : [redis];
 }
 
-/** A function, because the type checker does not see that the status changes during a wait. */
+/** A function, because the type checker does not see that the status changes while the caller waits. */
 export function isReady(redis: RedisClient): boolean {
   return redis.status === 'ready';
 }
 
-/** Whether the connection becomes ready within `ms`. */
 export function readyWithin(redis: RedisClient, ms: number): Promise<boolean> {
   if (isReady(redis)) return Promise.resolve(true);
   return new Promise((resolve) => {
@@ -174,13 +173,13 @@ export function endConnection(redis: RedisClient): void {
 function reason(error: unknown): string {
   if (error instanceof AggregateError && error.message === '')
     return error.errors.map((each) => reason(each)).join(', ');
-  // Of a Cluster: "failed to refresh slots cache". Why is in the error of the last node.
+  // The error of a Cluster says "failed to refresh slots cache". The reason is in the error of the last node.
   if (error instanceof Error && 'lastNodeError' in error && error.lastNodeError instanceof Error)
     return reason(error.lastNodeError);
   return error instanceof Error ? error.message : 'the connection was closed';
 }
 
-/** Does not keep the process alive. */
+/** A timer that does not keep the process alive. */
 export function afterMs(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
@@ -235,7 +234,7 @@ export async function checkRedis(
     retryStrategy: () => null,
   });
   redis.on('error', (error: unknown) => (lastError ??= error));
-  // What a Sentinel answered; the error after it only says that none had an answer.
+  // The answer of a Sentinel. The error after it only says that no Sentinel answered.
   redis.on('sentinelError', (error: unknown) => (lastError = error));
   const expired = Promise.withResolvers<never>();
   const timer = setTimeout(() => expired.reject(new Error(`no answer in ${timeoutMs / 1_000} s`)), timeoutMs);
@@ -338,7 +337,7 @@ function fixOf(place: RedisPlace): string {
     : `redis-cli${secured} --cluster call ${host}:${port} ${set}`;
 }
 
-/** By the kind of the URL and what ioredis says, what to do. */
+/** Advice by the kind of the URL and the error of ioredis. */
 const WRONG_KIND: readonly (readonly [RedisPlace['kind'], RegExp, string])[] = [
   ['cluster', /cluster support disabled/, 'is no Cluster: write redis://host:6379 as its URL'],
   ['sentinel', /unknown command .sentinel/i, 'is no Sentinel: write redis://host:6379 as its URL'],

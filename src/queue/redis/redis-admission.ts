@@ -42,8 +42,8 @@ interface RedisAdmissionOptions {
 }
 
 /**
- * Admission over Redis, one script per question. `queue/admission-rules.ts` keeps what was granted. Nothing waits longer than `answerMs`,
- * and nothing waits at all without a connection.
+ * Admission over Redis, with one script per question. `queue/admission-rules.ts` keeps the granted slots. A call waits
+ * at most `answerMs`; without a connection it does not wait.
  */
 export function createRedisAdmission(options: RedisAdmissionOptions): Admission {
   const { redis, prefix, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
@@ -121,7 +121,6 @@ async function readLoad(
   return { caps, ...loadOf(await read(names.map((name) => `{${prefix}}:slots:${name}`))) };
 }
 
-/** Reads the answer of the script. */
 function loadOf(answer: unknown): Pick<AdmissionLoad, 'held' | 'waiting'> {
   const [wishes, slots] = (answer ?? [[], []]) as [string[], string[]];
   const waiting = wishes.flatMap((text, index) => {
@@ -158,7 +157,7 @@ end)()`;
 
 const KEEP_MS = 60_000;
 
-/** Wishes in two sorted sets: scored by the first refusal, and by the time from which they are forgotten. */
+/** Requests are in two sorted sets: scored by the first refusal, and by the time after which they are dropped. */
 const KEEP_WISHES_MS = 600_000;
 const WISHES = `
 local function forget(since, till)

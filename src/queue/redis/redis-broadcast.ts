@@ -15,13 +15,13 @@ export interface RedisBroadcastOptions {
   /** Identifies this member. */
   process: string;
   onWarning: (error: unknown, where: string) => void;
-  /** How long deltas, activities, states and answers to recalls wait to be joined. */
+  /** How long notes of turns and answers to recalls wait to be joined, ms. */
   coalesceMs?: number;
   /** Redis counts as unavailable when a message takes longer. */
   stallMs?: number;
   /** Time between two checks of the listening connection. */
   pingMs?: number;
-  /** Most characters of waiting deltas, activities and answers to recalls. */
+  /** Most characters of waiting notes and answers to recalls. */
   maxPendingChars?: number;
 }
 
@@ -40,10 +40,10 @@ const OUTAGE = {
 };
 
 /**
- * Notices over Redis pub/sub, on one channel per troupe. Nothing is stored, here or there.
+ * Notices over Redis pub/sub, on one channel per troupe. Nothing is stored, here or in Redis.
  * `notice-outbox.ts` has P1 to P3, about publishing.
- *  P4  It subscribes whenever its connection becomes ready. It also pings: a connection that only listens would not notice
- *      that the other end is gone, but its socket timeout notices a ping without an answer.
+ *  P4  It subscribes whenever its connection becomes ready. It also pings: a connection that only listens would not detect
+ *      that the other end is gone, but its socket timeout detects a ping without an answer.
  */
 export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroadcast {
   const { process: from, publisher, prefix, onWarning } = options;
@@ -126,8 +126,8 @@ export function createRedisBroadcast(options: RedisBroadcastOptions): RedisBroad
 const PUBLISH = luaScript("return redis.call('PUBLISH', ARGV[1], ARGV[2])");
 
 /**
- * In a Cluster ioredis would publish at any node, and what two nodes pass on may overtake each other. A script with a key is
- * always run by the primary that has it, which keeps the order.
+ * In a Cluster ioredis would publish at any node, and messages of two nodes may overtake each other. A script with a
+ * key always runs at the primary that has the key, which keeps the order.
  */
 function publishIn(publisher: RedisClient, prefix: string, channel: string, text: string): Promise<unknown> {
   if (publisher instanceof Redis) return publisher.publish(channel, text);
@@ -147,7 +147,7 @@ function createEcho(subscriber: Cluster, channel: string) {
       } else {
         subscriber.publish(channel, '').then(
           () => {},
-          // Not published, so not awaited.
+          // Not published, so no echo is awaited.
           () => void (isAwaited = false),
         );
         isAwaited = true;

@@ -99,7 +99,7 @@ function hostOf(text: string, defaultPort: number): { host: string; port: number
   if (!parsed || parsed.hostname === '' || parsed.pathname !== '' || parsed.hash !== '') {
     throw invalid('the Redis URL has a host that cannot be read');
   }
-  // An IPv6 address is in brackets in a URL only.
+  // An IPv6 address has brackets only in a URL.
   return { host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(parsed.port || defaultPort) };
 }
 
