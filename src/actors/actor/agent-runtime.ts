@@ -16,50 +16,50 @@ import type { ModelPrice } from '../../providers/prices.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Tool } from '../../tools/tool.ts';
 
-/** An agent ready to work, with its profile, model and tools. One per definition, shared by all conversations. */
+/** An agent that is ready to work, with its profile, model and tools. One per definition, shared by all conversations. */
 export interface AgentRuntime {
   profile: AgentProfile;
-  /** Distributes work: a manager, or an agent that messages are routed to. It does not get the instructions of a phase. */
+  /** Whether it distributes work: a manager, or an agent that receives routed messages. It gets no instructions of a phase. */
   orchestrates: boolean;
-  /** What is told of a door, by its name. Empty for agents that do not speak with people. */
+  /** Text for prompts about each door, by the name of the door. Empty for agents that do not speak with people. */
   channels: ReadonlyMap<string, string>;
   /** Keywords for routing. */
   capabilities: readonly string[];
   provider: Provider;
   tools: ReadonlyMap<string, Tool>;
-  /** Servers of its grants that could not be used so far: their tools come with the agent's next runtime. */
+  /** Tool servers of its grants that could not be reached yet. Their tools come with the agent's next runtime. */
   awayServers: readonly string[];
   baseline: readonly BaselineText[];
-  /** Present if a function of the application writes its instructions. `baseline` has none then. */
+  /** Set if a function of the application returns its instructions. `baseline` then has none. */
   written?: WrittenInstructions;
-  /** What differs in the thread of a task. Absent: nothing does. */
+  /** Values that differ in the thread of a task. Absent if none does. */
   inThread?: Pick<AgentRuntime, 'profile' | 'baseline' | 'readBaseline' | 'written' | 'instructed'>;
   /** The frozen layers with other instructions. */
   instructed(text: string): readonly BaselineText[];
-  /** Reads its files again and returns the frozen layers with them. Absent: no file is part of them. */
+  /** Reads its files again and returns the frozen layers with them. Absent if the layers contain no file. */
   readBaseline?: () => Promise<readonly BaselineText[]>;
   /** Nostr public key that addresses it, 64 hex digits. */
   pubkey: string | null;
   policy: CompactionPolicy;
-  /** Most tokens and events that a turn retrieves from what its summary covers. Null: none. */
+  /** Maximum tokens and events that a turn retrieves from those that its summary covers. Null: no retrieval. */
   retrieval: { tokens: number; limit: number } | null;
   /** Whether a model writes its summaries. */
   summarises: boolean;
-  /** The agent whose model writes them. Null: its own. */
+  /** The agent whose model writes its summaries. Null: its own model does. */
   summariser: Pick<AgentRuntime, 'provider' | 'profile' | 'price'> | null;
-  /** Treatment of a message that comes during a turn and names no policy. */
+  /** Policy for a message that arrives during a turn and names no policy. */
   whileBusy: BusyPolicy;
-  /** Null if the price of its model is unknown. */
+  /** Price of its model; null if unknown. */
   price: ModelPrice | null;
   /** Whether its answers are checked before a turn may end. */
   isSupervised: boolean;
-  /** Schema of its replies. Null: text. */
+  /** Schema of its replies. Null: replies are text. */
   reply: ReplySchema | null;
-  /** Whether some agent of the troupe sees results. Default: none does. */
+  /** Whether any agent of the troupe sees results of others. Default: false. */
   watched?: boolean;
 }
 
-/** What a function that writes instructions is told. `app`: as tools are told it. */
+/** Argument of a function that returns instructions. */
 export interface AboutInstructions<App = unknown> {
   /** Id of the tenant. */
   tenant: TenantId;
@@ -67,11 +67,11 @@ export interface AboutInstructions<App = unknown> {
   conversation: ConversationId;
   /** Id of the agent. */
   agent: AgentId;
-  /** What the application gives its tools: `app` of the options of `createTroupe`, else of the definition. */
+  /** The value that tools get too: `app` of the options of `createTroupe`, otherwise of the definition. */
   app: App;
 }
 
-/** Writes the instructions of an agent for one conversation. A method, so that `app` may have the type it has. */
+/** Returns the instructions of an agent for one conversation. Declared as a method, so that `app` may have a narrower type. */
 export type InstructionsFunction = {
   write(about: AboutInstructions): string | Promise<string>;
 }['write'];
@@ -82,30 +82,30 @@ export interface WrittenInstructions {
   baseline(text: string): readonly BaselineText[];
 }
 
-/** A JSON schema (draft 2020-12), and the check of a reply against it. */
+/** A JSON schema (draft 2020-12), and a function that checks a reply against it. */
 export interface ReplySchema {
   schema: Record<string, unknown>;
   check(value: unknown): Promise<{ data: unknown } | { problem: string }>;
 }
 
-/** A frozen baseline. It is sent until the next one replaces it, even if the agent's definition changes. */
+/** A frozen baseline. It is sent until another one replaces it, even if the agent's definition changes. */
 export interface FrozenBaseline {
   id: EventId;
   body: BaselineBody;
   texts: readonly BaselineText[];
   tools: readonly ToolSpec[];
-  /** What it was found unchanged for, by a turn of this process. */
+  /** The definition and mode with which a turn of this process compared it last and found it unchanged. */
   unchangedFor?: Pick<AgentRuntime, 'baseline' | 'profile'> & { mode: Mode | null };
 }
 
-/** All agents by id. Iteration leaves out agents of templates and former ids; `get` finds them. */
+/** All agents by id. `get` also finds agents of templates and former ids, which iteration leaves out. */
 export type AgentRegistry = ReadonlyMap<AgentId, AgentRuntime> & {
   readonly templates?: readonly AgentId[];
-  /** Absent: no agent has been renamed. */
+  /** Former ids. Absent if no agent has been renamed. */
   readonly former?: FormerIds | undefined;
 };
 
-/** The agent of a turn, which may have begun it under a former id. */
+/** The address of the agent of a turn, under its present id, even if the turn began under a former one. */
 export function addressOfTurn(
   { former }: Pick<AgentRegistry, 'former'>,
   tenant: TenantId,

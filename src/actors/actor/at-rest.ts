@@ -18,12 +18,12 @@ import { nextAvailability } from '../../machines/availability.ts';
 import type { EngineDeps } from './engine-deps.ts';
 import type { ActorPatch, ConversationKey } from '../../store/store.ts';
 
-/** A refused event changes nothing. */
+/** Result of an event of the availability machine. A refused event changes nothing. */
 type AvailabilityChange = { kind: 'changed'; state: Availability } | { kind: 'refused'; state: Availability };
 
 /**
- * Sends an event to the availability machine of an agent and stores the next state. Each write names the state that it
- * was computed from, so of two concurrent events the second applies to the result of the first.
+ * Sends an event to the availability machine of an agent and stores the next state. Each write requires the state from which
+ * it was computed, so of two concurrent events the second applies to the result of the first.
  */
 export async function changeAvailability(
   { store }: Pick<EngineDeps, 'store'>,
@@ -51,7 +51,7 @@ async function readAvailability(
   }
 }
 
-/** An agent with an unreadable record counts as failed, except for the event that makes it fail. */
+/** Availability of an agent with an unreadable record: failed, except for the event that makes it fail. */
 function unreadableFor({ type }: AvailabilityEvent): Availability {
   return type === 'BREAK' ? 'available' : 'failed';
 }
@@ -72,7 +72,7 @@ export function publishAvailability(
   publish(deps, { type: 'state', ...address, turn: null, state, event, at, doing: [] });
 }
 
-/** Watchers are not awaited, and their errors are only logged. */
+/** Calls the watcher. Does not wait for it; its errors become warnings. */
 export function publish({ onLive, onWarning }: Publisher, note: StateNote): void {
   try {
     onLive?.(note);
@@ -81,10 +81,10 @@ export function publish({ onLive, onWarning }: Publisher, note: StateNote): void
   }
 }
 
-/** Pause before an agent is checked again that another process holds. */
+/** Pause before an agent whose lease another process holds is checked again, ms. */
 const PAUSE_MS = 20;
 
-/** Writes to the record of an agent that no process works on, and waits until none does. Null: nothing is to be written. */
+/** Waits until no process works on the agent, then writes the patch that `patchOf` returns. A null patch writes nothing. */
 export async function patchAtRest(
   deps: EngineDeps,
   address: ActorAddress,
@@ -104,7 +104,7 @@ export async function patchAtRest(
   }
 }
 
-/** A data directory has one owner, so leases of earlier processes are free there. */
+/** The lease to take. In a data directory with one owner, leases of earlier processes count as free. */
 function leaseOn(
   { process, clock, limits }: EngineDeps,
   held: { owner: string; until: number } | null,
@@ -117,7 +117,7 @@ function leaseOn(
 
 /** Progress of the agents in an imported conversation. */
 export interface ImportedProgress {
-  /** Addressed agents, with the number of their last turn. */
+  /** Number of the last turn of each addressed agent. */
   agents: Map<AgentId, number>;
 }
 
@@ -142,14 +142,14 @@ function raise({ agents }: ImportedProgress, agent: AgentId, turns: number): voi
   agents.set(agent, Math.max(agents.get(agent) ?? 0, turns));
 }
 
-/** Lease holder name of imports. */
+/** The name under which an import holds leases. */
 export function importOwner(process: string): string {
   return `${process}:import`;
 }
 
 /**
- * Appends imported events while holding the leases of the agents they address, and settles those agents up to the new
- * head: the messages of a transcript are already answered, and no sweep may find them open meanwhile.
+ * Appends imported events while holding the leases of the agents that they address, then marks the log as processed by these
+ * agents up to the new head. The messages of a transcript are already answered, so no sweep may find them as open meanwhile.
  */
 export async function appendSettled(
   deps: EngineDeps,
@@ -166,7 +166,7 @@ export async function appendSettled(
     begun = true;
     await append();
   } finally {
-    // Also if the append failed: the events that it did write count as answered too.
+    // Done even if the append failed, because the events that it wrote count as answered too.
     const head = begun ? await deps.store.head(log) : null;
     for (const { record, turns } of leases) {
       deps.registry.drop(record);
@@ -190,7 +190,7 @@ async function holdIdle(deps: EngineDeps, address: ActorAddress): Promise<ActorR
   const now = deps.clock.now();
   const lease = { owner: importOwner(deps.process), now, until: now + deps.limits.leaseMs };
   const acquired = await deps.store.acquire(address, lease, deps.log.published);
-  // A pinned turn left by a crash would end after the imported events and answer them.
+  // A pinned turn that a crash left would end after the imported events, as if it had answered them.
   if (acquired.kind === 'acquired' && acquired.record.turn === null) return acquired.record;
   if (acquired.kind === 'acquired') await deps.store.update(acquired.record, { owner: '', until: 0 });
   const { agent, conversation } = address;

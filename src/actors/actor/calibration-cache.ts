@@ -7,24 +7,24 @@ import type { AgentId, TenantId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 
 /**
- * Facts learnt about a tenant's models: how they count tokens, context windows that providers named in a refusal, and images that they refused.
- * Kept in memory, and in the store as one entry per model, so that other processes need not learn them again.
+ * Facts learnt about a tenant's models: how they count tokens, windows that providers named when they refused a request, and
+ * images that they refused. Kept in memory, and in the store as one entry per model, so that other processes need not learn
+ * them again.
  *  B1  Nothing depends on it: an unreadable entry counts as missing, and a failure is only a warning.
- *  B2  No turn waits for a write. A model's entry is written at most every 20 s, and whenever a refusal teaches something.
- *  B3  Two processes that learn at once lose nothing: the second adds its own reports to the entry of the first.
+ *  B2  No turn waits for a write. A model's entry is written at most every 20 s, and after each refusal with a new fact.
+ *  B3  If two processes learn at the same time, nothing is lost: the second adds its own reports to the entry of the first.
  */
 export interface CalibrationCache {
-  /** Waits for the store on the first call, and once a minute to learn from other processes. */
+  /** The facts about a model. Waits for the store on the first call, and once a minute to learn from other processes. */
   get(tenant: TenantId, name: ModelName): Promise<ModelFacts>;
   observe(tenant: TenantId, name: ModelName, report: UsageAnchor): ModelFacts;
   learnWindow(tenant: TenantId, name: ModelName, window: number): ModelFacts;
   learnRefused(tenant: TenantId, name: ModelName, images: readonly string[]): ModelFacts;
   /**
-   * Warns that the usage an agent's model reports is not trusted, and why; null means that it reports none. Warns once
-   * for each agent.
+   * Warns once per agent that the usage reported by its model is not trusted. `why`: the reason; null: none is reported.
    */
   doubt(tenant: TenantId, agent: AgentId, why: string | null): void;
-  /** Writes all news, for an orderly shutdown. Never rejects. */
+  /** Writes all unwritten facts, for an orderly shutdown. Never rejects. */
   flush(): Promise<void>;
 }
 
@@ -35,16 +35,16 @@ interface ModelName {
 
 const READ_EVERY_MS = 60_000;
 const WRITE_EVERY_MS = 20_000;
-/** Most reports that wait for a write. While the store is unavailable, older ones are dropped. */
+/** Maximum reports that wait for a write. While the store is unavailable, older ones are dropped. */
 const MAX_WAITING = 64;
-/** Most pages in memory. The oldest is dropped first. */
+/** Maximum pages in memory. The oldest is dropped first. */
 const MAX_PAGES = 1_000;
-/** Most agents whose usage is doubted. Further ones get no warning. */
+/** Maximum agents with a warning about their usage. Further ones get none. */
 const MAX_DOUBTED = 1_000;
-/** Most attempts of a write that loses to another process each time. */
+/** Maximum attempts of a write to which another process is first each time. */
 const MAX_ROUNDS = 5;
 
-/** Most refused images remembered of a model. One that is forgotten is refused once more. */
+/** Maximum refused images kept per model. A forgotten image is refused once more. */
 const MAX_REFUSED = 200;
 
 const Note = z.object({
@@ -53,7 +53,6 @@ const Note = z.object({
   refused: z.array(z.string()).default([]),
 });
 
-/** Facts that this process has learnt and not written yet. */
 interface News {
   reports: readonly UsageAnchor[];
   window: number | null;
@@ -64,7 +63,7 @@ const NO_NEWS: News = { reports: [], window: null, refused: [] };
 interface Page {
   tenant: TenantId;
   key: string;
-  /** The facts of the stored entry, with the news added. */
+  /** The facts of the stored entry, with the unwritten ones added. */
   facts: ModelFacts;
   /** The entry as last read; null if there is none. */
   note: string | null;
@@ -92,7 +91,7 @@ export function createCalibrationCache(deps: BookDeps): CalibrationCache {
     const news = { ...NO_NEWS, ...told };
     page.facts = withNews(page.facts, news);
     page.news = { ...page.news, ...told, refused: added(page.news.refused, news.refused) };
-    // A write under way may have copied its news already.
+    // A running write may already have copied the unwritten facts without this one.
     void (page.writing ?? Promise.resolve()).then(() => write(page));
     return page.facts;
   }
@@ -111,7 +110,7 @@ export function createCalibrationCache(deps: BookDeps): CalibrationCache {
     observe(tenant, name, report) {
       const page = pages.of(tenant, name);
       page.facts = { ...page.facts, calibration: observe(page.facts.calibration, report) };
-      // A copy, because `without` tells written reports from new ones by identity.
+      // The report is copied, because `without` distinguishes written reports from new ones by object identity.
       page.news = { ...page.news, reports: [...page.news.reports, { ...report }].slice(-MAX_WAITING) };
       if (isDue(page.writtenAt, WRITE_EVERY_MS)) void write(page);
       return page.facts;
@@ -139,7 +138,6 @@ export function createCalibrationCache(deps: BookDeps): CalibrationCache {
   };
 }
 
-/** The pages in memory, at most `MAX_PAGES` unless more have news. */
 function createPages() {
   const pages = new Map<string, Page>();
 
@@ -182,7 +180,7 @@ function createPageStorage({ store, clock, onWarning }: BookDeps) {
     page.facts = withNews(factsIn(note), page.news);
   }
 
-  /** Runs in the background. Facts learnt during a write wait for the next one. */
+  /** Writes a page in the background. Facts learnt meanwhile wait for the next write. */
   function write(page: Page): Promise<void> {
     page.writing ??= (async () => {
       page.writtenAt = clock.monotonic();
@@ -206,7 +204,7 @@ function createPageStorage({ store, clock, onWarning }: BookDeps) {
     throw new Error(`${page.key} changes faster than it can be written`);
   }
 
-  /** Warns once for a series of failures. */
+  /** Runs `work`. Warns once for a series of failures. */
   async function attempt(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
@@ -222,7 +220,7 @@ function createPageStorage({ store, clock, onWarning }: BookDeps) {
   return { read, write };
 }
 
-/** An unreadable entry counts as missing. */
+/** The facts of an entry. An unreadable entry counts as missing. */
 function factsIn(note: string | null): ModelFacts {
   try {
     return Note.parse(JSON.parse(note ?? 'null'));

@@ -34,60 +34,60 @@ export interface EngineDeps {
   registry: Registry;
   /** Stored folds of long logs. Absent: none. */
   checkpoints?: Checkpoints | undefined;
-  /** The tasks of conversations, kept for the next read. */
+  /** Cached task folds of conversations. */
   taskFolds: LogFolds<ReadTasks>;
-  /** Views of agents that are not at work, for the inspector. */
+  /** Cached views of agents that are not at work, for the inspector. */
   coldViews?: LogFolds<Folded>;
   clock: Clock;
   /** 0 <= n < 1. */
   random: () => number;
   /** Distinguishes this process among lease holders. */
   process: string;
-  /** Secret of a conversation: fences derive from it. */
+  /** The secret of a conversation, from which the keys of marks and fences are derived. */
   secretOf: (address: ActorAddress) => string;
   countTokens: (text: string) => number;
-  /** Learnt facts about models: how they count tokens, and their windows. */
+  /** Learnt facts about models. */
   models: CalibrationCache;
   /** Counts the tasks that follow from one message. */
   trees: TaskTrees;
-  /** Lends the place of a running turn to others of this process; the function returns it. Absent: places are not lent. */
+  /** Lets another turn of this process run while one waits; the returned function ends that. Default: no lending. */
   lendPlace?: () => () => void;
   /** Counts the waiting actors. Absent: no limit. */
   pending?: PendingCount;
   limits: EngineLimits;
-  /** Tenants whose quiet conversations are archived and deleted. Default: the default tenant. */
+  /** Returns the tenants whose quiet conversations are archived and deleted. Default: the default tenant. */
   tenants?: () => Promise<readonly TenantId[]>;
   lifecycle?: Lifecycle;
-  /** Default: conversations are kept. */
+  /** How long conversations are kept. Default: for ever. */
   retention?: Retention | undefined;
-  /** Profile of a person by the author's id. Default: nobody has one. */
+  /** Returns the profile of a person by the author's id. Default: nobody has one. */
   profileOf?: (tenant: TenantId, person: string) => Promise<PersonProfile | null>;
-  /** Default: everybody. */
+  /** Trusted people. Default: everybody. */
   trust?: Trust;
-  /** What the application gives its tools. */
+  /** The value that the application gives its tools. */
   app?: unknown;
-  /** What came with messages for tools, in this process. */
+  /** Values for tools that came with messages in this process. */
   forTools?: ForTools;
-  /** Aborts when the process is to stop: steps under way are finished, and nothing new begins. */
+  /** Aborts when the process is to stop. Running steps are finished, and nothing new begins. */
   stopping: AbortSignal;
-  /** What happens in running turns, for watchers; never stored. */
+  /** Called with what happens in running turns, for watchers. Never stored. */
   onLive?: (note: LiveNote) => void;
-  /** Problems for operators that no event reports. */
+  /** Called with problems for operators that no event reports. */
   onWarning: (error: unknown, where: string) => void;
 }
 
 /** How long conversations without new events are kept. */
 export interface Retention {
   days: number;
-  /** Days of single tenants. */
+  /** Days by tenant, for tenants that differ. */
   tenants?: Readonly<Record<string, number>> | undefined;
 }
 
 /** When conversations end by themselves. Default: never. */
 export interface Lifecycle {
-  /** Time without events after which a conversation is archived. */
+  /** Time without events after which a conversation is archived, ms. */
   archiveAfterMs?: number | undefined;
-  /** Time after its last event at which an archived conversation is deleted. */
+  /** Time after its last event at which an archived conversation is deleted, ms. */
   deleteAfterMs?: number | undefined;
 }
 
@@ -95,25 +95,25 @@ export interface Lifecycle {
 export interface EngineLimits {
   /** Lease length, ms. */
   leaseMs: number;
-  /** Time for which a call waits for a model server that is restarting or loading its model, ms. */
+  /** How long a call waits for a model server that is restarting or loading its model, ms. */
   patienceMs: number;
-  /** Starts of one turn, after which it fails as `poison`. */
+  /** Maximum starts of one turn, after which it fails as `poison`. */
   maxAttempts: number;
-  /** Model calls within one turn. */
+  /** Maximum model calls within one turn. */
   maxSteps: number;
-  /** Steps in a row without a new result, after which the turn ends. */
+  /** Maximum steps in a row without a new result, after which the turn ends. */
   maxRepeats: number;
-  /** Handoffs and delegations in a row since a person spoke. */
+  /** Maximum handoffs and delegations in a row since a person spoke. */
   maxHops: number;
-  /** Turns in one conversation since a person spoke. */
+  /** Maximum turns in one conversation since a person spoke. */
   maxAgentTurns: number;
-  /** Tasks within tasks. */
+  /** Maximum depth of tasks within tasks. */
   maxDepth: number;
-  /** Tasks that one agent may have open in one conversation. */
+  /** Maximum tasks that one agent may have open in one conversation. */
   maxOpenTasks: number;
-  /** Tasks that may follow from one message of a person or a schedule. */
+  /** Maximum tasks that may follow from one message of a person or a schedule. */
   maxTreeTasks: number;
-  /** Those of them that may be open at once. */
+  /** Maximum of these tasks that may be open at the same time. */
   maxTreeOpen: number;
   /** Time after which a task ends as aborted, ms. */
   taskMs: number;
@@ -121,24 +121,24 @@ export interface EngineLimits {
   questionMs: number;
   /** Time after which an approval ends as expired, ms. */
   approvalMs: number;
-  /** Pause between sweeps, ms; jittered by a quarter. */
+  /** Pause between sweeps, ms, varied at random by a quarter. */
   sweepMs: number;
-  /** Age up to which a sweep checks addressed events, ms. See `Sweeper` for the sweeps that check all. */
+  /** Age up to which a sweep checks addressed events, ms. See `Sweeper` for sweeps that check all events. */
   sweepWindowMs: number;
   /** Idle time after which the warm state of an actor or a conversation is dropped, ms. */
   idleMs: number;
   /** Size above which a tool output is shown as a preview, bytes. */
   previewBytes: number;
-  /** Characters that reading and compacting may process in one turn: about a minute of one core. */
+  /** Maximum characters that reading and compacting may process in one turn: about a minute of one core. */
   turnWork: number;
-  /** The data directory has one owner: leases of other processes are dead. */
+  /** Whether this process alone uses the data directory, so that leases of other processes are dead. */
   soleOwner: boolean;
 }
 
-/** Most tokens for all tasks that follow from one message: a thousand tasks of a hundred thousand tokens. */
+/** Maximum tokens for all tasks that follow from one message: a thousand tasks of a hundred thousand tokens. */
 export const MAX_TREE_TOKENS = 100_000_000;
 
-/** Time for which journals and effects are kept, ms. An older turn cannot be resumed. */
+/** How long journals and effects are kept, ms. An older turn cannot be resumed. */
 export const KEPT_MS = 7 * 24 * 3_600_000;
 
 export const DEFAULT_LIMITS: EngineLimits = {
@@ -167,7 +167,7 @@ export const DEFAULT_LIMITS: EngineLimits = {
 /** Ids of the people who may address agents and give commands; null: everybody. */
 export type Trust = readonly string[] | null;
 
-/** Only people are checked; agents and the system are always trusted. */
+/** Whether an author is trusted. Agents and the system always are. */
 export function isTrusted(trust: Trust, { kind, id }: Author): boolean {
   return kind !== 'user' || trust === null || trust.includes(id);
 }
@@ -179,7 +179,7 @@ export function requireTrusted(trust: Trust, by: Author, what: string): void {
   });
 }
 
-/** Throws `command_refused` unless a trusted person asks. */
+/** Throws `command_refused` unless `by` is a trusted person. */
 export function requirePerson(trust: Trust, by: Author, what: string): void {
   requireTrusted(trust, by, what);
   if (by.kind === 'user') return;
@@ -192,20 +192,20 @@ interface Place extends ConversationKey {
   id: EventId;
 }
 
-/** Values that came with messages, for tools in this process. They are never stored, and go with the process. */
+/** Values for tools that came with messages. They are never stored and are lost when the process ends. */
 interface ForTools {
   get(place: Place): unknown;
-  /** The function takes the value back. */
+  /** Keeps a value. The returned function removes it. */
   set(place: Place, value: unknown): () => void;
-  /** Drops those of a deleted conversation: another may get its id, and messages theirs. */
+  /** Drops the values of a deleted conversation, because a new one may use the same ids. */
   forget(conversation: ConversationKey): void;
 }
 
-/** Most messages whose values are kept; the oldest go first. */
+/** Maximum messages whose values are kept. The oldest are dropped first. */
 const KEPT = 10_000;
 
 export function createForTools(): ForTools {
-  // Made with the first value: it takes its room at once, and most conversations bring none.
+  // Created with the first value, because it allocates its memory at once and most processes need none.
   let values: LRUCache<string, { value: unknown }> | null = null;
   return {
     get: (place) => values?.get(keyOf(place))?.value,
@@ -234,12 +234,12 @@ function prefixOf({ tenant, conversation }: ConversationKey): string {
 /** Counts the actors of a tenant that wait for a turn, against a limit. */
 export interface PendingCount {
   readonly limit: number;
-  /** Never rejects: 0 while the queue is unavailable, so that no one is refused. */
+  /** The number of waiting actors. Never rejects. 0 while the queue is unavailable, so that nobody is refused. */
   of(tenant: TenantId): Promise<number>;
 }
 
 export const DEFAULT_PENDING = 50_000;
-/** Greatest age of a count. A flood may exceed the limit by what comes in this time. */
+/** Maximum age of a count, ms. A flood may exceed the limit by the messages of this time. */
 const COUNT_LIFE_MS = 250;
 const MAX_TENANTS = 1_000;
 

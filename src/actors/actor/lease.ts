@@ -6,43 +6,44 @@ import type { ConversationLog, StepDraft } from '../log/conversation-log.ts';
 import type { Redaction } from '../../events/redaction.ts';
 
 /**
- * A held lease on one actor, and the only door through which its record is written.
+ * A lease on one actor. Its record is written only through this object.
  *
- * Owns the latest record and the renewal. Does not own what is written.
- *  L1  Every write names the fence under which the lease was taken; a lost fence throws `lease_lost` and aborts `signal`.
- *  L2  Writes are one at a time, so a renewal never races a commit of the same holder.
+ * Owns the latest record and the renewal of the lease. Does not own what is written.
+ *  L1  Every write requires the fence under which the lease was taken. If the fence has changed, the write throws `lease_lost`
+ *      and `signal` aborts.
+ *  L2  Writes run one at a time, so a renewal never races a commit of the same holder.
  *  L3  If no renewal succeeds before the lease ends on the monotonic clock, the holder stops by itself, whether the
  *      store refused or never answered.
- *  L4  A request to stop concerns one turn: `signal` aborts for that turn, however early the request arrives, and is
- *      fresh for the next turn under the same lease.
- *  L5  A lease of a resting actor is taken by its first step, if nobody has had it since: until then nothing was written that
- *      counts, and whoever wants it meanwhile gets it.
+ *  L4  A request to abort is for one turn: `signal` aborts for that turn, even if the request arrived before the turn began.
+ *      The next turn under the same lease has a new signal.
+ *  L5  The first step of a resting actor takes its lease, if nobody has had it since the actor rested. Nothing that counts is
+ *      written before this step, and until then another process can take the lease.
  */
 export interface Lease {
   readonly record: ActorRecord;
   readonly signal: AbortSignal;
   /** False until the first step of a resting actor has taken it. */
   readonly isHeld: boolean;
-  /** Takes the lease of an actor at rest, before what is written beside its record. Throws `lease_lost`. */
+  /** Takes the lease of a resting actor, before something is written beside its record. Throws `lease_lost`. */
   hold(): Promise<void>;
-  /** Another process has the lease, or may have it. `signal` has only the first reason to abort. */
+  /** Whether another process has the lease or may have it. `signal` keeps only the first reason for which it aborted. */
   readonly isLost: boolean;
-  /** Throws `lease_lost`. */
+  /** Writes a patch of the record. Throws `lease_lost`. */
   write(patch: ActorPatch): Promise<ActorRecord>;
-  /** `write` with events that count only together with it. Null with `notAborted` if the pinned turn was asked to stop. */
+  /** Like `write`, with events in the same write. Null if `notAborted` is set and the pinned turn is to be aborted. */
   step(step: LeaseStep): Promise<Stepped | null>;
-  /** What the step that gave the lease back has left; null if none did. */
+  /** Set after a step that released the lease: whether messages for the actor were left unprocessed. */
   readonly left: 'nothing' | 'messages' | null;
-  /** Seq of the last event of the actor's conversation that a step has appended here; 0: none. */
+  /** Seq of the last event that a step of this lease has in the log of the actor's conversation; 0 without one. */
   readonly published: number;
-  /** Stops this turn if it is running now or is the next one pinned. */
+  /** Aborts this turn if it is running or if it is the next one pinned. */
   abort(turn: TurnId): void;
-  /** Interrupts the running work with this reason. The record can still be written, to give the lease back. */
+  /** Interrupts the running work with this reason. The record can still be written, to release the lease. */
   interrupt(reason: TroupeError): void;
   stop(): void;
 }
 
-/** An abort without a reason creates a DOMException with a stack, which costs 20 us a turn. */
+/** Reason of aborts that need none. Without a reason a DOMException with a stack is created, which costs 20 us a turn. */
 const STOPPED = 'stopped';
 
 export interface LeaseStep extends Omit<RecordStep, 'events'> {
@@ -65,7 +66,7 @@ export function holdLease(deps: LeaseDeps, acquired: ActorRecord): Lease {
   return lease;
 }
 
-/** The lease of an actor at rest, on the record with which it rests: its first step takes it for `owner`. */
+/** The lease of a resting actor, with the record with which it rests. The first step takes the lease for `owner`. */
 export function restingLease(deps: LeaseDeps, record: ActorRecord, owner: string): Lease {
   return new ActorLease(deps, record, owner);
 }
@@ -80,7 +81,7 @@ class ActorLease implements Lease {
   #working = new AbortController();
   #asked: TurnId | null = null;
   #queue: Promise<unknown> = Promise.resolve();
-  /** Who takes it with the first step. */
+  /** The owner for which the first step takes the lease; null once it is taken. */
   #taker: string | null;
 
   constructor(deps: LeaseDeps, record: ActorRecord, taker: string | null = null) {
@@ -177,7 +178,7 @@ class ActorLease implements Lease {
     make: () => Promise<T | null>,
     notAborted = false,
   ): Promise<T | null> {
-    // Rejected at once, because an earlier write may never be answered.
+    // Rejected without waiting for earlier writes, because the store may never answer them.
     if (this.isLost) return Promise.reject(this.lost());
     const result = this.#queue.then(() => this.#attempt(make, notAborted));
     this.#queue = result.catch(() => undefined); // the caller sees the error; the queue goes on
@@ -208,7 +209,7 @@ class ActorLease implements Lease {
     throw this.lost();
   }
 
-  /** The timers of a record keep drafts for the log. */
+  /** Redacts the drafts in the timers of a record, which are sent to the log later. */
   #redacted(patch: ActorPatch): ActorPatch {
     const { redaction } = this.#deps;
     const timers = redaction && patch.state?.timers;
@@ -222,7 +223,7 @@ function takenOver({ agent, conversation }: ActorRecord): TroupeError {
   return new TroupeError('lease_lost', `another process took over @${agent}`, { agent, conversation });
 }
 
-/** Renews the lease three times in its length, until it is stopped, given back or lost. */
+/** Renews the lease at every third of its length, until it is stopped, released or lost. */
 async function keepRenewed(
   { clock, limits, onWarning }: LeaseDeps,
   lease: ActorLease,
@@ -234,7 +235,7 @@ async function keepRenewed(
     const started = clock.monotonic();
     const answered = new AbortController();
     const renewal = lease.write({ until: clock.now() + limits.leaseMs });
-    // After the process hung, the lease may be over without another holder: one renewal is still tried.
+    // After the process hung, the lease may have ended without another holder, so one renewal is still tried.
     const late = clock.sleep(Math.max(expires - started, limits.leaseMs / 3), answered.signal);
     const answer = await Promise.race([renewal, late]).finally(() => answered.abort(STOPPED));
     if (!answer)
@@ -246,7 +247,7 @@ async function keepRenewed(
     await clock.sleep(limits.leaseMs / 3, stopped, 'upkeep');
     if (stopped.aborted) return;
     try {
-      if (lease.record.owner === '') return; // given back during the sleep
+      if (lease.record.owner === '') return; // released during the sleep
       await renew();
     } catch (error) {
       onWarning(error, 'lease renewal');

@@ -7,21 +7,21 @@ import type { FrozenBaseline } from './agent-runtime.ts';
 import { NOTHING_STORED, type Stored } from '../log/read-log.ts';
 
 /**
- * A live actor of this process: the state of its machine and its view, kept warm between turns and dropped when idle. All
- * of it can be lost at any moment and is then rebuilt from the store.
- *  G1  An entry is used only if its `lastTurn` is that of the record; otherwise another process has taken a turn since.
+ * A live actor of this process: the state of its machine and its view, kept in memory between turns and dropped when idle. All
+ * of it may be lost at any moment and is then rebuilt from the store.
+ *  G1  An entry is used only if its `lastTurn` equals that of the record. Otherwise another process has run a turn since.
  *  G2  An idle actor costs nothing: entries unused for `limits.idleMs` or beyond `capacity` are dropped, the oldest first.
  */
 export interface LiveActor {
   readonly address: ActorAddress;
-  /** State of its machine. Changed only by `advance`. */
+  /** State of its machine. Only `advance` may change it. */
   state: AgentSnapshot;
   view: View;
-  /** A turn is taking its inputs into the view, in slices. Until it has, the view must not be shown. */
+  /** Whether a turn is adding its inputs to the view, in slices. Until it is done, the view must not be shown. */
   isBeginning: boolean;
   /** The tasks of its conversation. */
   tasks: TaskFold;
-  /** As in `Folded`. */
+  /** See `Folded`. */
   isStale?: boolean;
   /** The last checkpoint of `view` and `tasks`. */
   stored: Stored;
@@ -32,15 +32,15 @@ export interface LiveActor {
   last: Transition | null;
   /** Present while this process works on it. */
   lease: Lease | null;
-  /** Its record when it was left at rest; null: the store has to be asked. */
+  /** Its record when it began to rest. Null: the record must be read from the store. */
   resting: ActorRecord | null;
   usedAt: number;
-  /** Size in counted tokens at which a compaction achieved nothing. It is tried again when the prompt has grown. */
+  /** Counted tokens of a prompt for which a compaction achieved nothing. It is tried again when the prompt has grown. */
   compactionStuckAt: number | null;
 }
 
 export interface Transition {
-  /** Name of the event of the machine. */
+  /** Name of the machine's event. */
   event: string;
   /** Time, ms since the epoch. */
   at: number;
@@ -52,12 +52,11 @@ export interface Registry {
   find(address: ActorAddress): LiveActor | null;
   leave(actor: LiveActor, record: ActorRecord, now: number): void;
   drop(address: ActorAddress): void;
-  /** Drops actors unused since `before` (ms). Returns the number that remain. */
+  /** Drops actors unused since `before`, ms since the epoch. Returns the number that remain. */
   trim(before: number): number;
   working(): LiveActor[];
 }
 
-/** Most warm actors without a lease. */
 const MAX_WARM = 4_096;
 
 function isResting({ owner, turn, parked, unpublished }: ActorRecord): boolean {
@@ -66,7 +65,7 @@ function isResting({ owner, turn, parked, unpublished }: ActorRecord): boolean {
 
 interface RegistryOptions {
   secretOf: (address: ActorAddress) => string;
-  /** Most events kept in warm views, over all actors. */
+  /** Maximum events in warm views, over all actors. */
   capacity?: number;
 }
 
@@ -98,7 +97,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     actors.delete(addressKey(address));
   }
 
-  /** Drops one at once, because thousands of actors may come between two sweeps. */
+  /** Drops the oldest actor immediately, because thousands of actors may become active between two sweeps. */
   function dropOldest(): void {
     for (const [key, actor] of actors) {
       if (actor.lease) continue;

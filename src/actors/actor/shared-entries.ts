@@ -4,16 +4,15 @@ import type { TenantId } from '../../events/index.ts';
 import type { Store } from '../../store/store.ts';
 
 /**
- * Stored values that many callers change at once, one per key. It owns the last seen state of each value and the callers
- * that wait. The store owns the truth: a change counts when compare-and-set replaced exactly the state it was computed from.
- *  G1  In this process one compare-and-set per key runs at a time, for all waiting callers: a hundred need few writes.
- *  G2  A change that alters nothing is answered only from a state read after its batch began.
+ * Stored values that many callers change concurrently, one per key. Owns the last seen state of each value and the waiting
+ * callers. The store decides: a change counts when compare-and-set has replaced exactly the state from which it was computed.
+ *  G1  In this process one compare-and-set per key runs at a time, for all waiting callers, so a hundred need few writes.
+ *  G2  A change that alters nothing is answered only by a state that was read after its batch began.
  *  G3  If a promise rejects, the change may or may not have been made.
  */
 interface Entries<S> {
-  /** `apply` may be called several times. It returns the given state to change nothing. */
+  /** Changes a value. `apply` may be called several times. To change nothing, it returns the given state. */
   change<R>(tenant: TenantId, key: string, apply: (state: S) => { state: S; result: R }): Promise<R>;
-  /** Reads the state from the store. */
   look(tenant: TenantId, key: string): Promise<S>;
 }
 
@@ -22,13 +21,13 @@ interface EntriesOptions<S> {
   clock: Clock;
   /** 0 <= n < 1. */
   random: () => number;
-  /** Null: nothing was ever stored. May throw. */
+  /** Parses a stored text; null if nothing was ever stored. May throw. */
   parse: (text: string | null, key: string) => S;
   /** Called when another process wrote first. */
   onLost: () => void;
 }
 
-/** Most entries in memory. Of those without waiting callers, the least recently used is dropped first. */
+/** Maximum entries in memory. The least recently used one without waiting callers is dropped first. */
 const MAX_ENTRIES = 1_000;
 const MAX_ROUNDS = 20;
 const MAX_PAUSE_MS = 200;
@@ -53,7 +52,7 @@ export function createEntries<S>({ store, clock, random, parse, onLost }: Entrie
   function entryOf(tenant: TenantId, key: string): SharedEntry<S> {
     const id = `${tenant} ${key}`;
     const entry = entries.get(id) ?? { tenant, key, seen: null, waiting: [], working: false };
-    // A Map keeps the order in which its keys were set.
+    // Deleted and set again, because a Map keeps the order in which its keys were set.
     entries.delete(id);
     entries.set(id, entry);
     if (entries.size > MAX_ENTRIES) dropOldest(entries);
@@ -62,7 +61,7 @@ export function createEntries<S>({ store, clock, random, parse, onLost }: Entrie
 
   async function work(entry: SharedEntry<S>): Promise<void> {
     entry.working = true;
-    // Callers of the same tick join the batch.
+    // Lets callers of the same tick join the batch.
     await Promise.resolve();
     while (entry.waiting.length > 0) {
       const batch: Waiting<S>[] = [];

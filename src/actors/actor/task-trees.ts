@@ -10,14 +10,14 @@ import { endId } from '../log/tasks.ts';
 /**
  * Counts the tasks that follow from one message, over all processes: one entry per tree in the store.
  *  T1  A task takes its place by compare-and-set before it is opened. So a tree never has more tasks than `maxTreeTasks`,
- *      or more open ones than `maxTreeOpen`, whichever process dies when.
- *  T2  A task takes one place only: a repeated attempt at its turn finds it.
- *  T3  Places need not be given back. When none is left, the logs show which tasks have ended or were never opened though
- *      their turn is over; those lose their places. The count is never below the number of open tasks.
- *  T4  A task that takes a place and is never opened counts as made.
+ *      or more open ones than `maxTreeOpen`, even if processes die.
+ *  T2  A task takes only one place. A repeated attempt at its turn finds the place taken by the task itself.
+ *  T3  Places need not be given back. If none is free, the logs are read to find tasks that have ended, or were never opened
+ *      although their turn is over. Their places become free. The count is never below the number of open tasks.
+ *  T4  A task that takes a place and is never opened still counts towards `maxTreeTasks`.
  */
 export interface TaskTrees {
-  /** Throws `store_unavailable`; `store_corrupt` for an unreadable entry. */
+  /** Takes a place for a task. Throws `store_unavailable`, and `store_corrupt` for an unreadable entry. */
   take(tree: TreePlace, task: TreeTask): Promise<Taken>;
 }
 
@@ -50,9 +50,8 @@ const Tree = z.strictObject({
 });
 type Tree = z.infer<typeof Tree>;
 
-/** Time for which a tree counts as full after a check that found no ended task: refused agents retry at once. */
+/** How long a tree counts as full after a check that found no ended task, ms, because refused agents retry immediately. */
 const LOOK_EVERY_MS = 1_000;
-/** Tasks checked in one slice. */
 const LOOKED_AT_ONCE = 16;
 const MOST_LOOKED_AT = 10_000;
 
@@ -88,7 +87,7 @@ export function createTaskTrees(options: {
     if (conversation === undefined) return true;
     const home = { tenant, conversation };
     if ((await store.readById(home, endId(id))) !== null) return true;
-    // In this order: a turn opens nothing after its end.
+    // The end of the turn is read first, because a turn opens nothing after its end.
     const isEnded = (await store.readById(home, `${turn}:end`)) !== null;
     if (isEnded) return (await store.readById(home, opening)) === null;
     return (await store.head(home)) === 0;

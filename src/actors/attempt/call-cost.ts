@@ -7,20 +7,20 @@ import type { AgentRuntime } from '../actor/agent-runtime.ts';
 
 const Count = z.int().nonnegative();
 
-/** Money is in millionths of a dollar: integers do not drift. */
+/** An amount of tokens and money. Money is in millionths of a dollar, because sums of integers are exact. */
 export const Amount = z.strictObject({ tokens: Count, microUsd: Count });
 export type Amount = z.infer<typeof Amount>;
 
 export const NOTHING: Amount = { tokens: 0, microUsd: 0 };
 
-/** Clamps an amount to the integers an account can hold: 0 to MAX_SAFE_INTEGER. */
+/** Clamps an amount to the integers that an account can hold: 0 to MAX_SAFE_INTEGER. */
 export function toCount(amount: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, amount));
 }
 
 /** Size of a model call before it is made, in tokens. */
 export interface AskedCall {
-  /** The whole prompt: messages that a session already holds are charged again. */
+  /** Tokens of the whole prompt, because messages that a session already has are charged again. */
   input: number;
   maxOutputTokens: number;
 }
@@ -32,7 +32,7 @@ export type CallEnd =
   | { kind: 'failed'; code: ErrorCode; heard: number }
   | { kind: 'aborted'; heard: number };
 
-/** Errors with which a vendor refuses a request unpaid. A request without any answer is not among them. */
+/** Errors by which a vendor refuses a request without charging for it. A request without any answer may be charged. */
 const UNPAID_ERRORS: readonly ErrorCode[] = [
   'context_overflow',
   'provider_auth',
@@ -47,7 +47,7 @@ const UNPAID_ERRORS: readonly ErrorCode[] = [
   'provider_unverified',
 ];
 
-/** The most a call may cost: nothing is read from a cache, and a cache write may cost more than plain input. */
+/** Upper bound of the cost of a call: nothing is read from a cache, and a cache write may cost more than plain input. */
 export function askedAmount({ input, maxOutputTokens }: AskedCall, price: ModelPrice | null): Amount {
   const fresh: Usage = { ...NO_USAGE, input, output: maxOutputTokens };
   const plain = amountOf(fresh, price);
@@ -56,12 +56,12 @@ export function askedAmount({ input, maxOutputTokens }: AskedCall, price: ModelP
 }
 
 export function amountOf(usage: Usage, price: ModelPrice | null): Amount {
-  // Rounded up; the small constant absorbs the error of float addition.
+  // Rounded up. The small constant compensates for errors of float addition.
   const microUsd = price === null ? 0 : Math.ceil(costOf(usage, price) * 1e6 - 1e-6);
   return { tokens: toCount(usage.input + usage.output), microUsd: toCount(microUsd) };
 }
 
-/** Tokens of a call: as reported, else an estimate of what was charged. */
+/** Tokens of a call: as reported, otherwise an estimate of what was charged. */
 function spentTokens(
   end: CallEnd,
   { input }: Pick<AskedCall, 'input'>,
@@ -76,14 +76,13 @@ function spentTokens(
   return { usage: { ...NO_USAGE, input, output: heard }, isEstimate: true };
 }
 
-/** Cost of a call, by the same tokens. */
+/** Tokens and cost of a call. */
 export function spentAmount(end: CallEnd, asked: Pick<AskedCall, 'input'>, price: ModelPrice | null): Amount {
-  // Most calls are reported.
   const isReported = end.kind === 'answered' && end.usage.input + end.usage.output > 0;
   return amountOf(isReported ? end.usage : spentTokens(end, asked).usage, price);
 }
 
-/** Notes a call that is no answer of a step: the end of the turn tells what it took. */
+/** Records a call that is not the answer of a step, so that the end of the turn includes its usage. */
 export function noteOther(
   meanwhile: { others?: OtherCalls[] },
   { outcome, model }: Pick<OtherCalls, 'outcome' | 'model'>,
@@ -110,7 +109,7 @@ export function spent<T>(
   return { kind: 'made', outcome, spent: spentAmount(end, asked, price) };
 }
 
-/** Counts the cost of a call in the metrics, as budgets count it. */
+/** Adds the cost of a call to the metrics, in the way budgets count it. */
 export function countCost(
   metrics: Metrics,
   { price, profile }: Pick<AgentRuntime, 'price' | 'profile'>,

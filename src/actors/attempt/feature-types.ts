@@ -23,17 +23,17 @@ import type { AgentRuntime } from '../actor/agent-runtime.ts';
 export interface Schedule {
   /** Its name. */
   name: string;
-  /** Where it is said. */
+  /** The conversation to which it is sent. */
   conversation: ConversationId;
-  /** Ids of the agents that it is said to. */
+  /** Id of the agent that it addresses. */
   to: AgentId;
-  /** What is said. */
+  /** Text of the message. */
   content: string;
-  /** The last scheduled time that is not after `now`, ms; null: none. */
+  /** The last scheduled time that is not after `now`, ms since the epoch; null if there is none. */
   lastBy(now: number): number | null;
 }
 
-/** What a provider says of its session, or of an answer that it has begun. */
+/** Reports of a provider about its session, or about an answer that it has begun. */
 export type SessionEvent = Extract<ModelEvent, { type: 'begun' | 'session' | 'compacted' }>;
 
 export type SummaryAnswer =
@@ -41,7 +41,7 @@ export type SummaryAnswer =
   | { kind: 'failed'; code: ErrorCode; message: string }
   | { kind: 'aborted' };
 
-/** A summary that another program made of a conversation, and the last event that it covers. */
+/** A summary that another program made of a conversation. `upTo`: the last event that it covers. */
 export interface ImportedSummary {
   number: number;
   last: EventId;
@@ -52,7 +52,7 @@ export interface ImportedSummary {
 }
 
 export interface PaidCall {
-  /** Unique per call and attempt: a repeated call is paid again. */
+  /** Unique per call and attempt, because a repeated call is paid again. */
   id: string;
   asked: AskedCall;
   /** Price of the model. Null: the call counts in tokens only. */
@@ -73,7 +73,7 @@ export interface BudgetAmount {
 
 /** One budget in its present period. */
 export interface BudgetLine {
-  /** What the cap is for. */
+  /** The kind of what the cap is for. */
   scope: 'tenant' | 'conversation' | 'tree' | 'agent';
   /** Id of the conversation or the agent. */
   id: string | null;
@@ -81,22 +81,22 @@ export interface BudgetLine {
   per: Period;
   /** End of the period, ms since the epoch. Null: never. */
   until: number | null;
-  /** Null: no cap on this unit. */
+  /** The cap; null: no cap on this unit. */
   cap: Record<keyof BudgetAmount, number | null>;
   /** Spent in this period. */
   spent: BudgetAmount;
-  /** Reserved for calls under way. */
+  /** Reserved for running calls. */
   held: BudgetAmount;
-  /** At least 0. Null: unlimited. */
+  /** The remaining amount, at least 0; null: unlimited. */
   free: Record<keyof BudgetAmount, number | null>;
 }
 
 export type Gate =
   | { kind: 'corrected'; note: string }
-  /** The turn ends with work left to do: the log says so, for people. */
+  /** The turn ends with work left to do, and the log tells people so. */
   | { kind: 'given up'; stop: GuardStoppedBody };
 
-/** Steps that agents take a conversation through. */
+/** A sequence of steps for the agents of a conversation. */
 export interface Workflow {
   id: string;
   /** Purpose of a run that names none. */
@@ -107,34 +107,33 @@ export interface Workflow {
 export type Period = 'day' | 'month' | 'ever';
 
 export interface Cap {
-  /** Most tokens. */
+  /** Maximum tokens. */
   tokens?: number | undefined;
-  /** Most dollars. */
+  /** Maximum US dollars. */
   usd?: number | undefined;
-  /** The time in which it holds. */
+  /** The period for which it holds. */
   per?: Period | undefined;
 }
 
 export interface BudgetCaps {
-  /** For each tenant. */
+  /** Cap for each tenant. */
   tenant?: Cap | undefined;
-  /** For each conversation, with the threads opened below it. */
+  /** Cap for each conversation together with its threads. */
   conversation?: Cap | undefined;
-  /** For everything that is delegated because of one message of a person or a schedule. */
+  /** Cap for all tasks that follow from one message of a person or a schedule. */
   tree?: Cap | undefined;
-  /** For each of a tenant's agents, over all its conversations. */
+  /** Caps for agents by id, each over all conversations of a tenant. */
   agents?: Record<string, Cap> | undefined;
 }
 
-/** The result of a call that is not made. */
 interface RecordedResult {
   outcome: ToolOutcome;
   text: string;
-  /** The call ended the original turn, and ends this one. */
+  /** Whether the call ended the original turn, and so ends this one. */
   ends: boolean;
 }
 
-/** What the calls of a repeated turn are told. Null: the call is made. */
+/** Returns the recorded result of a call in a repeated turn. Null: the call is made. */
 export type RecordedCalls = (call: ToolCall) => Promise<RecordedResult | null>;
 
 /** State of the provider's session in a turn. Unused by providers without sessions. */
@@ -143,27 +142,27 @@ export interface SessionRun {
   base: Session | null;
   /** The reason for a new session. */
   reason: SessionReason;
-  /** Place at which the provider waits for the results of this turn's calls. */
+  /** The part of the view that the provider has while it waits for results of this turn's calls. Null if it does not wait. */
   open: SessionPlace | null;
-  /** A request was not answered to the end, so it is unknown what the session holds of it. */
+  /** Whether a request was not answered to the end, so that it is unknown how much of it the session has. */
   touched: boolean;
-  /** The provider has shortened its memory in this turn. */
+  /** Whether the provider has compacted its session in this turn. */
   compacted: boolean;
-  /** A call of this turn was answered without usage. */
+  /** Whether a call of this turn was answered without usage. */
   untold: boolean;
-  /** Number of session events written; part of their ids. */
+  /** Number of session events that were written, which is part of their ids. */
   notes: number;
 }
 
-/** Journalled with a step's answer: its session afterwards, and the part of the view that was sent. */
+/** The part of a journalled answer about its session: the session afterwards, and the part of the view that was sent. */
 export interface AnswerSession {
-  /** Null while the turn is open in the provider. */
+  /** The session after the answer; null while the turn is open in the provider. */
   mark: { id: string; checkpoint: string; home: string } | null;
   delta: PromptReceipt['delta'] | null;
   compacted: boolean;
 }
 
-/** Beside the session of the record, at the start of a turn. */
+/** State at the start of a turn, without the session of the record. */
 export const NEW_SESSION_RUN: Readonly<Omit<SessionRun, 'base'>> = {
   reason: 'first',
   open: null,
@@ -173,13 +172,13 @@ export const NEW_SESSION_RUN: Readonly<Omit<SessionRun, 'base'>> = {
   notes: 0,
 };
 
-/** The request of the present step. `place` is where the session stands after the answer. */
+/** The request of the present step. `place`: the part of the view that the session has after the answer. */
 export interface Sending {
   prompt: PromptRecord;
   session?: { request: SessionRequest; place: SessionPlace };
 }
 
-/** What a session must match to be resumed. Without a real provider, as in the inspector, the home is not checked. */
+/** What a session must match to be resumed. The home is not checked without a real provider, as in the inspector. */
 export function termsFor(
   { profile, provider }: AgentRuntime,
   baseline: string,
@@ -194,9 +193,9 @@ export function termsFor(
   };
 }
 
-/** The marks that a provider has given of the answer to a step. */
+/** The marks by which a provider can resume an answer that it has begun for a step. */
 export interface BegunAnswer {
-  /** Of the journal, without the number of the mark. */
+  /** Key in the journal, without the number of the mark. */
   key: string;
   /** Number of marks. */
   count: number;

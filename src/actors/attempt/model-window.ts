@@ -9,37 +9,37 @@ import type { PromptRecord } from '../../events/index.ts';
 import type { AgentRuntime } from '../actor/agent-runtime.ts';
 import type { TurnRun } from './turn-run.ts';
 
-/** Share of the available room below which a cold cache is no reason to compact. */
+/** Percentage of the available tokens below which an expired cache is no reason to compact. */
 export const WORTH_COMPACTING_PERCENT = 40;
 
-/** The window as defined, or a smaller one that the model was found to have. */
+/** The defined window, or a smaller one that the provider named in a refusal. */
 export function windowFor({ profile }: Pick<AgentRuntime, 'profile'>, { window }: ModelFacts): number {
   return window === null ? profile.contextWindow : Math.min(profile.contextWindow, window);
 }
 
-/** The rest is a margin: our count of tokens is not the provider's. */
+/** Share of a window for the request of a summary. The rest is a margin, because Troupe's count is not the provider's. */
 const REQUEST_SHARE = 0.8;
 
-/** Tokens for the request of a summary, in a window that must also hold the answer. */
+/** Maximum tokens of the request for a summary, in a window that must also hold the answer. */
 export function requestTokens(window: number, answerTokens: number): number {
   return Math.floor((window - answerTokens) * REQUEST_SHARE);
 }
 
-/** Tokens that the window leaves beside the answer. */
+/** Tokens of the window without the reserved answer. */
 export function availableIn(runtime: Pick<AgentRuntime, 'profile'>, model: ModelFacts): number {
   const { maxOutputTokens } = runtime.profile;
   return budgetOf({ window: windowFor(runtime, model), maxOutputTokens }).available;
 }
 
-/** Limits in tokens are scaled down to what a small window leaves. */
+/** The compaction policy, with its token limits scaled down for a small window. */
 export function policyFor(runtime: AgentRuntime, model: ModelFacts): CompactionPolicy {
   return scaledPolicy(runtime.policy, availableIn(runtime, model));
 }
 
-/** Explains why a prompt does not fit: the room, and its largest layers and messages. */
+/** A text that explains why a prompt does not fit, with its room and its largest layers and messages. */
 export function nameLargest(run: TurnRun, { tokens, layers }: PromptRecord): string {
   const { live, runtime, model } = run;
-  // The prompt may have been built before its refusal named the window.
+  // Computed again, because the prompt may have been built before a refusal named the window.
   const { maxOutputTokens } = runtime.profile;
   const { window, reserved, available } = budgetOf({ window: windowFor(runtime, model), maxOutputTokens });
   const parts = layers.toSorted((a, b) => b.tokens - a.tokens).slice(0, 3);

@@ -7,12 +7,12 @@ import type { TurnRun } from './turn-run.ts';
 
 type Steered = Pick<PinnedTurn, 'upTo' | 'steered'>;
 
-/** The seq up to which a turn has taken its inputs. */
+/** The seq up to which a turn has taken inputs. */
 export function reachOf({ upTo, steered }: Steered): number {
   return steered?.at(-1)?.upTo ?? upTo;
 }
 
-/** The reach of a turn at one step, whose prompt never has inputs taken later, even when it is rendered again. */
+/** The seq up to which a turn had taken inputs at one step. The prompt of that step never shows inputs taken later. */
 export function reachAt({ upTo, steered = [] }: Steered, step: number): number {
   return steered.findLast((each) => each.step <= step)?.upTo ?? upTo;
 }
@@ -22,10 +22,10 @@ export function coversOf({ inputs, steered = [] }: Pick<PinnedTurn, 'inputs' | '
   return [...inputs, ...steered.flatMap((each) => each.inputs)];
 }
 
-/** How a turn's prompts are rendered. They are pinned with the turn: a later setting must not change what was sent. */
+/** How a turn's prompts are rendered. Pinned with the turn, because a changed setting must not change what was already sent. */
 type PromptRules = Pick<TurnInput, 'peers' | 'framing' | 'sees'>;
 
-/** The rules of an agent, or of a pinned or logged turn, without those that are absent. */
+/** The prompt rules of an agent, or of a pinned or logged turn, without absent fields. */
 export function promptRulesOf({ peers, framing, sees }: PromptRules): PromptRules {
   return { ...(peers && { peers }), ...(framing && { framing }), ...(sees && { sees }) };
 }
@@ -33,8 +33,8 @@ export function promptRulesOf({ peers, framing, sees }: PromptRules): PromptRule
 const PAGE = 1_000;
 
 /**
- * The addressed events that are not settled, oldest first. An event with text that addresses the agent is pending until
- * its turn. The end of a task counts once its group is due, however old it is.
+ * The events that begin a turn, oldest first: unprocessed events with text that address the agent, and ends of tasks whose
+ * group is due, however old they are.
  */
 export function triggersIn(
   { view, tasks }: { view: Pick<Folded['view'], 'agent' | 'pending'>; tasks: TaskFold },
@@ -46,7 +46,7 @@ export function triggersIn(
   });
 }
 
-/** Whether another turn follows this one. Ends of task groups that the turn already answers begin none. */
+/** Whether another turn follows this one. Ends of task groups that this turn already answers begin no other turn. */
 export async function hasMore(run: TurnRun): Promise<boolean> {
   const { deps, live, turn } = run;
   const head = await deps.store.head(live.address);
@@ -54,7 +54,7 @@ export async function hasMore(run: TurnRun): Promise<boolean> {
   return head > reach && waitingAfter(run, await readUpTo(run, reach, head)).length > 0;
 }
 
-/** The events that would begin the next turn. `since`: all events of the log after the inputs of this turn. */
+/** The events that would begin the next turn. `since`: all events in the log after the inputs of this turn. */
 export function waitingAfter({ live, turn }: TurnRun, since: readonly Event[]): Event[] {
   const { agent } = live.address;
   const tasks = since.some(isOfTasks) ? foldedOn(live.tasks, since) : live.tasks;
@@ -81,7 +81,7 @@ function foldedOn(tasks: TaskFold, events: readonly Event[]): TaskFold {
   return fold;
 }
 
-/** Read through the log, which has what this process appended in memory. */
+/** Reads events through the log, which has recent events of this process in memory. */
 export async function readUpTo(
   { deps, live }: Pick<TurnRun, 'deps' | 'live'>,
   after: number,

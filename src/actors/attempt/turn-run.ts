@@ -71,13 +71,13 @@ import type { Embedder } from '../../providers/embedder.ts';
 export interface FailedCall extends ModelFailure {
   /** Tries of this call, from 1. */
   tries: number;
-  /** Tries that a server has answered. */
+  /** Number of tries that the server answered. */
   answered: number;
   /** Time of the first failed try, ms since the epoch. */
   since: number;
-  /** Start of the server's present absence, monotonic ms; null if it answers. */
+  /** Since when the server has not answered, monotonic ms; null if it answers. */
   awayFrom: number | null;
-  /** Null if the call is not tried again. */
+  /** When the call is tried again; null if it is not. */
   wait: RetryWait | null;
 }
 
@@ -85,21 +85,21 @@ interface RetryWait {
   ms: number;
   /** Time of the next try, ms since the epoch. */
   next: number;
-  /** End of the wait for a server that is away; null if tries are counted instead. */
+  /** End of the wait for a server that does not answer; null if the number of tries decides instead. */
   until: number | null;
 }
 
 /**
  * One attempt at one pinned turn. It is lost with the process and restored from the journal.
- *  R1  A run is never assigned to. `changed` makes the next one.
+ *  R1  A run is immutable. `changed` makes the next one.
  *  R2  An effect takes a run and returns an `Outcome`: the event for the machine, and the next run.
- *  R3  `meanwhile` is the exception: facts that must survive an effect that throws or is aborted.
+ *  R3  `meanwhile` is the exception: it has mutable facts that must survive an effect that throws or is aborted.
  */
 export type TurnRun = TurnInputs & Readonly<StepState> & Readonly<TurnOutputs>;
 
 /** Everything a turn depends on. */
 export interface TurnDeps extends EngineDeps {
-  /** What only some companies use. */
+  /** Hooks of the features in use. */
   readonly features: Features;
 }
 
@@ -111,88 +111,83 @@ export interface ActiveActor {
   readonly live: LiveActor;
 }
 
-/** Fixed when the attempt begins. */
+/** Values that are fixed when the attempt begins. */
 interface TurnInputs extends ActiveActor {
   readonly watch: TurnWatch;
-  /** Left while the turn waits for a server that is away. */
+  /** The slot of the turn, released while it waits for a server that does not answer. */
   readonly slot: TurnSlot;
-  /** True if the turn was begun before. Only then can it have a journal. */
+  /** Whether an earlier attempt began the turn. Only then can it have a journal. */
   readonly resumed: boolean;
   readonly meanwhile: Meanwhile;
-  /** Results of calls that are not made, if the turn repeats another. */
+  /** If the turn repeats another: the recorded results of calls that are not made again. */
   readonly recorded: RecordedCalls | null;
 }
 
-/** Where the turn stands. */
 interface StepState {
-  /** As pinned, with the messages that have steered it. */
+  /** The pinned turn, with the messages that have steered it. */
   turn: PinnedTurn;
-  /** The baseline in force. A compaction begins a new epoch in the middle of a turn. */
+  /** The baseline in force. A compaction may begin a new epoch in the middle of a turn. */
   baseline: FrozenBaseline;
-  /** Learnt facts about the model: its window, and how it counts tokens. */
   model: ModelFacts;
   /** The compaction policy, scaled to the window. */
   policy: CompactionPolicy;
   compaction: CompactionState;
   steer: SteerState;
-  /** The turn is being sealed: journalled calls are recorded, and no new ones are made. */
+  /** Whether the turn is being sealed: journalled calls are recorded, and no new ones are made. */
   givenUp: boolean;
   /** Index of the present step, from 0. */
   step: number;
   prompt: PromptRecord | null;
   answer: ModelAnswer | null;
   failure: FailedCall | null;
-  /** The results that the calls of this turn have given. */
+  /** The results of this turn's calls so far. */
   repeated: RepeatedCalls;
-  /** The agent was addressed meanwhile, so its reply is not the last word on its task. */
+  /** Whether the agent was addressed meanwhile, so that this reply is not the last one on its task. */
   isAddressedAgain: boolean;
 }
 
-/** What the commit writes. */
 interface TurnOutputs {
   /** Events for the log of this conversation, in order. */
   outputs: readonly EventDraft[];
   /** Events for other logs. */
   outgoing: readonly OutgoingEvent[];
   timers: readonly Timer[];
-  /** Counted and reported tokens of the last call. */
   last: UsageAnchor | null;
-  /** The turn may end without words. */
+  /** Whether the turn may end without words. */
   silent: boolean;
   ending: Ending;
 }
 
-/** Facts that an effect changes while it runs: even if it throws, tokens are spent, text has come and writes are under way. */
+/** Facts that an effect changes while it runs. They hold even if it throws: spent tokens, received text, running writes. */
 interface Meanwhile {
   /**
-   * Writes under way: `turn.started` and receipts. A retry repeats them from the pinned turn, so a model call does not wait
-   * for them; its answer and the end of the turn do.
+   * Running writes: `turn.started` and receipts. A retry repeats them from the pinned turn, so a model call need not wait for
+   * them. Its answer and the end of the turn wait.
    */
   writing: Promise<unknown>[];
-  /** Written with the commit: receipts. Not at all, unless the turn goes on: the answer that ends it. */
+  /** Written later: receipts with the commit, and the answer that seems to end the turn only if the turn continues. */
   kept: {
     receipts: { receipt: PromptReceipt; at: number }[];
     answer: ModelAnswer | null;
   };
-  /** The prompt whose receipt is written or being written. */
+  /** The prompt whose receipt was written or is being written. */
   recorded: PromptRecord | null;
-  /** The turn as last pinned. What has steered it counts even if the effect that pinned it throws afterwards. */
+  /** The turn as last pinned. Messages that steered it count even if the effect that pinned it throws afterwards. */
   pinned: PinnedTurn;
   /** The journal key chosen for a step; see `step-journal.ts`. */
   key: { step: number; index: number } | null;
   session: SessionRun;
-  /** The answer that the provider has begun; see `begun-answer.ts`. */
+  /** The answer that the provider has begun; see `features/sessions/feature.ts`. */
   begun: BegunAnswer | null;
-  /** Images of the last request, the oldest first, and those left out since a refusal. */
+  /** `shown`: images of the last request, oldest first. `suspected`: images left out since a refusal. */
   images: { shown: readonly ShownImage[]; suspected: readonly ImageRef[] };
-  /** Text of a model call that broke off. */
   partial: string;
   usage: Usage;
-  /** Calls beside the answers of the steps. Absent: none so far. */
+  /** Model calls that are not answers of steps. Absent if there were none. */
   others?: OtherCalls[];
-  /** What its work on the context may still cost. */
+  /** How much context work the turn may still do. */
   work: TurnWork;
-  /** Model calls of this attempt that were begun. */
+  /** Number of model calls that this attempt began. */
   rounds: number;
 }
 
@@ -211,7 +206,7 @@ export interface Outcome {
 
 type Appended = 'outputs' | 'outgoing' | 'timers';
 
-/** The run with new values. `added` is appended to what the turn has so far. */
+/** The run with new values. `added` is appended to the outputs so far. */
 export function changed(
   run: TurnRun,
   values: Partial<StepState & Omit<TurnOutputs, Appended>>,
@@ -227,23 +222,18 @@ export function changed(
   };
 }
 
-/** How far the log beyond the turn was read. */
 interface SteerState {
   /** The last step before which the log was read. */
   readonly step: number;
   readonly seen: number;
 }
 
-/** Compactions in the present step. */
 interface CompactionState {
   readonly step: number;
-  /** Compactions applied. */
   readonly count: number;
-  /** Whether one was tried, with or without success. */
   readonly tried: boolean;
-  /** The reason for the compaction that is due. */
   readonly reason: CompactionReason | null;
-  /** The last step whose journalled compactions were applied again after a crash. */
+  /** Index of the last step whose journalled compactions were applied again after a crash. */
   readonly replayed: number;
   /** Whether the provider has refused this step's prompt as too long. */
   readonly overflowed: boolean;
@@ -257,7 +247,7 @@ export type Ending =
 /** A model's finished answer, as journalled. */
 export interface ModelAnswer {
   text: string;
-  /** The words as the model wrote them, if marks of Troupe were taken away. */
+  /** The text as the model wrote it, if marks of Troupe were removed. */
   original?: string;
   calls: ToolCall[];
   reasoning?: Reasoning | undefined;
@@ -265,9 +255,9 @@ export interface ModelAnswer {
   usage: Usage;
   /** Why the reported usage is not trusted. */
   doubt?: string;
-  /** Why it is no answer, or not all of one. */
+  /** Why it is not a complete answer. */
   fault?: AnswerFault;
-  /** Taken from the turn that this one repeats: no model was asked. */
+  /** Set if it was taken from the turn that this one repeats, without asking a model. */
   kept?: true;
   /** Set by providers with sessions. */
   session?: AnswerSession;
@@ -276,23 +266,23 @@ export interface ModelAnswer {
 }
 
 /**
- * What is wrong with an answer that came to its end. The same prompt would mostly be answered alike, so the model is told what was
- * wrong and asked again within its turn.
+ * What is wrong with an answer that ended normally. The same prompt would mostly get the same answer, so the model is told what
+ * was wrong and asked again within its turn.
  */
 export interface AnswerFault {
-  /** For the model. Null: asking again cannot help. */
+  /** Text for the model. Null: asking again cannot help. */
   note: string | null;
-  /** For people, and how the turn fails if the model goes on like this. */
+  /** Code and text for people, with which the turn fails if the fault is repeated. */
   code: ErrorCode;
   message: string;
-  /** The model may mean it: told once, its answer counts. */
+  /** Set if the model may intend it: after one note to the model, such an answer counts. */
   isTaken?: true;
 }
 
 /** The journal entry of a step: its answer, or the ending of the turn. */
 export type JournalEntry = ModelAnswer | { sealed: Ending };
 
-/** Key of one agent in one conversation, for requests and sessions at any provider. */
+/** Cache key of one agent in one conversation, for requests and sessions of any provider. */
 export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
   const { tenant, conversation, agent } = live.address;
   return `${tenant}/${conversation}/${agent}`;
@@ -316,7 +306,7 @@ export function ownDraft(
   };
 }
 
-/** Writes a record while the turn goes on. A failure is thrown where the turn waits for it. */
+/** Keeps a running write that the turn does not wait for yet. A failure is thrown where the turn waits for it. */
 export function writeMeanwhile({ meanwhile }: Pick<TurnRun, 'meanwhile'>, record: Promise<unknown>): void {
   record.catch(() => undefined); // rethrown to the caller of `written`
   meanwhile.writing.push(record);
@@ -324,7 +314,7 @@ export function writeMeanwhile({ meanwhile }: Pick<TurnRun, 'meanwhile'>, record
 
 type Writing = Pick<TurnRun, 'deps' | 'live' | 'meanwhile'>;
 
-/** Writes the receipts before the step or the turn is over, for whoever wants to look. */
+/** Writes the receipts before the commit, so that people can see the prompt meanwhile. */
 export function writeReceipts(run: Writing): void {
   const { receipts } = run.meanwhile.kept;
   run.meanwhile.kept.receipts = [];
@@ -332,7 +322,7 @@ export function writeReceipts(run: Writing): void {
     writeMeanwhile(run, run.deps.store.putReceipt(run.live.address.tenant, receipt, at));
 }
 
-/** Waits for what is being written, receipts included. */
+/** Waits for running writes, receipts included. */
 export async function written(run: Writing): Promise<void> {
   writeReceipts(run);
   await Promise.all(run.meanwhile.writing);
@@ -340,10 +330,11 @@ export async function written(run: Writing): Promise<void> {
 }
 
 /**
- * What only some companies use. Each is one folder of `src/actors` with one object, and one line in `actors/features/features.ts`.
- *  N1  Everything else reaches a feature through these hooks alone; only the list imports its folder.
- *  N2  A turn comes to a hook by a fact that it has at hand. Without the fact it executes no line of the feature.
- *  N3  Each may be missing. Turns then go on as if nobody used it, and a command that needs it is refused.
+ * Hooks of features that only some companies use. Each feature is one folder of `src/actors/features` with one object, and
+ * one line in `features.ts` there.
+ *  N1  The engine uses a feature only through these hooks. Only the list in `features.ts` imports its folder.
+ *  N2  A turn calls a hook only if a fact that it already knows says so. Without the fact it executes no line of the feature.
+ *  N3  Any feature may be missing. Turns then run as if nobody used it, and a command that needs it is refused.
  */
 export interface Features {
   readonly schedules?: SchedulesFeature | undefined;
@@ -358,20 +349,20 @@ export interface Features {
   readonly workflows?: WorkflowsFeature | undefined;
 }
 
-/** Messages at fixed times. Fact: a schedule is defined. */
+/** Messages at fixed times. Used if a schedule is defined. */
 interface SchedulesFeature {
-  /** Sends what has come due since the last check, in a round of the sweeper. */
+  /** Sends the messages that have become due since the last check. Called in each round of the sweeper. */
   fire(
     deps: Pick<EngineDeps, 'store' | 'log' | 'clock' | 'onWarning'>,
     participantsCache: ParticipantsCache,
   ): Promise<void>;
 }
 
-/** Stored folds of long logs. Fact: the log has grown by `folds.least` events since the last ones. */
+/** Stored folds of long logs. Used if the log has grown by `folds.least` events since the last stored ones. */
 export interface CheckpointsFeature {
   readonly folds: Checkpoints;
   isWorthStoring(live: LiveActor, options?: { isBusy: boolean }): boolean;
-  /** Copies the folds between two turns. Call the result once the fence has proved that they are this actor's. */
+  /** Copies the folds between two turns. Call the result once a write has proved that this process still has the lease. */
   keep(live: LiveActor, options: { isBusy: boolean }): Promise<(() => void) | null>;
   /** The newest stored folds of an actor up to `upTo`; null if there are none. */
   restore(
@@ -381,7 +372,7 @@ export interface CheckpointsFeature {
   close(): Promise<void>;
 }
 
-/** What an agent's summary covers, found again. Fact: the agent retrieves, and its window has a summary. */
+/** Retrieval of events that a summary covers. Used if the agent retrieves and its window has a summary. */
 interface MemoryFeature {
   retrieve(
     deps: EngineDeps,
@@ -390,9 +381,8 @@ interface MemoryFeature {
   close(): Promise<void>;
 }
 
-/** Ended turns that are run again, in a fork. Fact: the pinned turn names the one that it repeats. */
+/** Ended turns that are run again in a fork. Used if the pinned turn names the turn that it repeats. */
 interface RerunsFeature {
-  /** What is different for such a turn. */
   begin(turn: {
     deps: EngineDeps;
     live: Pick<LiveActor, 'address'>;
@@ -401,15 +391,12 @@ interface RerunsFeature {
   }): Promise<{ runtime: AgentRuntime; recorded: RecordedCalls } | null>;
 }
 
-/** Conversations that a provider keeps. Fact: the provider resumes sessions, or joins answers, or an input names a session. */
+/** Sessions that a provider keeps. Used if the provider resumes sessions or begun answers, or if an input names a session. */
 interface SessionsFeature {
-  /** The session that the inputs of a turn name for an agent. */
   namedIn(inputs: readonly Event[], agent: string): NamedSession | null;
-  /** Makes the named session the agent's own. */
   adopt(run: TurnRun): Promise<void>;
-  /** What is sent of the prompt. */
   ask(run: TurnRun): Sending;
-  /** Marks with which a provider joins an answer again that it has begun. */
+  /** Adds the mark by which a provider resumes an answer that it has begun. */
   withBegun(run: TurnRun, request: ModelRequest): Promise<ModelRequest>;
   hear(run: TurnRun, event: SessionEvent): void;
   answered(
@@ -418,25 +405,23 @@ interface SessionsFeature {
     done: Extract<ModelEvent, { type: 'done' }>,
   ): { session?: AnswerSession };
   lose(run: TurnRun, message: string): void;
-  /** Leaves an open turn in the provider. */
+  /** Ends a turn that is still open in the provider. */
   leave(run: TurnRun): void;
-  /** The fields of the commit. */
   patch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'session' | 'cursor'>;
 }
 
-/** Messages that need not wait for the turn under way. Fact: the turn has more than one step, or took events in before. */
+/** Messages that a running turn takes in. Used if the turn has more than one step, or has taken in events before. */
 interface SteeringFeature {
   steer(run: TurnRun): Promise<TurnRun>;
-  /** Adds the events that this step, or all steps, of a resumed turn took. */
+  /** Adds the events that this step or all steps of a resumed turn have taken in. */
   showSteered(run: TurnRun, steps: 'this' | 'all'): Promise<TurnRun>;
   isInterrupted(run: TurnRun): Promise<boolean>;
-  /** The running turn that an event interrupts. */
   turnToInterrupt(
     deps: Pick<EngineDeps, 'store' | 'agents' | 'registry'>,
     address: ActorAddress,
     event: Event,
   ): Promise<TurnId | null>;
-  /** Throws `agent_busy` if an addressed agent is at work and rejects messages meanwhile. */
+  /** Throws `agent_busy` if an addressed agent is at work and rejects messages while it is. */
   refuseBusy(
     deps: Pick<EngineDeps, 'store' | 'agents'>,
     log: ConversationKey,
@@ -444,18 +429,16 @@ interface SteeringFeature {
   ): Promise<void>;
 }
 
-/** Long histories made shorter. Fact: the prompt has grown, or the agent asks for it. */
+/** Compaction of long histories. Used if the prompt has grown or a person asked for it. */
 interface CompactionFeature {
-  /** Begins to count for the present step. */
   beginStep(run: TurnRun): TurnRun;
-  /** `beginStep` for a resumed turn: applies again what it had decided. */
+  /** `beginStep` for a resumed turn. Applies journalled compactions again. */
   replay(run: TurnRun): Promise<TurnRun>;
   /** The reason to compact before this prompt is sent. */
   reason(run: TurnRun, prompt: PromptRecord): CompactionReason | null;
   compact(run: TurnRun): Promise<Outcome>;
-  /** One call of the summariser. */
   askSummary(run: TurnRun, words: SummaryRequest, maxOutputTokens: number): Promise<SummaryAnswer>;
-  /** Logs an imported summary; false if it would hide other events. */
+  /** Logs an imported summary. Returns false if it would hide other events. */
   recordSummary(
     deps: EngineDeps,
     log: ConversationKey,
@@ -464,7 +447,7 @@ interface CompactionFeature {
   ): Promise<boolean>;
 }
 
-/** Caps on the cost of model calls. Fact: a cap is defined, or the conversation is a thread: the tree of a task always has one. */
+/** Caps on the cost of model calls. Used if a cap is defined, and in every thread, because trees of tasks always have a cap. */
 interface BudgetFeature {
   readonly hasCaps: boolean;
   /** Makes a model call if every budget allows it, and counts its cost. */
@@ -475,30 +458,30 @@ interface BudgetFeature {
   ): Promise<BudgetLine[]>;
 }
 
-/** Agents that may not stop before their work is done. Fact: the agent keeps a list, or may not stay silent. */
+/** Checks before a turn may end. Used if the agent keeps a list of todos or must not stay silent. */
 interface SupervisionFeature {
-  /** What holds back the end of the turn; null if nothing does. */
+  /** Why the turn may not end yet; null if it may. */
   gate(run: TurnRun): Gate | null;
 }
 
-/** Steps that agents take a conversation through. Fact: the conversation has a run. */
+/** Workflows. Used if the conversation has a run. */
 interface WorkflowsFeature {
   /** The events by which a turn that ends a step advances its runs. */
   advance(run: TurnRun): Promise<OutgoingEvent[]>;
 }
 
 /**
- * The slot of an activation under the caps of concurrent turns. A turn that waits for its model server to come back holds
- * none, so that it keeps nobody else from working.
+ * The slot of an activation under the caps of concurrent turns. A turn that waits for a model server that does not answer
+ * holds none, so that other turns can run.
  */
 export interface TurnSlot {
-  /** Gives the slot back until `regain`. Repeating it has no effect. Never throws. */
+  /** Releases the slot until `regain`. Repeating it has no effect. Never throws. */
   leave(): Promise<void>;
   /** Waits until the slot is held again, or until the signal aborts. Never throws. */
   regain(signal: AbortSignal): Promise<void>;
 }
 
-/** `entry`: the slot that the activation has entered with. */
+/** Creates the slot of an activation. `entry`: the admission with which it began. */
 export function createTurnSlot(
   { admission, clock }: Pick<EngineDeps, 'admission' | 'clock'>,
   { address, provider }: { address: ActorAddress; provider: string },
@@ -521,9 +504,9 @@ export function createTurnSlot(
   };
 }
 
-/** What only some companies use: a folder of `src/actors` with one such object, listed in `features.ts`. */
+/** A feature that only some companies use: a folder of `src/actors/features` with one such object, listed in `features.ts`. */
 export interface Feature {
-  /** Its hooks in this process. None if what is defined does not need it. */
+  /** Returns its hooks in this process; none if no definition needs it. */
   open(parts: FeatureParts): Features;
   readonly commands?: FeatureCommands;
 }
@@ -535,29 +518,29 @@ export interface FeatureParts {
   clock: Clock;
   /** 0 <= n < 1. */
   random: () => number;
-  /** Counts what happens. */
+  /** Counters and times. */
   metrics: Metrics;
-  /** Receives problems that no caller is told. */
+  /** Called with problems that no caller learns of. */
   onWarning: (error: unknown, where: string) => void;
-  /** Release of this code: folds that another one has stored are not used. */
+  /** Release of this code. Folds that another release stored are not used. */
   release: string;
-  /** Least events between two stored folds. Default: that of the feature. */
+  /** Minimum number of events between two stored folds. Default: that of the feature. */
   foldEvery?: number | undefined;
   /** Budgets of the definition. */
   caps?: BudgetCaps;
   /** Schedules of the definition. */
   schedules?: readonly Schedule[];
-  /** Default: memories are searched by words alone. */
+  /** Embedder for searches in memories. Default: memories are searched by words only. */
   embedder?: Embedder | null;
-  /** Longest waits for the vector of a search, ms; see `MemorySearchDeps`. */
+  /** Maximum wait for the vector of a search, ms; see `MemorySearchDeps`. */
   deadlineMs?: number | undefined;
-  /** Longest wait for the first answer of an embedder, ms. */
+  /** Maximum wait for the first answer of an embedder, ms. */
   firstDeadlineMs?: number | undefined;
 }
 
-/** Commands that a feature carries out. Without it they are refused. */
+/** Commands that features execute. Without the feature they are refused. */
 export interface FeatureCommands {
-  /** Runs an ended turn again, in a fork. */
+  /** Runs an ended turn again in a fork. */
   readonly rerun?: (
     conversations: ConversationDeps,
     tenant: TenantId,

@@ -25,16 +25,16 @@ import type { Span, SpanAttributes } from '../../base/tracing.ts';
 import type { Provider, ResponseName } from '../../providers/provider.ts';
 
 /**
- * Reports a turn to operators as metrics, spans and log lines, and times its parts. The turn never depends on it. Without
- * tracer and logger it only reads clocks and adds numbers.
+ * Reports a turn to operators as metrics, spans and log lines, and measures the time of its parts. The turn never depends on
+ * it. Without tracer and logger it only reads clocks and adds numbers.
  */
 export interface TurnWatch {
   effect<T>(name: EffectName, work: () => Promise<T>): Promise<T>;
   call(facts: CallFacts): CallWatch;
   tool(call: ToolCall): ToolWatch;
-  /** The parts so far, for the end of the turn in the log; null if all were shorter than half a millisecond. */
+  /** The times of the parts so far, for the end of the turn in the log. Null if all were shorter than half a millisecond. */
   times(): TurnTimes | null;
-  /** Called once, however the turn ended in this process. */
+  /** To be called once, however the turn ended in this process. */
   end(ended: TurnEnded): void;
 }
 
@@ -46,7 +46,7 @@ interface TurnEnded {
   answer: unknown;
 }
 
-/** Effects whose whole time is one part; `callModel` has several parts. */
+/** Effects whose whole time belongs to one part. `callModel` has several parts. */
 const PART_OF: Partial<Record<EffectName, TurnPart>> = {
   assemble: 'build',
   compact: 'relief',
@@ -55,7 +55,7 @@ const PART_OF: Partial<Record<EffectName, TurnPart>> = {
   commit: 'commit',
 };
 
-/** Calls of models and tools have spans of their own. */
+/** Names of the spans of effects. Calls of models and tools have separate spans. */
 const SPAN_OF: Partial<Record<EffectName, string>> = {
   assemble: 'build_prompt',
   compact: 'make_room',
@@ -75,7 +75,7 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
   const { clock, tracer, logger } = deps;
   const { profile } = runtime;
   const times = new PartTimes(clock.monotonic(), Math.round(clock.now()));
-  // The wait of a resumed turn was counted when the turn began.
+  // For a resumed turn the wait was already counted when the turn began.
   const waitMs = resumed || turn.at === undefined ? undefined : Math.max(0, clock.now() - turn.at);
   if (waitMs !== undefined) times.sums.set('wait', waitMs);
   const seq = turn.inputs.at(-1);
@@ -118,7 +118,7 @@ export function watchTurn({ deps, runtime, live: { address }, turn, resumed }: W
   };
 }
 
-/** A turn that left this process without its commit has the outcome `left`, and no times. */
+/** Reports the end of a turn. A turn that left this process without a commit has the outcome `left` and no times. */
 function reportEnd(
   { deps: { clock, metrics, logger }, ids, span, times }: WatchedTurn,
   { ending, usage, step, answer }: TurnEnded,
@@ -155,7 +155,6 @@ interface TurnFigures {
   counted: { attempt: number; waitMs?: number };
 }
 
-/** The turn that a call belongs to. */
 interface WatchedTurn {
   deps: Pick<EngineDeps, 'clock' | 'metrics' | 'tracer' | 'logger' | 'redaction'>;
   author: Author;
@@ -166,7 +165,7 @@ interface WatchedTurn {
 }
 
 export interface CallWatch {
-  /** The first part of the answer has come. */
+  /** To be called when the first part of the answer arrives. */
   heard(): void;
   within<T>(work: () => Promise<T>): Promise<T>;
   end(ended: CallEnded): void;
@@ -174,7 +173,7 @@ export interface CallWatch {
 
 interface ToolWatch {
   within<T>(work: () => Promise<T>): Promise<T>;
-  /** Returns when the tool ran. */
+  /** Ends the span. Returns the time when the tool ran. */
   end(outcome: ToolOutcome, text: string): RunTime;
 }
 
@@ -239,7 +238,7 @@ function watchTool({ deps, place, author, span: parent }: WatchedTurn, call: Too
   };
 }
 
-/** Redacts the texts as for the log: what is not stored is not traced either. */
+/** Redacts texts as for the log, because text that must not be stored must not be traced either. */
 function kept(
   { deps: { redaction }, author }: WatchedTurn,
   { purpose }: CallFacts,
@@ -263,13 +262,13 @@ async function within<T>(span: Span, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** How long the parts of a turn took: their sums, and each one in the order of the ends. All given times are monotonic. */
+/** The times of a turn's parts: sums, and each part in the order of the ends. All arguments are monotonic times, ms. */
 class PartTimes {
   readonly sums = new Map<TurnPart, number>();
-  /** Since when a model call waits for what it needs. */
+  /** Since when a model call waits before it is sent, monotonic ms; null if none waits. */
   waiting: number | null = null;
   readonly began: number;
-  /** The same moment, ms since the epoch. */
+  /** The start as ms since the epoch. */
   readonly #from: number;
   readonly #parts: TurnTimes['parts'] = [];
 
@@ -291,7 +290,7 @@ class PartTimes {
     if (TIMED.has(part)) this.#log(part as TimedPart, start, end);
   }
 
-  /** The model is asked now. */
+  /** To be called when the request is sent to the model. */
   asked(at: number): void {
     if (this.waiting !== null) this.#log('admission', this.waiting, at);
     this.waiting = null;
@@ -310,13 +309,13 @@ class PartTimes {
 
 const TIMED: ReadonlySet<string> = new Set(TimedPart.options);
 
-/** The ids of a span: those of the log and the page. */
+/** The ids of a span, the same as in the log and on the page. */
 interface SpanPlace extends ActorAddress {
   turn: TurnId;
   process: string;
 }
 
-/** End of a model call, as a span reports it. */
+/** The end of a model call, as a span reports it. */
 export type CallEnded =
   | {
       kind: 'answered';
@@ -329,7 +328,7 @@ export type CallEnded =
   | { kind: 'failed'; code: string }
   | { kind: 'aborted' };
 
-/** Names of the OpenTelemetry conventions. Other providers keep their own. */
+/** Names of providers in the OpenTelemetry conventions. Other providers keep their own names. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = { 'claude-code': 'anthropic', codex: 'openai' };
 const FINISH_REASONS: Readonly<Record<string, string>> = {
   end: 'stop',
@@ -338,15 +337,13 @@ const FINISH_REASONS: Readonly<Record<string, string>> = {
   refusal: 'content_filter',
 };
 
-/** A model call before it is made. */
 interface CallFacts {
   purpose: 'turn' | 'compaction';
-  /** From 1. */
+  /** Number of the step, from 1. */
   step: number;
-  /** Tries of the same request, this one included. */
+  /** Number of tries of the same request, this one included. */
   tries: number;
   messages: readonly PromptMessage[];
-  /** The model server, if the provider has one. */
   server?: Provider['server'];
 }
 

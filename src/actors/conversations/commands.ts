@@ -81,7 +81,7 @@ const ACTIONS: Record<ConversationCommand['command'], string> = {
   reopen: 'reopen a conversation',
 };
 
-/** A command of a person, and the participants it finds. */
+/** A command of a person, and the participants at that moment. */
 interface PersonCommand {
   log: ConversationKey;
   by: Author;
@@ -142,7 +142,7 @@ async function reinstate(
   return append(conversations, log, { author: by, kind: 'command', body: { command: 'recall', agent } });
 }
 
-/** Nothing is done before the agent's next turn: its prompt is built and paid for only then. */
+/** Only requests the compaction. The agent's next turn makes it, because its prompt is built and paid for only then. */
 async function compact(
   conversations: ConversationDeps,
   { log, by, participants }: PersonCommand,
@@ -166,15 +166,14 @@ async function letIn(
   const asked = command.command === 'join' ? command.policy : undefined;
   const body = { change: 'joined' as const, agent, policy: asked ?? joinPolicyOf(deps, tasks, agent) };
   const event = await append(conversations, log, { author: by, kind: 'membership.changed', body });
-  // Results may have come while it was away. The sweeper makes up for a lost wake.
+  // Results may have arrived while the agent was away. The sweeper makes up for a lost wake.
   if (isAway) await deps.router.wake({ ...addressOf(log), agent }).catch(() => undefined);
   return event;
 }
 
-/** Most agents of one template in one conversation. */
 const MOST_SPAWNED = 999;
 
-/** Appending takes the next number: of two concurrent commands, one finds it taken. */
+/** The next number is taken by appending, so of two concurrent commands one finds it taken and tries the next. */
 async function spawn(
   conversations: ConversationDeps,
   log: ConversationKey,
@@ -207,7 +206,7 @@ async function spawn(
   throw refused(`there are ${MOST_SPAWNED} agents of "${template}" here: address one of them`, { template });
 }
 
-/** Passes a held message on in the name of a person. The new message quotes nothing: prompts contain the held one. */
+/** Passes a held message on in the name of a person. The new message does not quote it, because prompts contain the held one. */
 async function dispatch(
   conversations: ConversationDeps,
   { log, by, participants }: PersonCommand,
@@ -226,7 +225,7 @@ async function dispatch(
     kind: 'message' as const,
     body: { content },
   };
-  // A held message is passed on once, even if several people ask for it.
+  // A held message is passed on once, even if several people request it.
   const before = await store.readById(log, draft.id);
   if (before && !isImported(before)) return before;
   return (await appendTrusted(conversations, log, draft, participants)).event;
@@ -249,18 +248,17 @@ function refused(message: string, data: Record<string, unknown> = {}): TroupeErr
   return new TroupeError('command_refused', message, data);
 }
 
-/** The facts that decide whether a turn may be retried. */
 interface RetryFacts {
   address: ActorAddress;
   turn: TurnId;
-  /** End of the turn in the log. Null: none. */
+  /** How the turn ended in the log; null if it has not. */
   ended: 'done' | 'failed' | 'aborted' | null;
-  /** Null if it is unreadable: the agent has failed, or will. */
+  /** The actor's record; null if it cannot be read. */
   record: Pick<ActorRecord, 'turn' | 'turnNo' | 'parked'> | null;
   participants: Pick<Participants, 'tasks'>;
 }
 
-/** `resume`: the agent failed with this turn unended, or after a turn that needs no retry. */
+/** `resume`: the agent failed before this turn ended, or after a turn that needs no retry. */
 type MayRetry = { kind: 'retry' } | { kind: 'resume' } | { kind: 'refused'; why: string };
 
 export function mayRetry({ address, turn, ended, record, participants }: RetryFacts): MayRetry {
@@ -302,7 +300,7 @@ function mayNot(why: string): MayRetry {
 /**
  * Retries a turn for a person. Repeated and concurrent requests, in any process, get the same event and the same new turn.
  * Throws `turn_unknown`, `command_refused`.
- *  R1  A retry comes after the end of a turn that failed or was stopped, and addresses only the agent of that turn.
+ *  R1  A retry comes after the end of a turn that failed or was aborted, and addresses only the agent of that turn.
  */
 export async function retryTurn(
   conversations: ConversationDeps,
@@ -344,7 +342,7 @@ export async function retryTurn(
   return event;
 }
 
-/** An earlier request for the same turn. Its writer may have died before it woke the agent, so the agent is woken again. */
+/** Finds an earlier request for the same turn. Its writer may have died before waking the agent, so the agent is woken again. */
 async function findRequest(
   { deps: { store, router } }: ConversationDeps,
   address: ActorAddress,

@@ -11,11 +11,11 @@ import { type ReadTasks, type TaskInfo, tasksIn } from '../log/tasks.ts';
 export interface ConversationState {
   /** `archived`, or `open.` and the mode. */
   state: 'archived' | `open.${Mode}`;
-  /** Also given while archived: the mode after reopening. */
+  /** The mode; while archived, the mode after reopening. */
   mode: Mode;
-  /** The phase that a workflow or a person has set. Null: none. */
+  /** The phase that a workflow or a person has set; null without one. */
   phase: string | null;
-  /** Open delegations of its agents, without the task that this conversation is the thread of. */
+  /** Number of open delegations of its agents. Does not count the task of which this conversation is the thread. */
   openDelegations: number;
   /** Compactions of its agents' prompts. */
   compactions: CompactionState;
@@ -49,38 +49,37 @@ export function conversationState({
   };
 }
 
-/** The log has the steps; they are not repeated here. */
+/** The directive without its steps, which are in the log. */
 function withoutSteps({ steps: _steps, ...directive }: Directive): Omit<Directive, 'steps'> {
   return directive;
 }
 
 /** A task on which no agent works: it waits for a person, or for an agent that takes no turns. */
 export interface Wait {
-  /** Conversation of the task: the one asked about, or a thread of it. */
+  /** Id of the task's conversation: the given one or a thread of it. */
   conversation: ConversationId;
   /** The question, approval or delegation. */
   task: TaskInfo;
 }
 
-/** What there is to do in a conversation and in the threads of its open tasks. */
+/** The open work in a conversation and in the threads of its open tasks. */
 export interface Work {
-  /** Whether an agent has something to do there, or something happened during the look. */
+  /** Whether an agent has something to do there, or something changed while it was read. */
   isUnderWay: boolean;
-  /** The innermost open tasks on which nobody works. */
+  /** The innermost open tasks on which no agent works. */
   waits: Wait[];
 }
 
 type WorkDeps = Pick<EngineDeps, 'agents' | 'store' | 'clock' | 'taskFolds'>;
 
-/** Deepest nesting that is followed: a troupe's own limit may be raised, and a log may contain anything. */
+/** Maximum depth that is followed. A troupe's own limit may be raised, and an imported log may contain anything. */
 const MAX_DEPTH = 16;
 
 /**
- * Reads the records of the actors, not their machines, so it holds for turns of every process. `after`: only tasks that
- * were opened in the conversation since this event are looked at.
- *  W1  An actor appends its events before its record forgets them, and threads are read before the conversation that
- *      gave their tasks. So work that passes from one to another during the look is seen at one of the two, or as a
- *      longer log.
+ * Reads the records of the actors, not their machines, so the result covers turns of every process. `after`: only tasks that
+ * were opened in the conversation after this event count.
+ *  W1  An actor appends its events before they leave its record, and threads are read before the conversation that gave their
+ *      tasks. So work that moves from one to another during the reads is seen in one of the two, or as a longer log.
  */
 export async function workIn(
   deps: WorkDeps,
@@ -120,7 +119,7 @@ async function isAnyoneAtWork(
 ): Promise<boolean> {
   const processed = new Map<AgentId, number>();
   for (const record of await store.listActors(log)) {
-    // An agent takes no turns with an unreadable record, and while it is paused, failed or retired.
+    // An agent with an unreadable record takes no turns, nor does one that is paused, failed or retired.
     if ('address' in record) processed.set(record.address.agent, Infinity);
     else if (record.parked !== null) processed.set(record.agent, Infinity);
     else if (isBegun(record, clock.now()) && agents.has(record.agent)) return true;
@@ -131,23 +130,23 @@ async function isAnyoneAtWork(
       const after = processed.get(agent) ?? 0;
       if (last <= after || !agents.has(agent)) return false;
       const seqs = await store.addressed({ ...log, agent }, { after, upTo: last });
-      // The end of a task waits for the others of its group.
+      // The end of a task begins no turn before its group is due.
       return seqs.some((seq) => !fold.ended.has(seq) || isDue(fold, seq));
     }),
   );
   return unread.includes(true);
 }
 
-/** A turn, something to send, or a timer that has ended. */
+/** Whether the record has a pinned turn, events to append, or an ended timer. */
 function isBegun({ turn, unpublished, timers }: ActorRecord, now: number): boolean {
   return turn !== null || unpublished || timers.some(({ at }) => at <= now);
 }
 
-/** Pauses between two looks at a conversation, ms: the first, and the longest that they grow to. */
+/** Pauses between two reads of a conversation, ms: the first one, and the maximum. */
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
-/** Resolves when nobody works in a conversation and its threads. Throws `shutting_down` when the troupe is closed meanwhile. */
+/** Resolves when no agent works in a conversation and its threads. Throws `shutting_down` if the troupe is closed meanwhile. */
 export async function waitUntilRest(
   deps: WorkDeps,
   log: ConversationKey,
@@ -156,7 +155,7 @@ export async function waitUntilRest(
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5)) {
     if (!(await workIn(deps, log)).isUnderWay) return;
     await deps.clock.sleep(pauseMs, closed);
-    // Not looked again: the store may be closed by now.
+    // Not read again, because the store may be closed by now.
     if (closed.aborted) throw new TroupeError('shutting_down', 'the troupe is being closed');
   }
 }

@@ -23,9 +23,9 @@ export interface Deleted {
 }
 
 /**
- * Deletes a conversation with its threads, the threads first: after a crash the remaining events still name the rest.
- * `exported`: number of events that the caller has exported. Refused if it differs, if an agent is at work, and for the
- * thread of an open task, whose end somebody awaits.
+ * Deletes a conversation with its threads. Threads are deleted first, so that after a crash the remaining events still name the
+ * rest. `exported`: number of events that the caller has exported. Throws `command_refused` if it differs, if an agent is at
+ * work, and for the thread of an open task, for whose end somebody waits.
  */
 export async function deleteConversation(
   deps: Pick<EngineDeps, 'store' | 'clock' | 'log' | 'registry'>,
@@ -41,7 +41,7 @@ export async function deleteConversation(
   return removeTree(deps, tree);
 }
 
-/** Throws as `deleteConversation`. */
+/** The conversation and its threads. Throws like `deleteConversation`. */
 export async function treeToDelete(
   deps: Pick<EngineDeps, 'store' | 'clock'>,
   root: ConversationKey,
@@ -50,7 +50,7 @@ export async function treeToDelete(
   return treeAtRest(deps, root);
 }
 
-/** Removes a tree that is at rest. */
+/** Removes a tree in which no agent is at work. */
 export async function removeTree(
   { store, log: events, registry }: Pick<EngineDeps, 'store' | 'log' | 'registry'>,
   tree: readonly Branch[],
@@ -80,12 +80,12 @@ async function refuseOpenThread(
   }
 }
 
-/** A turn whose end can be read gives its lease back within this time, ms. */
+/** A turn whose end is already in the log releases its lease within this time, ms. */
 const RELEASE_MS = 2_000;
-/** Pause between looks at the lease, ms. */
+/** Pause between two reads of the lease, ms. */
 const LOOK_MS = 20;
 
-/** The tree once no agent is at work in it: what a turn has written until then is part of it. */
+/** Waits until no agent is at work in the tree, then returns it, with all threads opened until then. */
 async function treeAtRest(
   deps: Pick<EngineDeps, 'store' | 'clock'>,
   root: ConversationKey,
@@ -96,7 +96,7 @@ async function treeAtRest(
   return hasWaited ? readTree(deps.store, root) : tree;
 }
 
-/** Whether a lease had to be waited for. */
+/** Waits until no agent is at work. Returns whether it had to wait. */
 export async function untilAtRest(
   deps: Pick<EngineDeps, 'store' | 'clock'>,
   log: ConversationKey,
@@ -130,7 +130,7 @@ export async function readTree(
 ): Promise<Branch[]> {
   const tree: Branch[] = [{ log: root, head: 0 }];
   const known = new Set<string>([root.conversation]);
-  // The loop appends to the list it walks.
+  // The loop appends to the list over which it iterates.
   for (const branch of tree) {
     const { log } = branch;
     for await (const events of readPages(store, log, { after: 0 })) {
@@ -146,7 +146,7 @@ export async function readTree(
   return tree;
 }
 
-/** Whether a thread confirms the opening that names it: an imported file may name any conversation. */
+/** Whether a thread itself names the task that opened it, because an imported file may name any conversation as a thread. */
 async function isThreadOf(
   store: Pick<Store, 'readById'>,
   { tenant, conversation }: ConversationKey,
@@ -165,7 +165,7 @@ export async function atWork(
   return (await busyIn(deps, log))?.agent ?? null;
 }
 
-/** An agent at work in a conversation: it has a turn under way, or a process holds its lease. Failed agents are not at work. */
+/** An agent at work in a conversation: it has a pinned turn, or a process holds its lease. Failed agents are not at work. */
 async function busyIn(
   { store, clock }: Pick<EngineDeps, 'store' | 'clock'>,
   log: ConversationKey,
@@ -180,9 +180,8 @@ async function busyIn(
   return busy ?? null;
 }
 
-/** Conversations checked in one round of the sweeper. */
 const PAGE = 50;
-/** How often all conversations are listed. */
+/** Interval of listing all conversations, ms. */
 const LIST_EVERY_MS = 600_000;
 const MOST_LISTED = 1_000_000;
 
@@ -192,7 +191,7 @@ interface Quiet {
   at: number;
 }
 
-/** Archives and deletes conversations that were quiet for long, a page per round. Its memory only saves repeated checks. */
+/** Archives and deletes conversations without recent events, a page per round. Its state only saves repeated checks. */
 export function createEndQuiet(
   deps: EngineDeps,
   participantsCache: ParticipantsCache,
@@ -200,7 +199,7 @@ export function createEndQuiet(
 ): () => Promise<void> {
   const { store, clock, log: events, tenants = async () => [DEFAULT_TENANT] } = deps;
   const shortest = Math.min(archiveAfterMs, deleteAfterMs);
-  /** Heads of conversations that need no more checks: archived ones, and threads, which end with their root. */
+  /** Heads of conversations that need no more checks: archived ones, and threads, which end with their root conversation. */
   const settled = new Map<string, number>();
   let queue: Quiet[] = [];
   let listAt = 0;
@@ -212,7 +211,7 @@ export function createEndQuiet(
       listAt = now + Math.min(LIST_EVERY_MS, Math.ceil(shortest / 2));
       for (const tenant of await tenants()) queue.push(...(await quietOf(tenant, now - shortest)));
     }
-    // The newest activity comes first, so the conversations that were quiet longest are at the end.
+    // Conversations with the newest events come first, so those without events for the longest time are at the end.
     for (const each of queue.splice(-PAGE)) await look(each, now);
   };
 
@@ -235,7 +234,7 @@ export function createEndQuiet(
     }
     if (at > now - archiveAfterMs || [...tasks.tasks.values()].some(({ end }) => end === null)) return;
     if ((await atWork(deps, log)) !== null) return;
-    // One id per quiet period: of two processes one archives it.
+    // The id is the same for one quiet period, so of two processes only one archives the conversation.
     const draft: EventDraft = {
       id: runtimeId('archived', head),
       author: SYSTEM_AUTHOR,
@@ -251,7 +250,7 @@ export function createEndQuiet(
       await deleteConversation(deps, log, 'none');
       participantsCache.forget(log);
     } catch (error) {
-      // An agent is at work; a later round tries again.
+      // An agent is at work, so a later round tries again.
       if (!(error instanceof TroupeError) || error.code !== 'command_refused') throw error;
     }
   }

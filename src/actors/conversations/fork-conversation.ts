@@ -37,15 +37,15 @@ import { stepOf } from '../../machines/workflow.ts';
 import { endId, threadOf } from '../log/tasks.ts';
 
 const MAX_ID = 128;
-/** Most forks of one event that get a generated name. */
+/** Maximum forks of one event that get a generated id. */
 const MOST_NAMED = 1_000;
 
 /**
- * Copies the beginning of a conversation into a new one. The source gets one event that records the fork, which is returned.
- *  F1  The agents of the copy are settled before it has any events: wherever a fork is interrupted, no old message is
- *      answered.
+ * Copies the beginning of a conversation into a new one. Returns the event that records the fork in the source.
+ *  F1  The agents of the copy are marked as having processed it before it has any events. So no old message is answered, even
+ *      if the fork is interrupted.
  *  F2  Every event keeps its seq, so references to events stay valid.
- *  F3  All ids follow from the source. Repeating a fork, at once or after a crash, makes the same one.
+ *  F3  All ids are derived from the source. Repeating a fork, concurrently or after a crash, makes the same one.
  * Throws `command_refused`, `turn_unknown`, `conversation_unknown`, `event_invalid`.
  */
 export async function forkConversation(
@@ -58,18 +58,16 @@ export async function forkConversation(
   return (await makeFork(conversations, { tenant, place, as: command.as, by })).event;
 }
 
-/** A turn that is run again in a fork: the copied events are changed, and more follow them. */
+/** A fork in which a turn is run again: copied events are changed, and further events follow. */
 interface RerunFork {
   rerun: Rerun;
   change(draft: EventDraft, seq: number): EventDraft;
-  /** Events after the copied ones. */
   more: readonly EventDraft[];
 }
 
 interface ForkRequest {
   tenant: ConversationKey['tenant'];
   place: ForkPlace;
-  /** Id of the copy. */
   as: ConversationId | undefined;
   by: Author;
   again?: RerunFork;
@@ -80,7 +78,7 @@ export async function makeFork(
   { tenant, place, as, by, again }: ForkRequest,
 ): Promise<{ event: Event; target: ConversationKey }> {
   const source = { tenant, conversation: place.conversation };
-  // Two unnamed repetitions are two forks, even if they are the same.
+  // Two repetitions without a given id are two forks, even if they are equal.
   const nonce = again && (as === undefined ? newId() : hashText(canonicalJson(again.rerun)));
   const origin = { place, again, mark: nonce === undefined ? '' : `/${nonce}` };
   const target = await claim(deps, source, origin, as);
@@ -96,11 +94,11 @@ export async function makeFork(
   return { event, target };
 }
 
-/** What a fork is made of. */
+/** The source of a fork. */
 interface Origin {
   place: ForkPlace;
   again: RerunFork | undefined;
-  /** Distinguishes claims of the same place. */
+  /** Distinguishes claims for the same id. */
   mark: string;
 }
 
@@ -131,7 +129,7 @@ async function placeOf(
   return { conversation, seq };
 }
 
-/** The target: a conversation that does not exist, or an unfinished fork of the same event. */
+/** Finds and claims the target: a conversation that does not exist, or an unfinished fork of the same event. */
 async function claim(
   deps: EngineDeps,
   { tenant }: ConversationKey,
@@ -164,7 +162,7 @@ async function isForkOf(
   return from?.conversation === conversation && canonicalJson(rerun) === canonicalJson(again?.rerun);
 }
 
-/** Claims the id by a key-value entry. An entry left by a deleted conversation does not count. */
+/** Claims the id by a key-value entry. An entry of a deleted conversation does not count. */
 async function isClaimed(
   { store }: EngineDeps,
   log: ConversationKey,
@@ -202,11 +200,11 @@ async function copy(deps: EngineDeps, { source, target, place, by, again }: Fork
   }
   const last = ends.pop();
   await appendAt(deps, target, ends, { first: place.seq + 1 });
-  // If several people fork at once, its author is the first of them.
+  // If several people fork concurrently, the first of them becomes its author.
   if (last) await appendFirst(deps, target, last);
 }
 
-/** Appends drafts that must get the seqs from `first` on (F2). Refused if another writer got in between. */
+/** Appends drafts that must get the seqs from `first` on (F2). Throws `command_refused` if another writer was faster. */
 async function appendAt(
   { log: events, clock }: EngineDeps,
   target: ConversationKey,
@@ -347,7 +345,7 @@ function foldTurn(past: Past, agent: AgentId, turn: OpenTurn, event: Event): voi
   }
 }
 
-/** The events that end open work in the copy. The same for every person who forks; the last one marks the fork. */
+/** The events that end open work in the copy. They are the same for every person who forks; the last one marks the fork. */
 function forkEnds(
   past: Past,
   names: Names,
@@ -382,7 +380,7 @@ function noteOf(id: EventId) {
   return { id, author: SYSTEM_AUTHOR, to: [] };
 }
 
-/** Ends a turn under way: calls without a result get one, and an answered turn is done. */
+/** Ends a running turn: calls without a result get one, and a turn with an answer is done. */
 function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, names: Names): EventDraft[] {
   const turn = renamedTurn(id, names);
   const own = (part: string) => ({ id: runtimeId(turn, part), author, to: [], turn });
@@ -397,7 +395,7 @@ function endTurn({ id, author, covers, steps, waiting, isAnswered }: OpenTurn, n
   return [...results, end];
 }
 
-/** The ends have no recipients: the waiting agents see the open tasks in their next turn. */
+/** Ends open tasks. The ends have no recipients, because the waiting agents see them in their next turn. */
 function endTasks({ participants: { tasks } }: Past, seq: number): EventDraft[] {
   const ended = [...tasks.tasks.values()]
     .filter(({ end }) => end === null)
@@ -427,15 +425,14 @@ function abortOf(delegation: string) {
   return { delegation, outcome: 'cancelled' as const, result: FORKED };
 }
 
-/** Id of a conversation and of its copy. */
 interface Names {
   from: ConversationId;
   to: ConversationId;
 }
 
 /**
- * Rewrites an event for the copy of its conversation. References to turns name turns of the copy, and threads are renamed,
- * so that nothing done in the copy reaches the threads of the source. Texts, and the artifacts they name, stay the same.
+ * Rewrites an event for the copy of its conversation. References to turns name turns of the copy, and threads are renamed, so
+ * that work in the copy cannot reach the threads of the source. Texts and the artifacts they name stay the same.
  */
 export function renamedEvent(event: Event, names: Names): EventDraft {
   const {

@@ -32,7 +32,7 @@ export interface ConversationDeps {
   trust: Trust;
   /** Agent for messages that name no agent and match no route. */
   fallback: AgentId | null;
-  /** Whether the agent that a conversation was handed over to comes before the fallback. */
+  /** Whether the agent to which a conversation was handed over comes before the fallback. */
   sticks: boolean;
   router: MessageRouter | null;
   newId: () => EventId;
@@ -67,7 +67,7 @@ export async function appendTrusted(
   const changes = impliedChanges(conversations, message, participants);
   const isStored = changes.length > 0 && (await deps.store.readById(log, message.id)) !== null;
   if (!isStored) {
-    // Before the append: an agent reinstated in the log alone would never be resumed.
+    // Done before the append, because after a crash an agent that is reinstated only in the log would never be resumed.
     for (const agent of message.to)
       if (isRetired(participants.tasks, agent)) await engine.resume({ ...log, agent }, 'REINSTATE');
   }
@@ -84,7 +84,7 @@ export async function appendLast(
   return last;
 }
 
-/** Appends under an id that another writer may take first. Returns the event that was first. */
+/** Appends an event under an id that another writer may take first. Returns the stored event. */
 export async function appendFirst(
   { log: events, store }: Pick<EngineDeps, 'log' | 'store'>,
   log: ConversationKey,
@@ -124,7 +124,7 @@ function impliedChanges(
   return [...reopened, ...back];
 }
 
-/** How much of the earlier conversation an agent sees: as when it first joined, else its profile's default. */
+/** How much of the earlier conversation an agent sees: as when it first joined, otherwise as its profile says. */
 export function joinPolicyOf(
   { agents }: Pick<EngineDeps, 'agents'>,
   { joined }: Participants['tasks'],
@@ -152,7 +152,7 @@ export function addressees(
   return topLevel && fallback ? [fallback] : [];
 }
 
-/** An agent by id or pubkey. Throws `agent_unknown` with the known ones and the nearest name. */
+/** Finds an agent by id or pubkey. Throws `agent_unknown` with the known agents and the nearest name. */
 export function resolveAgent(agents: AgentRegistry, name: string): AgentId {
   const plain = name.startsWith('@') ? name.slice(1) : name;
   const direct = agents.get(plain as AgentId);
@@ -168,22 +168,22 @@ export function resolveAgent(agents: AgentRegistry, name: string): AgentId {
   );
 }
 
-/** A message on its way into a conversation. */
+/** A message before it is stored. */
 interface ReceivedMessage {
   log: ConversationKey;
   message: Message;
-  /** A gateway passes it on for a stranger. */
+  /** Whether a gateway passes it on for somebody who is not trusted. */
   untrusted: boolean;
 }
 
 /**
- * Stores a message. Its recipients are decided once, here.
- *  M1  A message that names agents addresses them. A new message of a person that names none is routed, else it goes to
- *      the agent that the conversation was handed over to last, or the default agent.
- *  M2  A message of an untrusted person, or one that a gateway marks `untrusted`, addresses no agent. The recipients it
- *      would have had are noted with it.
- *  M3  A closed conversation accepts messages of trusted people only; they reopen it.
- *  M4  A message with a known id is the stored event, whatever would be decided now.
+ * Stores a message. Its recipients are decided here, once.
+ *  M1  A message that names agents addresses them. A new message of a person that names none is routed; without a route it
+ *      goes to the agent to which the conversation was handed over last, or to the default agent.
+ *  M2  A message of an untrusted person, or one that a gateway marks `untrusted`, addresses no agent. The recipients that it
+ *      would have had are stored with it.
+ *  M3  An archived conversation accepts messages of trusted people only, which reopen it.
+ *  M4  A message with a known id returns the stored event, whatever would be decided now.
  *
  * `prepare` is called with the addressed message before it is stored, and may refuse it by throwing.
  */
@@ -206,7 +206,7 @@ export async function receiveMessage(
       ? await appendTrusted(conversations, log, addressed, participants)
       : await appendLast(deps, log, [addressed]);
   } catch (error) {
-    // Sent twice at once and routed differently: the first one counts.
+    // If the message was sent twice concurrently and routed differently, the first one counts.
     const isRouted = addressed.context?.routed !== undefined;
     if (!isRouted || !(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
     return appendLast(deps, log, [await addressMessage(conversations, received, participants, isHeld)]);
@@ -214,8 +214,8 @@ export async function receiveMessage(
 }
 
 /**
- * Stores a notice: for people, wakes nobody and changes nothing. Throws `conversation_archived`. `prepare` is called before
- * it is stored.
+ * Stores a notice for people, which wakes nobody and changes nothing. Throws `conversation_archived`. `prepare` is called
+ * before it is stored.
  */
 export async function receiveNotice(
   { deps, participantsCache }: ConversationDeps,
@@ -256,13 +256,12 @@ async function addressMessage(
   };
 }
 
-/** The mode and the run of a conversation, if they are set. */
 function modeIn({ tasks: { directions, directives } }: Participants): Message['context'] {
   const run = directiveOf(directions, directives)?.run;
   return { ...(directions.mode && { mode: directions.mode }), ...(run !== undefined && { run }) };
 }
 
-/** Of an author who was trusted when it was first sent, it has no mark (M4). */
+/** Whether the message is marked as untrusted. A message that is sent again keeps the mark of the first time (M4). */
 async function isMarked(
   store: ConversationDeps['deps']['store'],
   log: ConversationKey,
@@ -301,7 +300,7 @@ async function recipientsOf(
   return { to: isThere(fallback) ? [fallback] : [] };
 }
 
-/** Those of the message when it was first sent (M4). */
+/** The recipients of the message when it was first sent (M4). */
 async function knownRecipients(
   store: ConversationDeps['deps']['store'],
   log: ConversationKey,
@@ -317,19 +316,18 @@ function archived({ conversation }: ConversationKey): TroupeError {
   return new TroupeError('conversation_archived', message, { conversation });
 }
 
-/** Participants of conversations in use. Every entry can be rebuilt from the log at any time. */
+/** Cached participants of conversations. Every entry can be rebuilt from the log. */
 export interface ParticipantsCache {
   of(log: ConversationKey): Promise<Participants>;
   forget(log: ConversationKey): void;
 }
 
-/** Most conversations. The least recently used is dropped first. */
+/** Maximum conversations. The least recently used is dropped first. */
 const KEPT = 1_024;
 const SUBJECT = 'participants';
 
 interface Entry {
   participants: Participants;
-  /** Seq of the last checkpoint. */
   stored: number;
 }
 
@@ -342,7 +340,7 @@ export function createParticipantsCache(
   async function store(log: ConversationKey, entry: Entry, upTo: number): Promise<void> {
     entry.stored = upTo;
     const place = await checkpoints.mark(log, upTo);
-    // Extended or forgotten meanwhile: a later call stores it.
+    // The entry was extended or dropped meanwhile, so a later call stores it.
     if (entry.participants.tasks.upTo !== upTo || known.get(conversationKey(log)) !== entry) return;
     if (place) checkpoints.save(log, SUBJECT, place, [structuredClone(entry.participants)]);
   }
@@ -360,7 +358,7 @@ export function createParticipantsCache(
       known.set(key, entry);
       if (known.size > KEPT) known.delete(known.keys().next().value ?? key);
       const { upTo, tasks } = entry.participants.tasks;
-      // A fold of many tasks is stored less often.
+      // A fold of many tasks is stored less often, because it is large.
       if (upTo - entry.stored >= Math.max(checkpoints.least, tasks.size)) void store(log, entry, upTo);
       return entry.participants;
     },
@@ -374,7 +372,7 @@ async function restored(checkpoints: Checkpoints, log: ConversationKey): Promise
   return { participants: found.parts[0] as Participants, stored: found.seq };
 }
 
-/** The same without the cache, for a single use. */
+/** Reads participants without the cache, for a single use. */
 export async function participantsOf(
   events: PageSource,
   log: ConversationKey,
@@ -388,8 +386,8 @@ export async function participantsOf(
 }
 
 /**
- * Two callers may catch up at once: folding an event twice changes nothing. True if words of what was folded before were erased: it
- * has to be folded again from the first event.
+ * Folds new events. Concurrent callers are harmless, because folding an event twice changes nothing. Returns true if words of
+ * folded events were erased, so that the log must be folded again from its first event.
  */
 async function catchUp(
   events: PageSource,

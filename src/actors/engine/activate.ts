@@ -18,14 +18,14 @@ import type { LiveActor } from '../actor/registry.ts';
 import { beginTurn, runTurn } from '../turn/turn.ts';
 import { sendOutgoing } from '../log/tasks.ts';
 
-/** Pause that lets another process take a wake for an agent that only it defines. */
+/** Pause that lets another process take a wake for an agent that this process does not define, ms. */
 const ELSEWHERE_PAUSE_MS = 100;
-/** Pause before a wake whose lease was lost here is tried again. */
+/** Pause before a wake whose lease was lost here is tried again, ms. */
 const LOST_PAUSE_MS = 1_000;
 
 /**
- * Serves one wake: lease -> begin -> run -> commit, until nothing is left to do. The process may die after any step; the next
- * holder continues from the record.
+ * Serves one wake: takes the lease, then begins, runs and commits turns until no work is left. The process may die at any
+ * point; the next holder continues from the record.
  */
 export async function activate(
   deps: TurnDeps,
@@ -50,7 +50,6 @@ export async function activate(
 interface Admitted {
   runtime: AgentRuntime;
   slot: TurnSlot;
-  /** Called once its work begins. */
   begun: () => void;
 }
 
@@ -65,7 +64,7 @@ async function activateMember(
     const outcome = await serve(deps, lease, () => work(deps, lease, admitted));
     if (outcome) return outcome;
   }
-  // Anyone who can reach the queue can forge wakes, so a wake for an unknown actor creates no record.
+  // Everybody with access to the queue can forge wakes, so a wake for an unknown actor must not create a record.
   if (!deps.registry.find(address) && (await deps.store.head(address)) === 0) return { kind: 'done' };
   const isLost = await wasLost(deps, address);
   const acquired = await acquire(deps, address);
@@ -75,7 +74,7 @@ async function activateMember(
   }
   const lease = holdLease(deps, acquired.record);
   const outcome = await serve(deps, lease, async () => {
-    // A paused actor still publishes what it has committed; a failed one cannot be trusted to.
+    // A paused actor still publishes its committed events. A failed one does not, because its record cannot be trusted.
     if (acquired.record.parked === 'failed') await release(lease);
     else if (isLost && (await isPoison(deps, lease))) await giveUp(deps, lease, address);
     else await work(deps, lease, admitted);
@@ -83,14 +82,14 @@ async function activateMember(
   return outcome ?? { kind: 'done' };
 }
 
-/** The record of an actor that nobody has woken since it was left here, and that has nothing else to do first. */
+/** The record of an actor that rests in this process and has no due timer; null if there is none. */
 function restingActor({ registry, clock }: EngineDeps, address: ActorAddress): ActorRecord | null {
   const resting = registry.find(address)?.resting;
   if (!resting || resting.timers.some(({ at }) => at <= clock.now())) return null;
   return resting;
 }
 
-/** Null: the lease of a resting actor was not free, or something went wrong before it was taken. */
+/** Runs `perform` under the lease. Null: an error came before a resting actor's lease was taken, or it was not free. */
 async function serve(
   deps: EngineDeps,
   lease: Lease,
@@ -103,7 +102,7 @@ async function serve(
     await perform();
   } catch (error) {
     if (!lease.isHeld) {
-      // Its view may have read beyond the turn that somebody else has pinned.
+      // The view may already have events after the inputs of a turn that another process has pinned.
       deps.registry.drop(address);
       return null;
     }
@@ -112,12 +111,12 @@ async function serve(
     lease.stop();
     deps.metrics.change('leases_held', -1);
   }
-  // This process stops with the turn still pinned: the wake stays for another process.
+  // This process stops with the turn still pinned, so the wake is kept for another process.
   if (deps.stopping.aborted && lease.record.turn !== null)
     return { kind: 'busy', retryInMs: 0, isBegun: true };
-  // A lease that expired while the store was silent may have no new holder; then no other process has this wake.
+  // A lease that expired while the store did not answer may have no new holder, so the wake must be tried again.
   if (lease.isLost) return { kind: 'busy', retryInMs: LOST_PAUSE_MS, isBegun: true };
-  // Without this look, a message that came just before the release would wait for the sweeper.
+  // Without this check, a message that arrived just before the release would wait for the sweeper.
   if (lease.record.parked === null && !lease.signal.aborted) await lookAgain(deps, address, lease);
   return { kind: 'done' };
 }
@@ -131,7 +130,7 @@ async function work(deps: TurnDeps, lease: Lease, { runtime, slot, begun }: Admi
     for (;;) {
       if (lease.isHeld) await fireTimers(deps, lease);
       if (deps.stopping.aborted) throw deps.stopping.reason;
-      // Paused, failed or retired during the last turn: its outputs are published, but no other turn begins.
+      // The agent was paused, failed or retired during the last turn. Its outputs are published, but no other turn begins.
       if (lease.record.parked !== null) return release(lease);
       const resumed = lease.record.turn !== null;
       const turn = resumed
@@ -140,7 +139,7 @@ async function work(deps: TurnDeps, lease: Lease, { runtime, slot, begun }: Admi
       if (!turn) return;
       await runTurn({ deps, lease, runtime, live, slot, turn, resumed });
       if (lease.left !== null) return;
-      // A turn that was stopped while it waited for its server has none.
+      // A turn that was aborted while it waited for its model server has no slot.
       await slot.regain(deps.stopping);
     }
   } finally {
@@ -148,7 +147,7 @@ async function work(deps: TurnDeps, lease: Lease, { runtime, slot, begun }: Admi
   }
 }
 
-/** Begins a cold actor with its checkpoint. A record without a turn has none, and costs no look for it. */
+/** Restores a cold actor from its checkpoint. Without a last turn there is no checkpoint, so none is searched. */
 async function restoreLive({ features }: TurnDeps, record: ActorRecord, live: LiveActor): Promise<void> {
   const { checkpoints } = features;
   if (!checkpoints || live.view.upTo > 0) return;
@@ -159,7 +158,7 @@ async function restoreLive({ features }: TurnDeps, record: ActorRecord, live: Li
   if (found) Object.assign(live, found.folded, { stored: found.stored });
 }
 
-/** Sends the events of due timers before the next turn reads the log. A timer is removed after its events are stored. */
+/** Sends the events of due timers, before the next turn reads the log. A timer is removed after its events are stored. */
 async function fireTimers(deps: EngineDeps, lease: Lease): Promise<void> {
   const now = deps.clock.now();
   const { timers, tenant } = lease.record;
@@ -173,7 +172,7 @@ async function fireTimers(deps: EngineDeps, lease: Lease): Promise<void> {
   await lease.write({ state: { timers: timers.filter(({ at }) => at > now) } });
 }
 
-/** Resumes a pinned turn with the same inputs. The attempt is counted first, so that a crash loop is noticed. */
+/** Resumes a pinned turn with the same inputs. Counts the attempt first, so that a crash loop ends. */
 async function resumeTurn(deps: EngineDeps, lease: Lease, live: LiveActor) {
   const pinned = lease.record.turn;
   if (!pinned) return null;
@@ -184,8 +183,8 @@ async function resumeTurn(deps: EngineDeps, lease: Lease, live: LiveActor) {
 }
 
 /**
- * Whether the last holder died or hung with no turn pinned; the starts of a pinned turn are counted anyway. Reads the
- * record only if the actor is not warm in this process, because a warm actor was not lost.
+ * Whether the last holder died or hung before it pinned a turn. (For a pinned turn, attempts are counted.) Reads the record
+ * only if the actor is not warm in this process, because a warm actor was not lost.
  */
 async function wasLost(
   { registry, store, clock, limits }: EngineDeps,
@@ -197,14 +196,14 @@ async function wasLost(
   return limits.soleOwner || held.until < clock.now();
 }
 
-/** Counts the loss before the log is read, so that a log that kills its readers is noticed. */
+/** Counts the loss before the log is read, so that a log that kills its readers does so only a few times. */
 async function isPoison({ limits }: EngineDeps, lease: Lease): Promise<boolean> {
   const lost = lease.record.lost + 1;
   await lease.write({ state: { lost } });
   return lost > limits.maxAttempts;
 }
 
-/** Fails the agent: one conversation must not kill process after process. `resume` tries it again. */
+/** Marks the agent as failed, so that one conversation cannot kill process after process. `resume` tries again. */
 async function giveUp(deps: EngineDeps, lease: Lease, address: ActorAddress): Promise<void> {
   const times = lease.record.lost;
   const message = `the process was lost ${times} times before a turn began (at most ${deps.limits.maxAttempts}): it was killed or hung on this conversation each time`;
@@ -223,8 +222,8 @@ async function acquire(deps: EngineDeps, address: ActorAddress) {
   const told = deps.log.published;
   const first = await store.acquire(address, { owner, now, until: now + limits.leaseMs }, told);
   if (first.kind === 'acquired' || !limits.soleOwner) return first;
-  // The directory has one owner and an actor has one activation at a time, so this lease is of a dead process, or of
-  // ours if the answer of the store was lost. Only imports hold leases beside activations.
+  // The directory has one owner, and an actor has one activation at a time. So this lease belongs to a dead process, or to
+  // this one if an answer of the store was lost, unless an import holds it.
   const held = await store.readActor(address);
   if (!held || held.owner === importOwner(deps.process)) return first;
   return store.acquire(address, { owner, now: held.until + 1, until: now + limits.leaseMs }, told);
@@ -254,9 +253,9 @@ const AGENT_FAILURES: readonly ErrorCode[] = [
 ];
 
 /**
- * After a lost lease another process has the work. An error that no retry can mend (a corrupt record, an id of the runtime
- * taken by another event) makes this agent fail, visibly, and no other. Any other error (an unavailable store, a shutdown)
- * gives the lease back with the turn still pinned.
+ * After a lost lease another process continues the work. An error that no retry can mend (a corrupt record, an id of the
+ * runtime taken by another event) makes this agent fail, visibly. After any other error (an unavailable store, a shutdown) the
+ * lease is released with the turn still pinned.
  */
 async function settleFailure(
   deps: EngineDeps,
@@ -270,7 +269,7 @@ async function settleFailure(
     return;
   }
   if (error instanceof TroupeError && AGENT_FAILURES.includes(error.code)) {
-    // A process that hung for longer than a lease finds its ids taken by its successor: then the actor is sound.
+    // A process that hung for longer than a lease finds its ids taken by its successor. The actor is then sound.
     if (!(await stillHeld(deps, lease))) return;
     await markFailed(deps, address, lease.record, error).catch((again: unknown) =>
       deps.onWarning(again, 'failure notice'),
@@ -296,7 +295,7 @@ async function stillHeld({ clock, limits, onWarning }: EngineDeps, lease: Lease)
   }
 }
 
-/** An orderly stop is not a crash, so it does not count as an attempt. */
+/** Takes back the count of the attempt, because an orderly stop is not a crash. */
 async function uncountAttempt(lease: Lease): Promise<void> {
   const { turn } = lease.record;
   if (turn) await lease.write({ state: { turn: { ...turn, attempt: Math.max(0, turn.attempt - 1) } } });
@@ -309,7 +308,7 @@ export async function markFailed(
   record: Pick<ActorRecord, 'fence'> | null,
   error: TroupeError,
 ): Promise<void> {
-  // An unreadable record has no fence; the time distinguishes this notice from earlier ones as well.
+  // An unreadable record has no fence. The time also distinguishes this event from earlier ones.
   const id = runtimeId('failed', address.agent, record?.fence ?? deps.clock.now());
   const message = `@${address.agent} has failed: ${error.message}`;
   await deps.log.append(address, [
@@ -317,7 +316,7 @@ export async function markFailed(
   ]);
   deps.onWarning(error, `@${address.agent} in ${address.conversation} has failed`);
   deps.metrics.count('actors_failed', { tenant: address.tenant, code: error.code });
-  // After the notice: an agent that failed without a notice would never be noticed.
+  // Done after the event is logged, because nobody would notice an agent that failed without one.
   const { state } = await changeAvailability(deps, address, { type: 'BREAK' });
   publishAvailability(deps, address, 'BREAK', state);
 }

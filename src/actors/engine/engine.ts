@@ -21,26 +21,26 @@ import { createRetention } from '../erasure/retention.ts';
 import { createUndefinedAgents, type UndefinedAgents } from './undefined-agents.ts';
 import { createParticipantsCache, type ParticipantsCache } from '../conversations/messages.ts';
 
-/** The turn engine of one process: serves wakes, sweeps, and carries out commands on actors. */
+/** The turn engine of one process: serves wakes, sweeps, and executes commands on actors. */
 export interface Engine {
   start(options: { concurrency: number }): void;
-  /** Asks a running turn to stop; once acknowledged, no reply of that turn follows. False if it is not running. */
+  /** Aborts a running turn. Once this resolves, no reply of that turn follows. Returns false if it is not running. */
   abort(tenant: TenantId, turn: TurnId): Promise<boolean>;
   pause(address: ActorAddress): Promise<void>;
-  /** `as` is the event of the actor's machine. */
+  /** Resumes an actor. `as`: the event for its machine. */
   resume(address: ActorAddress, as?: 'RESUME' | 'RETRY' | 'REINSTATE'): Promise<void>;
   /**
-   * Finishes the steps under way, gives the leases back, and resolves when nothing runs any more. Work that lasts longer
-   * than `STOP_GRACE_MS` is interrupted; its turns stay pinned for the next process.
+   * Finishes the running steps, releases the leases, and resolves when nothing runs any more. Work that takes longer than
+   * `STOP_GRACE_MS` is interrupted, and its turns stay pinned for the next process.
    */
   stop(): Promise<void>;
 }
 
-/** Pause before an actor is tried again after the store was unavailable. */
+/** Pause before an actor is tried again after the store was unavailable, ms. */
 const STORE_PAUSE_MS = 1_000;
-/** Pause before an actor is tried again that is still active in this process. */
+/** Pause before an actor that is still active in this process is tried again, ms. */
 const AT_WORK_PAUSE_MS = 1_000;
-/** Pause that lets a newer process take an actor whose record this one cannot read. */
+/** Pause that lets a process of a newer version take an actor whose record this one cannot read, ms. */
 const NEWER_PAUSE_MS = 5_000;
 const STOP_GRACE_MS = 7_000;
 
@@ -63,7 +63,7 @@ export function createEngine(deps: TurnDeps, stopping: AbortController): Engine 
       if (!parts) return false;
       const address = addressOfTurn(deps.agents, tenant, parts);
       if (!(await stops.stopTurn(address, turn))) return false;
-      // Without a holder, the next one must find the request. The sweeper makes up for a lost wake.
+      // If nobody holds the lease, the next holder must find the request. The sweeper makes up for a lost wake.
       await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
       return true;
     },
@@ -77,7 +77,7 @@ export function createEngine(deps: TurnDeps, stopping: AbortController): Engine 
       if (kind === 'refused' && state !== 'available') throw notAccepted(address, 'resume', state);
       const live = deps.registry.find(address);
       publishAvailability(deps, address, as, live ? pathOf(live.state.value) : 'idle');
-      // An active agent needs no fresh machine, and its turn would lose the one it has.
+      // The machine of an active agent is kept, because its turn uses it.
       if (!deps.registry.find(address)?.lease) deps.registry.drop(address);
       await deps.router.wake(address).catch((error: unknown) => deps.onWarning(error, 'wake'));
     },
@@ -98,9 +98,9 @@ export function createEngine(deps: TurnDeps, stopping: AbortController): Engine 
   };
 }
 
-/** Requests to stop, from this process and from others. */
+/** Requests to abort turns, from this process and from others. */
 interface Stops {
-  /** False if the turn is not running. Its holder is notified at once, or finds the request in the record. */
+  /** Requests an abort. Returns false if the turn is not running. Its holder is notified, or finds the request in the record. */
   stopTurn(address: ActorAddress, turn: TurnId): Promise<boolean>;
   close(): void;
 }
@@ -131,7 +131,7 @@ function createStops(deps: TurnDeps): Stops {
     return true;
   }
 
-  /** Checks the record: anyone who can reach the channel can send the notice. The next renewal reads the record anyway. */
+  /** Handles a notified abort. Checks the record first, because everybody with access to the channel can send the notice. */
   async function heedStop(address: ActorAddress, turn: TurnId): Promise<void> {
     const lease = deps.registry.find(address)?.lease;
     if (!lease) return;
@@ -143,7 +143,7 @@ function createStops(deps: TurnDeps): Stops {
     }
   }
 
-  /** An agent that misses the notice checks its task before its next model call. */
+  /** Handles a notified cancellation. An agent that misses it checks its task before its next model call. */
   async function heedCancellation(tenant: TenantId, task: string): Promise<void> {
     await stopBelow(deps, tenant, task).catch((error: unknown) =>
       deps.onWarning(error, `cancellation of ${task}`),
@@ -159,13 +159,12 @@ function createStops(deps: TurnDeps): Stops {
   };
 }
 
-/** Serves wakes. */
 function createServe(deps: TurnDeps, { isElsewhere }: Pick<UndefinedAgents, 'isElsewhere'>) {
   const atWork = new Set<string>();
 
   /**
-   * Runs one activation of an actor at a time. After a standstill of the process, a queue may hand out an actor again
-   * before its holder here notices that its lease ran out. The two would share one machine and one view.
+   * Runs one activation of an actor at a time. After the process hung, a queue may deliver an actor again before its holder here
+   * notices that the lease has ended. Two activations would share one machine and one view.
    */
   async function serve(woken: ActorAddress, begun: () => void) {
     const address = deps.agents.former ? presentAddress(deps.agents.former, woken) : woken;
@@ -206,18 +205,17 @@ function notAccepted({ agent }: ActorAddress, command: 'pause' | 'resume', state
   return new TroupeError('command_refused', `@${agent} cannot ${command}: it ${why}`, { agent, state });
 }
 
-/** Most actors that one round finds; the next round finds the rest. */
+/** Maximum actors that one round finds. The next round finds the rest. */
 const BATCH = 1_000;
-/** Interval at which expired records are removed. */
 const EXPIRE_EVERY_MS = 3_600_000;
 
 /**
- * Finds work whose wake is lost: after a crash between append and wake, in a wiped queue, or a pinned turn or an
- * unfinished step of a dead process. It only wakes, so a wrong guess costs one read.
+ * Finds work whose wake was lost: by a crash between append and wake, in a wiped queue, or with a process that died during a
+ * turn or a step. It only wakes actors, so a wrong guess costs one read.
  *  P1  One process sweeps per round: the one that claims it. A claim is for one round, so no process can block the task.
  *  P2  Every round checks the events of the window. Older events are checked in the first round, after a full batch, and
  *      again as long as such a check finds something, because its wakes can be lost too.
- *  P3  A process that lost all wakes (`lookAtAll`) checks everything at once, whichever process claimed the round.
+ *  P3  A process that lost all wakes (`lookAtAll`) checks everything immediately, whichever process claimed the round.
  */
 interface Sweeper {
   lookAtAll(): void;
@@ -237,7 +235,6 @@ function startSweeper(deps: TurnDeps, undefinedAgents: UndefinedAgents, stopped:
 
 interface Call {
   isCalled: boolean;
-  /** Ends the pause before the next round. */
   pause: AbortController;
 }
 
@@ -263,7 +260,7 @@ async function runSweeper(
         const isFull = isCalled || now >= lookAtAll;
         const due = await sweep(deps, isFull ? 0 : now - limits.sweepWindowMs);
         const found = due.length;
-        // Actors beyond a full batch may be older than the window by the next round.
+        // Events for actors beyond a full batch may be older than the window in the next round.
         if (isFull || found >= BATCH) lookAtAll = nextFullLook(found, now, limits.sweepWindowMs);
         await features.schedules?.fire(deps, participantsCache);
         await endConversations();
@@ -286,7 +283,7 @@ async function runSweeper(
   }
 }
 
-/** Ends conversations that were quiet for long. */
+/** Archives, deletes and erases old conversations. */
 function createEndings(deps: TurnDeps, participantsCache: ParticipantsCache): () => Promise<void> {
   const { lifecycle = {}, retention } = deps;
   const endQuiet = createEndQuiet(deps, participantsCache, lifecycle);
@@ -318,7 +315,7 @@ async function claimed(deps: EngineDeps, task: string, forMs: number): Promise<b
 /** One round. Returns the woken actors. */
 async function sweep(deps: EngineDeps, since: number): Promise<ActorAddress[]> {
   const { store, router, clock, limits } = deps;
-  // With one owner a live lease is ours, and the wake is merged, or a dead process left it.
+  // With one owner, a lease belongs to this process, whose queue merges the wake, or to a dead one.
   const now = limits.soleOwner ? Number.MAX_SAFE_INTEGER : clock.now();
   const due = await store.due({ now, clock: clock.now(), since, limit: BATCH });
   for (const address of due) await router.wake(address);

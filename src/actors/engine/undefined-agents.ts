@@ -17,35 +17,35 @@ import type { EngineDeps } from '../actor/engine-deps.ts';
 
 /**
  * Work for agents that are no longer defined: renamed in the agents file, or removed from it.
- *  U1  Its messages stay: an agent that is defined again continues from its index. Only its tasks end, those that it was
- *      given and those that it gave, because somebody waits for them.
- *  U2  Nothing ends before `ROUNDS` rounds have found the agent missing, so that a mistake can be mended.
- *  U3  Of several processes none judges alone: each notes the agents that it defines, and an agent that one has noted within
- *      `ROUNDS` rounds is defined. So an older process does not end the tasks of an agent that a newer one brought.
+ *  U1  Messages to such an agent stay, and if it is defined again, it continues from its index. Only tasks that it was given
+ *      or gave are ended, because somebody waits for them.
+ *  U2  Nothing ends before the agent was missing for `ROUNDS` rounds, so that a mistake can be corrected.
+ *  U3  Each process records the agents that it defines. An agent that any process has recorded within `ROUNDS` rounds counts
+ *      as defined. So an older process does not end the tasks of an agent that only newer ones define.
  */
 export interface UndefinedAgents {
-  /** Notes the agents of this process for the others. */
+  /** Records the agents of this process for the others. */
   note(): Promise<void>;
-  /** Whether another process has noted a moment ago that it defines the agent. */
+  /** Whether another process has recently recorded that it defines the agent. */
   isElsewhere: (agent: AgentId) => boolean;
-  /** Looks at the actors with work that a round has found. */
+  /** Checks the actors with work that a round has found. */
   heed(due: readonly ActorAddress[]): Promise<void>;
 }
 
 const ROUNDS = 3;
-/** Most actors that are looked at in a round and listed for a tenant. */
+/** Maximum actors that are checked in a round, and that are listed for a tenant. */
 const MOST = 100;
-/** Most open tasks whose agents are looked up when a process starts. */
+/** Maximum open tasks whose agents are checked when a process starts. */
 const MOST_TASKS = 1_000;
 
-/** Entry of a tenant: its work for agents that are not defined. */
+/** Key of a tenant's entry with its work for agents that are not defined. */
 const LISTED_KEY = 'undefined agents';
-/** `work`: what is open, in words. */
+/** `work`: the open work, in words. */
 const Line = z.object({ conversation: ConversationId, agent: AgentId, since: z.number(), work: z.string() });
 type Line = z.infer<typeof Line>;
 const Lines = z.array(Line).catch([]);
 
-/** Entry of the installation: when a process noted last that it defines an agent. */
+/** Key of the entry with the last time at which a process defined each agent. */
 const DEFINED_KEY = 'defined agents';
 const Defined = z.record(z.string(), z.number()).catch({});
 const FORGOTTEN_MS = 24 * 3_600_000;
@@ -61,7 +61,7 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
   const missing = new Map<string, Missing>();
   const warned = new Set<AgentId>();
   let noted: Record<string, number> = {};
-  /** Of the first round: what was noted as defined then may turn out to be missing later. */
+  /** Owners found in the first round. Their agents may count as defined then and as missing later. */
   let waiting: readonly ActorAddress[] | null = null;
 
   function isDefined(agent: AgentId): boolean {
@@ -69,7 +69,7 @@ export function createUndefinedAgents(deps: EngineDeps): UndefinedAgents {
   }
 
   function isElsewhere(agent: AgentId): boolean {
-    // An agent of a template has its name and a number.
+    // The id of a template's agent is that of the template with a number.
     const at = noted[agent] ?? noted[agent.replace(/-\d+$/, '')] ?? -Infinity;
     return clock.now() - at <= ROUNDS * limits.sweepMs;
   }
@@ -120,7 +120,7 @@ function isOf({ conversation, agent }: ActorAddress, line: Line): boolean {
   return line.conversation === conversation && line.agent === agent;
 }
 
-/** What somebody may wait for, in words. Null: nothing. In the thread of a task nobody waits once it has ended. */
+/** The open work for which somebody may wait, in words; null if there is none, as in the thread of an ended task. */
 async function openWork(
   deps: Pick<EngineDeps, 'store' | 'checkpoints'>,
   { agent, ...log }: ActorAddress,
@@ -160,7 +160,7 @@ function counted(n: number, what: string, several = `${what}s`): string {
   return n === 0 ? '' : `${n} ${n === 1 ? what : several}`;
 }
 
-/** All actors with open work that are not defined, with that in words. */
+/** All actors with open work whose agents are not defined, with the work in words. */
 export async function undefinedActors(
   deps: Pick<EngineDeps, 'store' | 'clock' | 'checkpoints'> & { agents: { has(agent: AgentId): boolean } },
 ): Promise<(ActorAddress & { work: string })[]> {
@@ -176,18 +176,18 @@ export async function undefinedActors(
   return [...found.values()];
 }
 
-/** Owners and assignees of open tasks that are not defined: nothing may be addressed to them while they wait. */
+/** Owners and assignees of open tasks that are not defined. A sweep may not find them, because no event addresses them. */
 async function undefinedOwners(
   store: Pick<Store, 'due' | 'readActor'>,
   agents: { has(agent: AgentId): boolean },
   now: number,
 ): Promise<ActorAddress[]> {
-  // Each open task has a timer with the events that end it: one for its owner, and one for the assignee.
+  // Each open task has a timer with the events that end it, one for its owner and one for the assignee.
   const all = Number.MAX_SAFE_INTEGER;
   const owners = await store.due({ now: all, clock: all, since: now, limit: MOST_TASKS });
   const found = new Map<string, ActorAddress>();
   for (const owner of owners) {
-    const record = await store.readActor(owner).catch(() => null); // an unreadable record fails its own actor
+    const record = await store.readActor(owner).catch(() => null); // an unreadable record only concerns its own actor
     const posts = (record?.timers ?? []).flatMap((timer) => timer.posts);
     const others = posts.flatMap(({ conversation, draft }) =>
       draft.to.map((agent) => ({ tenant: owner.tenant, conversation, agent })),
@@ -198,7 +198,7 @@ async function undefinedOwners(
   return [...found.values()];
 }
 
-/** Ends the open tasks that the agent was given or has given, each for its other side to hear. */
+/** Ends the open tasks that the agent was given or has given, so that the other side of each learns of it. */
 async function endTasksOf(deps: EngineDeps, { tenant, conversation, agent }: ActorAddress): Promise<void> {
   const log = { tenant, conversation };
   const why = `@${agent} is no longer defined: it was renamed or removed`;
@@ -215,7 +215,7 @@ async function endTasksOf(deps: EngineDeps, { tenant, conversation, agent }: Act
   await sendOutgoing(deps, tenant, [...own, ...given]);
 }
 
-/** Notes the agents of this process, unless one of the same definition just did; returns when each was noted last. */
+/** Records the agents of this process, unless that was done recently. Returns the last time of each known agent. */
 async function noteOwn({ store, agents, clock, limits }: EngineDeps): Promise<Record<string, number>> {
   const now = clock.now();
   const before = await store.get(DEFAULT_TENANT, DEFINED_KEY);
@@ -225,7 +225,7 @@ async function noteOwn({ store, agents, clock, limits }: EngineDeps): Promise<Re
   const recent = Object.entries(known).filter(([, at]) => now - at < FORGOTTEN_MS);
   const noted = { ...Object.fromEntries(recent), ...Object.fromEntries(own.map((agent) => [agent, now])) };
   const after = await store.compareAndSet(DEFAULT_TENANT, DEFINED_KEY, before, JSON.stringify(noted));
-  // Another process was faster: its note counts with ours, which the next round writes.
+  // If another process was faster, its entry counts too. The next round writes that of this process.
   return { ...noted, ...parsed(Defined, after) };
 }
 
@@ -239,7 +239,7 @@ async function list(
   if (next !== before) await store.compareAndSet(tenant, LISTED_KEY, before, next);
 }
 
-/** The work of a tenant that is listed and still there, the oldest first. */
+/** The listed work of a tenant that still exists, oldest first. */
 export async function undefinedWork(
   { store, agents }: Pick<EngineDeps, 'store' | 'agents'>,
   tenant: TenantId,

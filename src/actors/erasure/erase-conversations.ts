@@ -6,17 +6,17 @@ import { type Branch, removeTree, untilAtRest } from '../conversations/delete-co
 import { readPages } from '../log/read-log.ts';
 import { conversationsOf, type OnRead } from './survey.ts';
 
-/** What an erasure has changed. */
+/** Counts of what an erasure has changed. */
 export interface Erased {
-  /** Conversations and threads in which words were erased, or that are gone. */
+  /** Conversations and threads in which words were erased, or that were deleted. */
   conversations: number;
-  /** Events whose words are gone, all or some. */
+  /** Events of which all or some words were erased. */
   events: number;
-  /** Files whose bytes are gone; of conversations and tenants also texts of prompts. */
+  /** Deleted files; in erasures of conversations and tenants also texts of prompts. */
   attachments: number;
-  /** Outputs of tools, journals of turns, texts of prompts and notes. Those of conversations that are gone are not counted. */
+  /** Outputs of tools, journals of turns, texts of prompts and notes, without those of deleted conversations. */
   entries: number;
-  /** Sessions with vendors that the agents will not go on with. */
+  /** Sessions with vendors that the agents will not continue. */
   sessions: number;
 }
 
@@ -25,12 +25,13 @@ export function emptyCount(): Erased {
 }
 
 /**
- * Deletes conversations with their threads and the texts and files that only they name: `delete` alone leaves these, because
+ * Deletes conversations with their threads, and the texts and files that only they name. `delete` alone keeps these, because
  * other conversations may share them.
- *  C1  Texts and files go first: after a crash the conversation is still there to be erased again.
- *  C2  What another conversation of the tenant names stays, and what the agents are told in every conversation. A file that is sent
- *      again while it is erased may have to be sent once more.
- *  C3  Nothing is removed of a tree that may not be deleted: an agent is at work in it, or it is the thread of an open task.
+ *  C1  Texts and files are deleted first, so that after a crash the conversation still exists and can be erased again.
+ *  C2  Texts and files that another conversation of the tenant names stay, and so do texts that agents are given in every
+ *      conversation. A file that is sent again during its erasure may have to be sent once more.
+ *  C3  Nothing is removed from a tree that may not be deleted, because an agent is at work in it or it is the thread of an open
+ *      task.
  */
 export async function eraseConversations(
   deps: ConversationErasureDeps & { treeOf: TreeToErase },
@@ -45,7 +46,7 @@ export async function eraseConversations(
     onRead(log.conversation);
     await spareNamedIn(deps, log, named);
   }
-  // Reading the tenant takes time: somebody may have said something since.
+  // Checked again, because reading the tenant takes time and new events may have arrived.
   const trees: Branch[][] = [];
   for (const conversation of roots) {
     const tree = (await deps.treeOf({ tenant, conversation })) ?? [];
@@ -58,7 +59,7 @@ export async function eraseConversations(
 
 type Within = Map<ConversationId, ConversationKey>;
 
-/** The conversations of the trees, and the hashes that they name. */
+/** The conversations of the trees, and the hashes of texts and files that they name. */
 async function namedIn(
   deps: ConversationErasureDeps & { treeOf: TreeToErase },
   tenant: TenantId,
@@ -99,16 +100,16 @@ async function removeAll(
 }
 
 export type ConversationErasureDeps = Pick<EngineDeps, 'store' | 'clock' | 'log' | 'registry'> & {
-  /** Hashes of texts that stay, whoever names them. */
+  /** Hashes of texts that stay in any case. */
   spared: ReadonlySet<string>;
-  /** Called for each conversation that is gone. */
+  /** Called for each deleted conversation. */
   forget: (log: ConversationKey) => void;
 };
 
-/** The tree to erase. Null: it is left for now. Throws what refuses the whole erasure. */
+/** Returns the tree to erase; null: it is skipped for now. Throws if the whole erasure is refused. */
 type TreeToErase = (root: ConversationKey) => Promise<Branch[] | null>;
 
-/** The form of `hashText` and of attachments' hashes. */
+/** Hashes of `hashText` and of attachments. */
 const HASH = /(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{64})(?![0-9a-f])/g;
 
 function hashesIn(text: string): string[] {
@@ -133,7 +134,7 @@ async function* textsOf(
   }
 }
 
-/** Takes out what a conversation names that stays. */
+/** Removes the hashes that a remaining conversation names. */
 async function spareNamedIn(
   deps: ConversationErasureDeps,
   log: ConversationKey,
@@ -156,12 +157,12 @@ async function* keysIn(
   }
 }
 
-/** The profiles of people are the key-values that say something of them. */
 const PROFILES = { after: 'person/', before: 'person0' };
 
 /**
- * Erases what people and agents of a tenant have said: its conversations, texts, files and profiles. What the agents are told in every
- * conversation stays, and keys, webhooks, counts and receipts. Throws `command_refused` if an agent is at work. Safe to repeat.
+ * Erases everything that people and agents of a tenant have said: its conversations, texts, files and profiles. Keeps texts
+ * that agents are given in every conversation, keys, webhooks, counts and receipts. Throws `command_refused` if an agent is at
+ * work. Safe to repeat.
  */
 export async function eraseTenant(
   deps: ConversationErasureDeps,

@@ -31,12 +31,13 @@ import { emptied, masked, maskedJson } from './hole.ts';
 import { conversationsOf, isBy, type OnRead, originOf, type Survey, survey } from './survey.ts';
 
 /**
- * Erases what a person has said, and what others have made of it, in all conversations of a tenant.
- *  E1  The person's own events, and those of every turn that answered the person or what came of such a turn, lose all their words.
- *      Other events lose the words that they repeat of the person.
- *  E2  Rows keep their hash and chain value. What is left names an `erasure` in the same log, which has the hash of what is left.
- *  E3  The rows change first, then the erasure is appended: whoever sees it folds the log again and finds no erased word.
- *  E4  Safe to repeat: after a crash, and for words that came meanwhile.
+ * Erases what a person has said, and what agents made of it, in all conversations of a tenant.
+ *  E1  All words are erased in the person's own events and in those of every turn that answered the person, directly or through
+ *      other turns. In other events, words that they repeat from the person are erased.
+ *  E2  Rows keep their hash and chain value. Each erased event names an `erasure` in the same log, which has the hash of its
+ *      remaining content.
+ *  E3  The rows change first, then the erasure is appended. So a process that sees it folds the log again without erased words.
+ *  E4  Safe to repeat, after a crash and for words that arrived meanwhile.
  *  E5  No agent is at work in a conversation while its events change. Throws `command_refused` if one does not rest.
  */
 export async function erasePerson(
@@ -67,7 +68,7 @@ export async function erasePerson(
 
 interface ErasureDeps extends EngineDeps {
   forget: (log: ConversationKey) => void;
-  /** Hashes of texts of the agents file: who quotes one has not written it. */
+  /** Hashes of texts of the agents file, which are not the person's even if the person quotes them. */
   spared: ReadonlySet<string>;
 }
 
@@ -79,14 +80,13 @@ interface Work {
   by: Author;
   found: Survey;
   erased: Erased;
-  /** Hashes of attachments of erased events, and of all others. */
+  /** `gone`: hashes of attachments of erased events. `kept`: those of all other events. */
   gone: Set<string>;
   kept: Set<string>;
-  /** Ids of outputs of tools in turns that answered the person. */
   outputs: Set<string>;
 }
 
-/** Most rounds against messages that come meanwhile. */
+/** Maximum rounds, each for messages that arrived during the one before. */
 const MAX_ROUNDS = 10;
 
 async function eraseLog(work: Work, log: ConversationKey): Promise<void> {
@@ -97,7 +97,7 @@ async function eraseLog(work: Work, log: ConversationKey): Promise<void> {
     const head = await store.head(log);
     const range = { after: from, upTo: head };
     const words = await eachHole(work, log, range, { name: `${round}w`, left: holeOf });
-    // What covers earlier events is made again of what is left of them.
+    // Compactions and baselines that cover erased events are made again from the remaining words.
     const covers = await eachHole(work, log, { after: 0, upTo: head }, { name: `${round}c`, left: coverOf });
     erasures = Math.max(erasures, words, covers);
     from = head;
@@ -110,7 +110,7 @@ async function eraseLog(work: Work, log: ConversationKey): Promise<void> {
 
 type HoleOf = (work: Work, event: Event, erasure: EventId, isCovering: boolean) => Promise<Event | null>;
 
-/** Replaces what carries words of the person by what is left of it. Returns the seq of the last erasure; 0: there was nothing. */
+/** Replaces events with words of the person by their erased forms. Returns the seq of the last erasure; 0 if there was none. */
 async function eachHole(
   work: Work,
   log: ConversationKey,
@@ -138,7 +138,7 @@ async function holeOf(work: Work, event: Event, erasure: EventId): Promise<Event
   return masked(event, erasure, maskOf(found, event.conversation));
 }
 
-/** A summary tells in other words what it covers, and a baseline has shortened texts of it. */
+/** The erased form of a compaction, which tells covered events in other words, or of a baseline with shortened texts. */
 async function coverOf(
   work: Work,
   event: Event,
@@ -154,17 +154,17 @@ function isTheirs({ causes }: Survey, event: Event, person: string): boolean {
   return isBy(event, person) || causes.has(originOf(event) ?? '');
 }
 
-/** Single words are the person's only where the person has spoken. */
+/** The mask for a conversation. Single words count as the person's only in conversations connected with the person. */
 function maskOf({ near, words }: Survey, conversation: ConversationId): (text: string) => string {
   return near.has(conversation) ? words.mask : words.maskRuns;
 }
 
-/** Whether an earlier erasure got as far as its event. */
+/** Whether the erasure that the event names was appended. */
 async function isNamed({ deps }: Work, event: Event): Promise<boolean> {
   return (await deps.store.readById(event, event.erased ?? '')) !== null;
 }
 
-/** Made again without a model, of what is left of the events that it covers; null if it is that already. */
+/** The compaction made again without a model, from the remaining words of the events that it covers. */
 async function remade(
   { deps }: Work,
   event: EventOf<'compaction'>,
@@ -228,7 +228,7 @@ function cut(body: CompactionBody): CompactionBody {
   };
 }
 
-/** Null if it shortens nothing. */
+/** The baseline without its shortened texts; null if it has none. */
 function withoutCuts(event: EventOf<'baseline'>, erasure: EventId): Event | null {
   const { adopts } = event.body;
   if (!adopts?.trimmed && !adopts?.turn) return null;
@@ -245,7 +245,7 @@ function noteFiles({ gone, kept, outputs }: Work, event: Event, isWhole: boolean
   if (!isTask && event.kind !== 'message' && event.kind !== 'notice') return;
   for (const each of event.body.attachments ?? [])
     if (each.type !== 'text' && isWhole) gone.add(each.hash);
-    // A task refers to what somebody has attached to a message: it keeps nothing.
+    // Attachments of a task are not kept for it, because it only refers to those of a message.
     else if (each.type !== 'text' && !isTask) kept.add(each.hash);
 }
 
@@ -253,7 +253,7 @@ function erasureId({ id }: Work, name: string, part: number): EventId {
   return runtimeId('erasure', id, name, part);
 }
 
-/** Returns the seq of the last erasure. */
+/** Writes erased forms and their erasures. Returns the seq of the last erasure. */
 async function writeHoles(
   work: Work,
   log: ConversationKey,
@@ -281,7 +281,7 @@ async function writeHoles(
   return last;
 }
 
-/** What was folded from the log, and what else is stored of its turns. */
+/** Drops all data derived from the log, and erases the records of its actors. */
 async function forgetLog(work: Work, log: ConversationKey, seq: number): Promise<void> {
   const { deps } = work;
   const { store } = deps;
@@ -298,7 +298,7 @@ async function forgetLog(work: Work, log: ConversationKey, seq: number): Promise
   }
 }
 
-/** A session has the words with its vendor: the next turn begins another. */
+/** The change of an actor's record. Drops its session, because the vendor has the words; the next turn begins another. */
 function patchOf(work: Work, log: ConversationKey, record: ActorRecord): ActorPatch | null {
   const { session, snapshot, timers } = record;
   const mask = maskOf(work.found, log.conversation);
@@ -316,7 +316,7 @@ function patchOf(work: Work, log: ConversationKey, record: ActorRecord): ActorPa
   return { state };
 }
 
-/** Entries beside the logs: of conversations in which the person has spoken, and those that conversations share. */
+/** Erases entries beside the logs: those of conversations connected with the person, and those that conversations share. */
 async function eraseEntries(work: Work): Promise<void> {
   const { tenant, found, gone, kept, deps, erased } = work;
   for (const conversation of found.near)
@@ -352,7 +352,7 @@ async function eachEntry(
   for (let { after } = range; ;) {
     const keys = await entries.entryKeys({ ...range, after, limit });
     const { tenant, namespace } = range;
-    // One at a time: a body may have megabytes.
+    // One at a time, because a body may have megabytes.
     for (const key of keys) {
       const [data] = await entries.readEntries([{ tenant, namespace, key }]);
       if (typeof data === 'string') await visit({ tenant, namespace, key, data });
@@ -362,12 +362,12 @@ async function eachEntry(
   }
 }
 
-/** An output of a tool, the record of a call, or the journal of a turn. */
+/** Erases an output of a tool, the record of a call, or the journal of a turn. */
 async function eraseOwn(work: Work, conversation: ConversationId, entry: Entry): Promise<void> {
   const { found } = work;
   const mask = maskOf(found, conversation);
   const isOfTurn = found.causes.has(entry.key.split('/', 1)[0] ?? '');
-  // Of a turn that has ended nobody reads the journal, and of one that is to be tried again the model is asked again.
+  // The journal of an ended turn is never read, and a turn that is tried again asks the model again.
   if (entry.namespace === 'journal') {
     if (isOfTurn || maskedJson(entry.data, mask) !== entry.data) await replaceEntry(work, entry, null);
   } else if (entry.namespace === 'effect') {

@@ -1,30 +1,29 @@
 import { ERASED_WORDS } from '../../events/index.ts';
 
 /**
- * The words of a person, and where else they stand. A text of somebody else carries them where it repeats what only this person can
- * have said first: a run of `RUN` words, or a single rare word. Everyday words alone say nothing of anybody.
+ * Finds the words of a person in other texts. A text contains them if it repeats what only this person can have said first: a
+ * run of `RUN` words, or a single rare word. Everyday words do not count.
  */
 export interface PersonsWords {
-  /** Text of the person, with its time, ms. */
+  /** Adds a text of the person, with its time in ms. */
   readonly add: (text: string, at: number) => void;
-  /** A name of the person, which is always hers. */
+  /** Adds a name of the person, whose words always count. */
   readonly addName: (name: string) => void;
-  /** Text of others: what they said before the person did is theirs. */
+  /** Adds a text of others. Rare words that they used before the person no longer count. */
   readonly exclude: (text: string, at: number) => void;
-  /** The text with `ERASED_WORDS` in place of the person's; the same text if it carries none. */
+  /** The text with `ERASED_WORDS` in place of the person's words; the same text if it has none. */
   readonly mask: (text: string) => string;
-  /** The same for what nobody repeats by chance: runs of words, and words with a digit or `@`. */
+  /** Like `mask`, but only for runs of words, and words with a digit or `@`, which nobody repeats by chance. */
   readonly maskRuns: (text: string) => string;
 }
 
-/** Words in a row that nobody repeats by chance. */
+/** Number of words in a row that nobody repeats by chance. */
 const RUN = 5;
-/** Letters and digits of a rare word, at least. */
 const RARE = 4;
 
-/** `isCommon`: an everyday word. */
+/** `isCommon`: whether it is an everyday word. */
 export function createPersonsWords(isCommon: (word: string) => boolean): PersonsWords {
-  /** Rare words, with the time of the first. */
+  /** Rare words, with the time of their first use by the person. */
   const rare = new Map<string, number>();
   const names = new Set<string>();
   const runs = new Set<string>();
@@ -67,7 +66,7 @@ export function createPersonsWords(isCommon: (word: string) => boolean): Persons
   };
 }
 
-/** Neighbours are one hole. */
+/** Replaces the hit words. Consecutive ones become one gap. */
 function replaceHits(text: string, words: readonly Word[], hit: readonly boolean[]): string {
   let made = '';
   let at = 0;
@@ -83,13 +82,13 @@ function replaceHits(text: string, words: readonly Word[], hit: readonly boolean
 
 interface Word {
   word: string;
-  /** The word and what it is made of: `4711` of `claim/4711`, `ana` of `ana's`. A part of a word says as much as the word. */
+  /** The word and its parts: `4711` of `claim/4711`, `ana` of `ana's`. A part may identify the person as much as the word. */
   parts: readonly string[];
   from: number;
   to: number;
 }
 
-/** Scripts without spaces count letter by letter. */
+/** Words. In scripts without spaces each character is one. */
 const WORD =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}]|[\p{L}\p{N}][\p{L}\p{N}\p{M}]*(?:[-'’._@+/][\p{L}\p{N}\p{M}]+)*/gu;
 

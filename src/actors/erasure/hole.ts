@@ -7,12 +7,12 @@ const everything = createRedaction(
   () => undefined,
 );
 
-/** Arguments of calls have numbers too, and data any value. */
+/** Fields with values other than text, numbers for example, and their replacement. */
 const WITHOUT_VALUES: Readonly<Record<string, unknown>> = { args: '{}', data: undefined };
 
 /**
- * What is left of an event whose words are all erased: who, when, to whom and of which kind, and the ids it refers to. Null if it has
- * no words.
+ * The erased form of an event without any words: it keeps author, time, recipients, kind and the ids to which it refers. Null
+ * if the event has no words.
  */
 export function emptied(event: Event, erasure: EventId, person: string): Event | null {
   const { forTools: _forTools, attachments: _attachments, reply: _reply, ...context } = event.context ?? {};
@@ -40,14 +40,14 @@ function withoutValues(value: unknown): unknown {
   );
 }
 
-/** The event without what it repeats of the person's words; null if it repeats nothing. */
+/** The event without the person's words that it repeats; null if it repeats none. */
 export function masked(event: Event, erasure: EventId, mask: (text: string) => string): Event | null {
   const body = createRedaction(mask, () => undefined).body(event.body, event);
   if (JSON.stringify(body) === JSON.stringify(event.body)) return null;
   return { ...event, body, erased: erasure } as Event;
 }
 
-/** Every text of an event's body, for `words`. */
+/** Calls `visit` with every text of an event's body. */
 export function eachText(event: Event, visit: (text: string) => void): void {
   const reading = createRedaction(
     (text) => {
@@ -59,7 +59,7 @@ export function eachText(event: Event, visit: (text: string) => void): void {
   reading.body(event.body, event);
 }
 
-/** JSON with its texts masked; other text as a whole. The same text if nothing is masked. */
+/** JSON with its texts masked; text that is not JSON is masked as a whole. The same text if nothing is masked. */
 export function maskedJson(text: string, mask: PersonsWords['mask']): string {
   let value: unknown;
   try {

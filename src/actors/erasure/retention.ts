@@ -7,14 +7,13 @@ import { type ConversationErasureDeps, eraseConversations } from './erase-conver
 import { linesOf } from './survey.ts';
 
 const DAY_MS = 86_400_000;
-/** Trees that one reading of a tenant erases. */
+/** Maximum trees that are erased with one reading of a tenant. */
 const BATCH = 500;
-/** Until the next try after a round that failed, ms. */
 const RETRY_MS = 3_600_000;
 
 /**
- * Erases conversations that were quiet for too long, threads with their root. A round reads all logs of a tenant that has some, because
- * files and texts that others share stay; so there is one a day.
+ * Erases conversations without recent events, threads with their root. A round reads all logs of a tenant, because files and
+ * texts that other conversations share must stay. So there is one round a day.
  */
 export function createRetention(
   deps: EngineDeps,
@@ -50,7 +49,7 @@ export function createRetention(
     return erased;
   }
 
-  /** Null: it is a thread, something of it is younger, or an agent is at work in it. */
+  /** The tree to erase; null if it is a thread, has newer events, or has an agent at work. */
   async function treeIfOld(root: ConversationKey, before: number): Promise<Branch[] | null> {
     const { fold } = await readTasks(store, root, deps.checkpoints);
     if (fold.thread) return null;

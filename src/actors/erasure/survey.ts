@@ -4,11 +4,11 @@ import { readPages } from '../log/read-log.ts';
 import { createPersonsWords, type PersonsWords } from './erased-words.ts';
 import { eachText } from './hole.ts';
 
-/** Where a person has spoken, and what followed from that. */
+/** In which conversations a person has spoken, and what followed from it. */
 export interface Survey {
   /** Conversations and threads that are connected with one in which the person has spoken. */
   near: ReadonlySet<ConversationId>;
-  /** Ids of turns that answered the person, of the tasks that they gave, of the turns that answered those, and so on. */
+  /** Ids of turns that answered the person, of tasks that these turns gave, of turns that answered those, and so on. */
   causes: ReadonlySet<string>;
   words: PersonsWords;
 }
@@ -28,7 +28,7 @@ export async function* conversationsOf(
   for await (const { id } of linesOf(store, tenant)) yield { tenant, conversation: id };
 }
 
-/** The same with their heads and times. */
+/** All conversations of a tenant with heads and times, newest first. */
 export async function* linesOf(
   store: Pick<Store, 'listConversations'>,
   tenant: TenantId,
@@ -43,7 +43,7 @@ export async function* linesOf(
 
 type Reading = Pick<Store, 'listConversations' | 'readPage'>;
 
-/** Reads every log of the tenant twice: what others said before the person did is not the person's. */
+/** Reads every log of the tenant twice, because words that others used before the person are not the person's. */
 export async function survey(
   { store, countTokens }: { store: Reading; countTokens: (text: string) => number },
   tenant: TenantId,
@@ -67,7 +67,7 @@ export async function survey(
     for await (const events of readPages(store, log, { after: 0 }))
       for (const event of events) {
         if (isTheirs(event)) continue;
-        // People elsewhere who use a word have it from nobody here.
+        // A person in an unconnected conversation cannot have a word from this person, so it is not this person's.
         const isElsewhere = event.author.kind === 'user' && !near.has(log.conversation);
         eachText(event, (text) => words.exclude(text, isElsewhere ? -1 : event.at));
       }
@@ -75,7 +75,7 @@ export async function survey(
   return { near, causes: theirs, words };
 }
 
-/** A turn or a task, by its id, and those whose events it took in. `null`: it took in words of the person. */
+/** By the id of a turn or task, the turns and tasks whose events it took in. `null`: it took in words of the person. */
 type Causes = Map<string, Set<string | null>>;
 
 async function readCauses(store: Reading, tenant: TenantId, person: string, onRead: OnRead) {
@@ -101,7 +101,7 @@ async function readCauses(store: Reading, tenant: TenantId, person: string, onRe
   return { hasSpoken, links, causes };
 }
 
-/** What an event came of: a turn, or a task whose beginning or end it is. */
+/** Id of the turn that an event belongs to, or of the task that it opens or ends. */
 export function originOf({ turn, body }: Event): string | undefined {
   return turn ?? ('delegation' in body ? body.delegation : undefined);
 }
@@ -116,7 +116,7 @@ function noteCause(causes: Causes, of: string, cause: string | null | undefined)
   causes.set(of, (causes.get(of) ?? new Set()).add(cause));
 }
 
-/** The turns and tasks that took in words of the person, or something of such a turn or task. */
+/** The turns and tasks that took in words of the person, directly or through other turns and tasks. */
 function following(causes: Causes): Set<string> {
   const found = new Set<string>();
   for (let before = -1; found.size > before;) {

@@ -11,8 +11,8 @@ import { supervision } from './supervision/feature.ts';
 import { workflows } from './workflows/feature.ts';
 
 /**
- * What only some companies use, in the order in which a turn comes to it. A folder that stands here can be deleted with its
- * two lines; `test/features.test.ts` does so to each.
+ * Features that only some companies use, in the order in which a turn uses them. Each folder can be deleted together with its
+ * two lines here; `test/features.test.ts` tries that.
  */
 const FEATURES: readonly Feature[] = [
   schedules, // messages at fixed times
@@ -35,7 +35,7 @@ export function featureCommands(): FeatureCommands {
   return Object.assign({}, ...FEATURES.map(({ commands = {} }) => commands)) as FeatureCommands;
 }
 
-/** Writes what is still to be written. */
+/** Writes queued checkpoints and closes the memory search. */
 export async function closeFeatures({ checkpoints: stored, memory: search }: Features): Promise<void> {
   await Promise.all([stored?.close(), search?.close()]);
 }

@@ -29,24 +29,24 @@ import type { Redaction } from '../../events/redaction.ts';
 import { slicesOf } from '../../base/slices.ts';
 
 /**
- * The only way into the log: redact, count tokens, append, notify listeners, wake the addressed agents. The order
- * matters: an agent that is woken before its event is stored finds nothing, and the wake is lost.
+ * The only way into the log: redacts, counts tokens, appends, notifies listeners, and wakes the addressed agents, in this
+ * order. An agent that was woken before its event is stored would find nothing, and the wake would be lost.
  */
 export interface ConversationLog {
   /** Appends in order and wakes the addressed agents. Safe to repeat with the same drafts. */
   append(log: ConversationKey, drafts: readonly EventDraft[], options?: AppendOptions): Promise<Appended[]>;
   /**
-   * Events that the store appends with a step of an actor: `write` makes the step, with the events and what tells of them. Null: it
-   * was not accepted, and nothing was appended.
+   * Appends events with a step of an actor. `write` makes the step, with the prepared events and the function to call once they
+   * are stored. Null: the step was not accepted, and nothing was appended.
    */
   step<T>(
     tenant: TenantId,
     outgoing: readonly StepDraft[],
     write: (events: RecordEvent[], told: (events: StepEvents) => Promise<void>) => Promise<T | null>,
   ): Promise<T | null>;
-  /** Tells of events that the store has for a former holder of a lease, who may have died before it did. */
+  /** Announces stored events of a former lease holder, which may have died before it announced them. */
   readonly published: (events: readonly Event[]) => Promise<void>;
-  /** Oldest first, at most `limit`. The newest events come from memory, without reading the store. */
+  /** Events, oldest first, at most `limit`. The newest events come from memory, without reading the store. */
   read(
     log: ConversationKey,
     range: { after: number; upTo?: number; limit: number },
@@ -56,21 +56,21 @@ export interface ConversationLog {
     log: ConversationKey,
     range: { after: number; upTo?: number },
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
-  /** The pages of the store, for folds that must see what other processes appended. */
+  /** The pages of the store, for folds that must include events of other processes. */
   stored: PageSource;
   readById(log: ConversationKey, id: string): Promise<Event | null>;
   onAppended(listener: AppendListener): () => void;
-  /** Called for every agent that an event of this process addresses, before it is woken: it may have to stop first. */
+  /** Calls `listener` for every agent that an event of this process addresses, before its wake: its turn may have to end first. */
   onAddressed(listener: AddressListener): () => void;
-  /** Forgets the recent events of conversations that have been quiet since `before` (ms). */
+  /** Drops the recent events of conversations without events since `before`, ms since the epoch. */
   trim(before: number): void;
-  /** Forgets the recent events of a conversation that is deleted. */
+  /** Drops the recent events of a deleted conversation. */
   forget(log: ConversationKey): void;
   /** Ends the subscription to other processes. */
   close(): void;
 }
 
-/** Characters from which a text takes milliseconds to count and write, and so takes turns with other long work. */
+/** A text with more characters takes milliseconds to count and write, so other work may run before it. */
 const LONG_TEXT = 8_192;
 
 export type AppendListener = (tenant: TenantId, event: Event) => void;
@@ -80,9 +80,9 @@ type AddressListener = (address: ActorAddress, event: Event) => Promise<void>;
 interface AppendOptions {
   /** Time of each event, ms. Default: now. */
   at?: (index: number) => number;
-  /** Whether addressed agents are woken. Default true; imports do not wake. */
+  /** Whether addressed agents are woken. Default: true. */
   wake?: boolean;
-  /** Whether an event of the runtime takes a spare id if its own is taken. Default true; copies keep their ids. */
+  /** Whether an event of the runtime takes a spare id if its own is taken. Default: true. Copies must keep their ids. */
   spares?: boolean;
 }
 
@@ -157,7 +157,7 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
     published: tell,
     async read(log, range) {
       const known = range.upTo === undefined ? recent.after(log, range.after) : null;
-      // An empty result proves nothing: memory lacks events of other processes and appends whose answer was lost.
+      // An empty result proves nothing, because memory lacks events of other processes and appends whose answer was lost.
       if (known === null || known.length === 0) return store.read(log, range);
       return known.length > range.limit ? known.slice(0, range.limit) : known;
     },
@@ -175,7 +175,6 @@ export function createConversationLog(deps: LogDeps): ConversationLog {
   };
 }
 
-/** What this process remembers of new events, and what its watchers hear of them. */
 function createNoting(
   { store, broadcast, clock, onWarning }: LogDeps,
   listeners: ReadonlySet<AppendListener>,
@@ -196,7 +195,7 @@ function createNoting(
     }
   }
 
-  /** A process that is alone has no notices of others to compare its own events with. */
+  /** Records appended events. A process that is alone gets no notices, so it need not record which events are its own. */
   function note(events: readonly Event[]): void {
     const isAlone = broadcast.isAlone?.() ?? false;
     const now = clock.now();
@@ -212,9 +211,7 @@ function createNoting(
 
 type Wake = ReturnType<typeof createWaking>;
 
-/** What other processes and addressed agents hear of new events. */
 function createTelling({ metrics, broadcast }: LogDeps, wakeAddressed: Wake) {
-  /** Events of one conversation. */
   function announce({ tenant, conversation }: ConversationKey, events: readonly Event[]): void {
     const [first] = events;
     const last = events.at(-1);
@@ -224,7 +221,7 @@ function createTelling({ metrics, broadcast }: LogDeps, wakeAddressed: Wake) {
     broadcast.publish({ type: 'appended', tenant, conversation, after: first.seq - 1, head: last.seq });
   }
 
-  /** Each conversation apart, then the wakes: an append during a wait would be published before the rest of these. */
+  /** Announces all conversations before the first wake, because an append during a wait would be announced before the rest. */
   async function tell(events: readonly Event[]): Promise<void> {
     const [first] = events;
     let isOne = true;
@@ -243,7 +240,7 @@ function createTelling({ metrics, broadcast }: LogDeps, wakeAddressed: Wake) {
   return { announce, tell, wakeAll };
 }
 
-/** Runs `write` while notices of other processes about these conversations wait. */
+/** Runs `write`. Notices of other processes about these conversations wait until it ends. */
 function duringAll<T>(
   remote: ReturnType<typeof createRemoteEvents>,
   logs: readonly ConversationKey[],
@@ -263,7 +260,7 @@ function freshIn(appended: readonly Appended[]): Event[] {
 
 type At = AppendOptions['at'];
 
-/** Redacts the drafts and counts their tokens: short ones at once. */
+/** Redacts the drafts and counts their tokens. Returns a promise only if they are long. */
 function entriesOf(deps: LogDeps, drafts: readonly EventDraft[], at?: At): NewEvent[] | Promise<NewEvent[]> {
   const { clock, countTokens, redaction } = deps;
   const entries: NewEvent[] = [];
@@ -279,7 +276,7 @@ function entriesOf(deps: LogDeps, drafts: readonly EventDraft[], at?: At): NewEv
   return entries;
 }
 
-/** Gives way to other work before each long text and after many short ones. */
+/** Like `entriesOf`, but lets other work run before each long text and at the end. */
 async function entriesInTurns(
   { clock, countTokens, redaction }: LogDeps,
   drafts: readonly EventDraft[],
@@ -296,8 +293,8 @@ async function entriesInTurns(
 }
 
 /**
- * Appends under a spare id where an id of the runtime is taken by an event that is not the runtime's. Such an event was
- * written elsewhere, since clients cannot choose ids of the runtime.
+ * Appends under a spare id if an id of the runtime is taken by an event that is not the runtime's. Such an event was written
+ * elsewhere, because clients cannot choose ids of the runtime.
  */
 function createSpareAppend({ store, onWarning }: LogDeps) {
   return async function appendUnderSpare(
@@ -328,24 +325,23 @@ function createWaking({ router, metrics, onWarning }: LogDeps, addressed: Readon
       await router.wake(address).catch((error: unknown) => {
         const { code } = toTroupeError(error);
         metrics.count('queue_errors', { code });
-        // The connection warns once when it is lost; a warning for every event would add nothing.
+        // The connection already warns when it is lost, so a warning for every event would add nothing.
         if (code !== 'queue_unavailable') onWarning(error, 'wake');
       });
     }
   };
 }
 
-/** Most spare ids tried for one id. */
 const MOST_SPARES = 100;
 
-/** Kinds that share one id: the first write decides the kind. */
+/** Kinds that share one id, so that the first write decides how a turn ends. */
 const ENDS_OF_TURNS: readonly EventKind[] = ['turn.done', 'turn.failed', 'turn.aborted'];
 
 type Draft = Pick<EventDraft, 'id' | 'kind' | 'turn' | 'author'>;
 
 /**
  * Whether the runtime itself may have written `there` under the id of this draft, perhaps with other text. Imported events may
- * have any id, and are never written by this runtime.
+ * have any id and were never written by this runtime.
  */
 export function isOurs(there: Event, { kind, turn, author }: Omit<Draft, 'id'>): boolean {
   if (isImported(there) || there.turn !== turn) return false;
@@ -355,8 +351,8 @@ export function isOurs(there: Event, { kind, turn, author }: Omit<Draft, 'id'>):
 }
 
 /**
- * The id of an event of the runtime, written or yet to be written: its own, or its first spare id that no other event has.
- * Every process finds the same id, so repeated or concurrent work writes the event once. Throws `event_conflict`.
+ * The id of an event of the runtime, whether it is written yet or not: its own id, or its first spare id that no other event
+ * has. Every process finds the same id, so repeated or concurrent work writes the event once. Throws `event_conflict`.
  */
 async function ownPlace<D extends Draft>(
   store: Pick<Store, 'readById'>,

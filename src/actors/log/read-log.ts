@@ -13,17 +13,17 @@ import { TroupeError } from '../../base/errors.ts';
 import { slicesOf } from '../../base/slices.ts';
 import { foldTask, newTaskFold, type TaskFold } from '../../machines/task-fold.ts';
 
-/** The store, or the log, which has recent events in memory. */
+/** A source of pages: the store, or the log, which has recent events in memory. */
 export interface PageSource {
   readPage(
     log: ConversationKey,
     range: { after: number; upTo?: number },
   ): Promise<{ events: readonly Event[]; isLast: boolean }>;
-  /** Drops what is in memory of a log. Absent: nothing is. */
+  /** Drops the events of a log from memory. Absent if none are kept. */
   forget?(log: ConversationKey): void;
 }
 
-/** What a view is folded from: pages, and single events that a checkpoint left out. */
+/** A source for folding a view: pages, and single events that a checkpoint left out. */
 export interface ViewSource extends PageSource {
   readById(log: ConversationKey, id: string): Promise<Event | null>;
 }
@@ -43,7 +43,7 @@ export async function* readPages(
   }
 }
 
-/** Most characters that a summary is made from: far more than it can contain. */
+/** Maximum characters from which a summary is made, far more than it can contain. */
 const MOST_CHARS = 16 * 1_048_576;
 
 /** The newest events of a range with at most `mostChars` of text, oldest first. Reads in bounded pages. */
@@ -69,19 +69,19 @@ export async function readNewest(
   return kept.map(({ event }) => event);
 }
 
-/** Stored folds of logs, which only save reading; see `checkpoints/checkpoints.ts`. What a fold gives never depends on them. */
+/** Stored folds of logs; see `checkpoints/checkpoints.ts`. They only save reading: the result of a fold never depends on them. */
 export interface Checkpoints {
-  /** Least events between two checkpoints of a subject. */
+  /** Minimum events between two checkpoints of a subject. */
   readonly least: number;
   /** The newest usable checkpoint of a subject. Never throws. */
   load(log: ConversationKey, subject: string, range?: { upTo?: number }): Promise<Loaded | null>;
-  /** The place that `save` needs. Null if the log has no such event. Never throws. */
+  /** The place to pass to `save`. Null if the log has no such event. Never throws. */
   mark(log: ConversationKey, seq: number): Promise<Place | null>;
-  /** Queues a checkpoint. The caller no longer changes `parts`, each of which takes a few milliseconds to pack. */
+  /** Queues a checkpoint. The caller must no longer change `parts`. Each should take only a few milliseconds to pack. */
   save(log: ConversationKey, subject: string, place: Place, parts: readonly unknown[]): void;
-  /** Removes those of a log whose words before `seq` are erased, also those that are being written. */
+  /** Removes the checkpoints of a log whose words before `seq` were erased, even those that are being written. */
   erase(log: ConversationKey, seq: number): Promise<void>;
-  /** Writes what is queued. */
+  /** Writes queued checkpoints. */
   flush(): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ export interface Loaded {
   parts: unknown[];
 }
 
-/** Up to where an actor's folds are stored, and the last rewrite of its view there. */
+/** The seq up to which an actor's folds are stored, and the last compaction or prune in the stored view. */
 export interface Stored {
   seq: number;
   cut: EventId | null;
@@ -103,7 +103,7 @@ export interface Stored {
 
 export const NOTHING_STORED: Stored = { seq: 0, cut: null };
 
-/** For engines without a store that lasts, and tests of what a fold gives without checkpoints. */
+/** No checkpoints: for engines with a store in memory, and for tests. */
 export const NO_CHECKPOINTS: Checkpoints = {
   least: Infinity,
   load: () => Promise.resolve(null),
@@ -115,20 +115,20 @@ export const NO_CHECKPOINTS: Checkpoints = {
 
 interface FoldOptions<T> {
   begin: (log: ConversationKey, name: string) => T;
-  /** A stored fold to go on from; null if there is none. */
+  /** Loads a stored fold; null if there is none. */
   restore?: (log: ConversationKey, name: string) => Promise<{ state: T; seq: number } | null>;
-  /** Stores a fold, if that is worth it. `stored`: seq of the last stored one. Returns that of the stored one then. */
+  /** Stores a fold, if that is worth it. `stored`: seq of the last stored fold. Returns the seq of the fold stored afterwards. */
   store?: (log: ConversationKey, state: T, seqs: { seq: number; stored: number }) => number;
-  /** Changes `state`. Returns a promise if it takes long. */
+  /** Folds an event into `state`. Returns a promise only if that takes long. */
   fold: (state: T, event: Event) => Promise<void> | void;
-  /** Most folds that are kept. The least recently read is dropped first. */
+  /** Maximum folds that are kept. The least recently read is dropped first. */
   kept: number;
-  /** Weight of a fold, and the most that all may weigh. A fold that alone weighs more is not kept. */
+  /** The weight of a fold, and the maximum of all. A fold that alone weighs more is not kept. */
   weigh?: { of: (state: T) => number; most: number };
 }
 
 export interface LogFolds<T> {
-  /** The fold up to the head of the log. Use it at once: the next read changes it. `name` distinguishes folds of one log. */
+  /** The fold up to the head of the log. Use it immediately: the next read changes it. `name`: distinguishes folds of a log. */
   of(log: ConversationKey, name?: string): Promise<T>;
 }
 
@@ -137,16 +137,15 @@ interface Kept<T> {
   seq: number;
   /** Id of the event at `seq`. */
   id: EventId | null;
-  /** Seq of the stored fold. */
   stored: number;
 }
 
 /**
- * Folds of logs that are extended by new events only. Owns the folds, which can be lost at any moment.
+ * Cached folds of logs, to which only new events are added. Owns the folds, which may be lost at any moment.
  *  1. A read fetches the new events and the last folded one. If that seq has another event, the conversation was deleted
  *     and created again, and is folded from its beginning.
- *  2. An erasure begins the fold again, from the first event and not from a stored fold.
- *  3. Concurrent reads of one log wait for each other: the first folds, the others read only what came meanwhile.
+ *  2. After an erasure the log is folded again from its first event, not from a stored fold.
+ *  3. Concurrent reads of one log wait for each other. The first one folds, the others read only newer events.
  */
 export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): LogFolds<T> {
   const { begin, restore, store, fold, kept: most, weigh } = options;
@@ -172,7 +171,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
       for (const event of events) {
         if (event.seq === kept.seq) kept.id = event.id;
         if (event.seq <= kept.seq) continue;
-        // What was folded before may hold words that are gone.
+        // The fold may contain words that were erased.
         if (event.kind === 'command' && hasOld && isErasure(event)) {
           source.forget?.(log);
           return catchUp(log, name, anew(log, name));
@@ -183,11 +182,11 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
         kept.id = event.id;
       }
     }
-    // The last folded event is gone: the conversation was deleted.
+    // The last folded event no longer exists, so the conversation was deleted.
     return isFirst ? anew(log, name) : kept;
   }
 
-  /** The id is unknown: the checkpoint has been compared with the log already. */
+  /** A fold from a checkpoint. Its `id` is null, because the checkpoint was already compared with the log. */
   async function restored(log: ConversationKey, name: string): Promise<Kept<T>> {
     const found = await restore?.(log, name);
     return found ? { ...found, id: null, stored: found.seq } : anew(log, name);
@@ -207,7 +206,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
 
   async function readFold(key: string, log: ConversationKey, name: string): Promise<T> {
     const before = known.get(key);
-    // A fold that fails half-way must not be reused.
+    // A fold that failed half-way must not be used again.
     known.delete(key);
     const kept = await catchUp(log, name, before ?? (await restored(log, name)));
     keep(key, kept);
@@ -229,7 +228,7 @@ export function createLogFolds<T>(source: PageSource, options: FoldOptions<T>): 
   };
 }
 
-/** Characters per slice: about 10 ms of work, before timers, sockets and other actors are served. */
+/** Characters per slice: about 10 ms of work, after which timers, sockets and other actors are served. */
 const SLICE_CHARS = 32_768;
 
 /** The characters that the context work of one turn may still process. */
@@ -238,8 +237,8 @@ export interface TurnWork {
 }
 
 /**
- * Runs long pure work in slices. Between them the event loop renews leases and serves others. Throws `context_too_costly` once
- * the work of the turn is used up.
+ * Runs long pure work in slices. Between them leases are renewed and other work runs. Throws `context_too_costly` when the work
+ * of the turn is used up.
  */
 export async function inSlices<T>(
   clock: Pick<Clock, 'monotonic' | 'sleep'>,
@@ -265,17 +264,17 @@ export function tooCostly(): TroupeError {
   );
 }
 
-/** Folds of an actor's log: its view, and the tasks. Both are at the same seq. */
+/** Folds of an actor's log: its view and the tasks, up to the same seq. */
 export interface Folded {
   view: View;
   tasks: TaskFold;
-  /** Words of its past were erased in the middle of a turn: it may be used for this turn only. */
+  /** Set if words were erased during a turn: the folds may be used for this turn only. */
   isStale?: boolean;
 }
 
 /**
- * Extends both folds up to `upTo`, by default the head of the log. Returns the seq reached. The cost depends on the new
- * events only.
+ * Extends both folds up to `upTo`, by default the head of the log. Returns the seq reached. The cost depends only on the new
+ * events.
  */
 export async function catchUp(
   log: ViewSource,
@@ -303,7 +302,7 @@ export async function catchUp(
   return view.upTo;
 }
 
-/** The same folds, empty: some of what they held is gone from the log. */
+/** The same folds, empty, because words in them were erased from the log. */
 function begunAgain(folded: Folded): Folded {
   const { view, tasks } = folded;
   Object.assign(view, createView(view.agent, view.secret));
@@ -317,7 +316,7 @@ function adoptsUnknown({ compactions }: View, event: Event): event is EventOf<'b
   return id !== undefined && id !== null && !compactions.has(id);
 }
 
-/** Reads the text of an adopted compaction again, in its place before the ones that the view has. */
+/** Reads the text of an adopted compaction again, and puts it before those that the view has. */
 async function supplyAdopted(log: ViewSource, view: View, baseline: EventOf<'baseline'>): Promise<void> {
   const adopted = await log.readById(baseline, baseline.body.adopts?.compaction ?? '');
   if (adopted?.kind !== 'compaction' || adopted.seq > baseline.seq) return;
@@ -327,15 +326,15 @@ async function supplyAdopted(log: ViewSource, view: View, baseline: EventOf<'bas
 type Ticking = Pick<Clock, 'monotonic' | 'sleep'>;
 
 /**
- * `foldEvent` in slices, for views that no one else uses: meanwhile the view is inconsistent. Only the events with which a
- * turn renders its inputs take long; for the many others there is no promise to wait for.
+ * `foldEvent` in slices, for views that nobody else uses, because the view is inconsistent meanwhile. Only events with which a
+ * turn renders its inputs take long; for others there is no promise.
  */
 export function foldInSlices(clock: Ticking, view: View, event: Event): Promise<void> | undefined {
   const steps = foldOrBegin(view, event);
   return steps && inSlices(clock, steps);
 }
 
-/** `catchUp` in slices, for a view that no one else uses. */
+/** `catchUp` in slices, for a view that nobody else uses. */
 export async function catchUpInSlices(
   { log, clock }: { log: ViewSource; clock: Ticking },
   address: ActorAddress,
@@ -360,11 +359,11 @@ export async function catchUpInSlices(
 }
 
 const KEPT = 16;
-/** About 100 MB: a token is some four bytes, and a message needs more than its text. */
+/** Maximum tokens of all views: about 100 MB, because a token is some four bytes and a message needs more than its text. */
 const MOST_TOKENS = 16_000_000;
 const MESSAGE_TOKENS = 50;
 
-/** Views of agents that are not at work, named by agent. Inspecting a prompt again does not fold its log again. */
+/** Cached views of agents that are not at work, by agent, so that inspecting a prompt again need not fold its log again. */
 export function createColdViews(
   source: ViewSource,
   secretOf: (address: ActorAddress) => string,

@@ -22,7 +22,7 @@ import { type LogFolds, readPages } from './read-log.ts';
 import { endOf } from '../../machines/task-events.ts';
 import type { ReadTasks } from './tasks.ts';
 
-/** A turn as it is in the log. */
+/** A turn as recorded in the log. */
 export interface LoggedTurn {
   log: ConversationKey;
   agent: AgentId;
@@ -31,11 +31,11 @@ export interface LoggedTurn {
   inputs: Event[];
   /** The events of the turn itself, in order. */
   own: Event[];
-  /** Its ending. Null: it runs. */
+  /** Its ending; null while it runs. */
   end: Event | null;
 }
 
-/** Throws `turn_unknown`. */
+/** Reads a turn from its log. Throws `turn_unknown`. */
 export async function readTurn(store: Store, tenant: TenantId, turn: string): Promise<LoggedTurn> {
   const parts = parseTurnId(turn);
   const log = parts && { tenant, conversation: parts.conversation };
@@ -66,11 +66,11 @@ export interface LoggedCall {
   /** Index of its step, from 0. */
   step: number;
   call: ToolCall;
-  /** Null: none is in the log. */
+  /** Its result; null if the log has none. */
   result: { outcome: ToolOutcome; content: string; artifact?: string | undefined } | null;
 }
 
-/** The calls of a turn in their order. The ids of calls may repeat, so results are told apart by their places. */
+/** The calls of a turn in their order. Ids of calls may repeat, so results are matched by their position. */
 export function callsOf({ own }: Pick<LoggedTurn, 'own'>): LoggedCall[] {
   const calls: LoggedCall[] = [];
   let waiting: LoggedCall[] = [];
@@ -89,7 +89,7 @@ export function callsOf({ own }: Pick<LoggedTurn, 'own'>): LoggedCall[] {
   return calls;
 }
 
-/** The same tool with the same arguments, however they are written. */
+/** Whether two calls have the same tool and the same arguments, however these are written. */
 export function isSameCall(a: ToolCall, b: ToolCall): boolean {
   return a.name === b.name && (a.args === b.args || comparable(a.args) === comparable(b.args));
 }
@@ -107,18 +107,18 @@ interface Reader {
   taskFolds: LogFolds<ReadTasks>;
 }
 
-/** Most steps back. Beyond it, what was found counts as the origin. */
+/** Maximum steps back. The events found then count as the origins. */
 const MOST_STEPS = 64;
 
 /**
- * The events that began what a turn does, oldest first.
- *  A1  A message of a person, or of the runtime (a schedule), begins work.
- *  A2  What an agent says in a turn is due to what that turn answers: a handoff, a delegated task.
- *  A3  The end of a task is due to what its owner answered when it opened the task, not to whoever ended it.
- *  A4  A repeated turn is due to the inputs of the turn that it repeats.
- *  A5  A held message that a person has passed on was asked by its author.
- *  A6  An event that none of these lead on from is its own origin, so that there is always one.
- *  A7  Without `leavesThread`, the task of a thread is its own origin.
+ * The events that began the work of a turn, oldest first. The search goes back from its inputs:
+ *  A1  A message of a person, or of the runtime (a schedule), is an origin.
+ *  A2  An event of an agent's turn, such as a handoff or a delegated task, leads to the inputs of that turn.
+ *  A3  The end of a task leads to the inputs of the turn in which its owner opened the task, not to the one who ended it.
+ *  A4  A repeated turn leads to the inputs of the turn that it repeats.
+ *  A5  A held message that a person has passed on leads to the message of its author.
+ *  A6  An event to which none of these applies is an origin, so that there is always one.
+ *  A7  Without `leavesThread`, the task of a thread is an origin.
  */
 export async function originsOf(
   deps: Reader,
@@ -158,7 +158,7 @@ async function causesOf(deps: Reader, log: ConversationKey, event: Event): Promi
   return thread && thread.opened.delegator === author.id ? openingOf(deps, log.tenant, thread.opened) : [];
 }
 
-/** The message that this one passes on. */
+/** The held message that this one passes on; none for other messages. */
 async function heldBefore(
   { store }: Reader,
   log: ConversationKey,
@@ -166,11 +166,10 @@ async function heldBefore(
 ): Promise<Event[]> {
   if (replyTo === undefined || !isRuntimeId(id)) return [];
   const held = await store.readById(log, replyTo);
-  // Its id may be a spare one.
+  // The id may be a spare one.
   return held && `${id}:`.startsWith(`${dispatchId(held)}:`) ? [held] : [];
 }
 
-/** The event in the delegator's log that opened a task. */
 function openingOf(
   deps: Reader,
   tenant: TenantId,

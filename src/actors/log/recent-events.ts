@@ -6,19 +6,18 @@ import type { PageSource } from './read-log.ts';
 import type { Notice } from '../../queue/broadcast.ts';
 
 /**
- * The newest events that this process appended to busy conversations: a turn mostly reads what was just written. Other
- * processes may have appended later events, but what is returned has no gaps.
+ * The newest events that this process appended, because a turn mostly reads what was just written. Other processes may have
+ * appended later events, but the returned events have no gaps.
  */
 interface RecentEvents {
   add(log: ConversationKey, event: Event, now: number): void;
-  /** Forgets conversations without new events since `before` (ms). */
+  /** Drops conversations without new events since `before`, ms since the epoch. */
   trim(before: number): void;
   forget(log: ConversationKey): void;
-  /** The known events after `after`, without gaps. Null if earlier ones would be needed than are kept. */
+  /** The known events after `after`, without gaps. Null if the first of them are no longer kept. */
   after(log: ConversationKey, after: number): readonly Event[] | null;
 }
 
-/** Most events kept per conversation, and in all. */
 const KEPT = 16_384;
 const KEPT_IN_ALL = 32_768;
 
@@ -79,7 +78,7 @@ interface Tail {
   addedAt: number;
 }
 
-/** Most events that a page takes from memory. Beyond it the store is read, which frees the event loop. */
+/** Maximum events that a page takes from memory. For more the store is read, so that other work can run. */
 const MOST_RECENT = 500;
 
 /** Pages of logs, from memory or from the store. */
@@ -90,7 +89,7 @@ export function createLogPages(
 ): PageSource & Pick<RecentEvents, 'trim' | 'forget'> & { stored: PageSource } {
   const cache = createPageCache(clock);
 
-  /** Another process may have deleted the conversation, and it may have begun again with the same ids. */
+  /** Whether a cached page is valid. Another process may have deleted the conversation and begun it again with the same ids. */
   async function isStill(log: ConversationKey, { events }: LogPage): Promise<boolean> {
     const last = events.at(-1)!;
     const there = await store.readById(log, last.id);
@@ -132,14 +131,14 @@ export function createLogPages(
   };
 }
 
-/** With pages of at most 512 KiB, 32 MiB. */
+/** Maximum cached pages: 32 MiB, with pages of at most 512 KiB. */
 const MOST_PAGES = 64;
-/** As long as a first turn takes, ms. */
+/** Lifetime of a cached page, ms: about the duration of a first turn. */
 const KEPT_MS = 5_000;
 
 /**
- * The pages of one log that were read a moment ago: who may answer, its tasks and what an agent sees are folds of the whole log,
- * and the first message in a process begins all three.
+ * A cache of the pages of one log that were read last. Participants, tasks and views are folds of the whole log, and the first
+ * message in a process begins all three.
  */
 function createPageCache(clock: Pick<Clock, 'monotonic'>) {
   let key = '';
@@ -158,7 +157,7 @@ function createPageCache(clock: Pick<Clock, 'monotonic'>) {
       return pages.size > 0 && keyOf(log) === key ? (pages.get(after) ?? null) : null;
     },
     put(log: ConversationKey, after: number, page: LogPage): void {
-      // The last page grows with the log.
+      // The last page is not cached, because it grows with the log.
       if (page.isLast) return;
       if (keyOf(log) !== key || pages.size >= MOST_PAGES) pages.clear();
       key = keyOf(log);
@@ -171,17 +170,17 @@ function createPageCache(clock: Pick<Clock, 'monotonic'>) {
 
 type Appended = Extract<Notice, { type: 'appended' }>;
 
-/** Most conversations whose place is kept. For others the notice alone says which events are new. */
+/** Maximum conversations whose notified seq is kept. For others only the notice says which events are new. */
 const REMEMBERED = 4_096;
 
 /**
  * Notifies the watchers of this process of events that other processes appended. A notice names the range; the events
  * are read from the log.
  *  V1  Watchers get an event once, whether it was appended here or elsewhere, as far as notices arrive.
- *  V2  One read per conversation at a time: notices that come meanwhile are merged into the next read.
- *  V3  While events are appended here, notices of others wait: another process may find and answer an event before the
- *      store's answer is back here, and watchers get events in order.
- *  V4  A lost notice loses no events for a reader that follows the log: the next notice covers them.
+ *  V2  One read per conversation runs at a time. Notices that arrive meanwhile are merged into the next read.
+ *  V3  While events are appended here, notices of others wait. Another process may find and answer an event before the store's
+ *      answer arrives here, and watchers must get events in order.
+ *  V4  A lost notice loses no events for a reader that follows the log, because the next notice covers them.
  */
 export function createRemoteEvents(deps: {
   store: Pick<Store, 'read'>;
@@ -189,10 +188,10 @@ export function createRemoteEvents(deps: {
   isWatched: () => boolean;
   onWarning: (error: unknown, where: string) => void;
 }) {
-  /** Least recently used first. */
+  /** Notified seqs by conversation, the least recently used first. */
   const places = new Map<string, Place>();
 
-  /** Conversations to which events are being appended here, and what was heard of them meanwhile (V3). */
+  /** Conversations to which this process is appending, with the notices that arrived meanwhile (V3). */
   const appending = new Map<string, { count: number; heard: Appended | null }>();
 
   function placeOf(key: string, from: number): Place {
@@ -238,7 +237,6 @@ export function createRemoteEvents(deps: {
 
   return {
     hear,
-    /** Runs an append and the notification of its events. */
     async during<T>(log: ConversationKey, append: () => Promise<T>): Promise<T> {
       const key = conversationKey(log);
       const own = appending.get(key) ?? { count: 0, heard: null };
@@ -254,7 +252,7 @@ export function createRemoteEvents(deps: {
         }
       }
     },
-    /** Records an event that was appended here, of which watchers are notified already. */
+    /** Records an event of this process, of which watchers are notified already. */
     own(log: ConversationKey, { seq }: Event): void {
       note(placeOf(conversationKey(log), seq - 1), seq);
     },
@@ -268,9 +266,9 @@ function merged(before: Appended | null, notice: Appended): Appended {
 }
 
 interface Place {
-  /** Watchers are notified of all events up to this seq. */
+  /** Seq up to which watchers have been notified of all events. */
   notified: number;
-  /** Later seqs of which they are notified too. */
+  /** Later seqs of which watchers have already been notified. */
   ahead: Set<number>;
   wanted: number;
   reading: boolean;

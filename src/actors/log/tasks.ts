@@ -37,7 +37,7 @@ import { TroupeError } from '../../base/errors.ts';
 import type { Metrics } from '../../events/metrics.ts';
 import type { ConversationLog } from './conversation-log.ts';
 
-/** The tasks of a log, the events that opened them, and whom the log addresses. */
+/** The tasks of a log, the events that opened them, and the addressed agents. */
 export interface ReadTasks {
   fold: TaskFold;
   /** Ids of the opening events, by task. */
@@ -75,7 +75,6 @@ export function foldReadTasks({ fold, openedBy, addressed }: ReadTasks, event: E
   if (task !== null && fold.tasks.get(task)?.seq === event.seq) openedBy.set(task, event.id);
 }
 
-/** Most logs whose folded tasks are kept for repeated reads. */
 const KEPT = 256;
 
 export function createTaskFolds(
@@ -88,7 +87,7 @@ export function createTaskFolds(
     kept: KEPT,
     restore: (log) => restored(checkpoints, log),
     store(log, state, { seq, stored }) {
-      // A fold of many tasks is stored less often.
+      // A fold of many tasks is stored less often, because it is large.
       if (seq - stored < Math.max(checkpoints.least, state.fold.tasks.size)) return stored;
       const content = structuredClone(state);
       void checkpoints
@@ -111,21 +110,21 @@ function openingOf(event: Event): string | null {
   }
 }
 
-/** A task as shown to people. The optional fields depend on its kind. */
+/** A task as shown to people. Which optional fields it has depends on its kind. */
 export interface TaskInfo {
   /** Its id. */
   id: string;
-  /** Delegation, question or approval. */
+  /** Its kind: delegation, question or approval. */
   kind: Task['kind'];
-  /** The waiting agent. */
+  /** Id of the agent that waits for it. */
   owner: AgentId;
-  /** Delegations only: the assignee and its conversation. */
+  /** Delegations only: id of the assignee. */
   assignee?: AgentId;
   /** Delegations only: the conversation of the assignee. */
   thread?: ConversationId;
   /** Text of a delegation or a question. */
   text?: string;
-  /** Delegations only: names of the attachments that the assignee was given, or their media types. Absent: none. */
+  /** Delegations only: names or media types of the attachments for the assignee. Absent: none. */
   attachments?: string[];
   /** Approvals only: the call as the model wrote it. */
   tool?: string;
@@ -135,23 +134,23 @@ export interface TaskInfo {
   argsHash?: string;
   /** Ids of the people who may answer. Empty: everybody. */
   by?: string[];
-  /** Questions and approvals, if the list is for somebody (`as`): whether they may answer or decide it now. */
+  /** Questions and approvals, if the list is for one person (`as`): whether this person may answer or decide it now. */
   decidable?: boolean;
   /** Questions only: answers to choose from. */
   choices?: string[];
-  /** Ms since the epoch. */
+  /** When it expires, ms since the epoch; null: never. */
   deadline: number | null;
   /** The event that opened it. */
   openedAt: { event: EventId; seq: number; at: number };
-  /** How it ended. Null: it is open. */
+  /** How it ended; null while it is open. */
   end: TaskEnd | null;
-  /** Tasks of a group wake their owner together, as `join` says. */
+  /** Key of its group. Tasks of a group wake their owner together, as `join` says. */
   group: string;
-  /** When the waiting agent is woken. */
+  /** After which results of the group the waiting agent is woken. */
   join: Join;
 }
 
-/** The last task that a conversation is the thread of. */
+/** The last task of which a conversation is the thread. */
 export interface ThreadInfo {
   /** Id of the task. */
   task: string;
@@ -159,13 +158,13 @@ export interface ThreadInfo {
   delegator: AgentId;
   /** Id of the agent that does it. */
   assignee: AgentId;
-  /** The conversation in which the delegator waits. */
+  /** Id of the conversation in which the delegator waits. */
   home: ConversationId;
-  /** What is to be done. */
+  /** Text of the task. */
   text: string;
   /** When it expires, ms since the epoch. Null: never. */
   deadline: number | null;
-  /** Whether it has not ended. */
+  /** Whether it is still open. */
   isOpen: boolean;
 }
 
@@ -173,7 +172,7 @@ export interface ThreadInfo {
 export interface TaskList {
   /** Oldest first. */
   tasks: TaskInfo[];
-  /** The task that this conversation is the thread of. Null: none. */
+  /** The task of which this conversation is the thread; null if it is not a thread. */
   thread: ThreadInfo | null;
 }
 
@@ -203,7 +202,7 @@ export async function listTasks(
 interface TaskFilter {
   /** Leaves out the tasks that have ended. Default: all tasks. */
   open?: boolean | undefined;
-  /** What `decidable` says. Default: it is absent. */
+  /** Computes `decidable`. Default: it is absent. */
   decidable?: ((task: Exclude<Task, { kind: 'delegation' }>, isArchived: boolean) => boolean) | undefined;
 }
 
@@ -243,7 +242,7 @@ function detailsOf(task: Task): Partial<TaskInfo> {
   }
 }
 
-/** A task has one end: the id is fixed, so the first writer ends it. */
+/** Id of the end of a task. It is fixed, so a task has one end, that of the first writer. */
 export function endId(task: string): EventId {
   return runtimeId(task, 'end');
 }
@@ -253,7 +252,7 @@ export function openedId(delegation: string): EventId {
   return runtimeId(delegation, 'opened');
 }
 
-/** The beginning of a task on one line, for its result: whoever gave it may no longer have it in its prompt. */
+/** The beginning of a task on one line. Its result shows it, because the owner's prompt may no longer contain the task. */
 export function taskExcerpt(task: string): string {
   const line = task
     .slice(0, 4 * MAX_TASK_EXCERPT)
@@ -262,7 +261,7 @@ export function taskExcerpt(task: string): string {
   return capped(line, MAX_TASK_EXCERPT);
 }
 
-/** The events that end a task from above or at its deadline: one for its owner, and one that stops the assignee. */
+/** The events that cancel a task or end it at its deadline: one for its owner, and one that stops the assignee. */
 export function cancellationOf(
   { conversation }: Pick<ConversationKey, 'conversation'>,
   task: Task,
@@ -311,7 +310,7 @@ function endedBy(by: Author): 'expired' | 'cancelled' {
 
 const ID_DIGITS = 12;
 
-/** The id of a task is the same in every attempt at a turn, so a repeated call opens the same task. */
+/** The id of a task. It is the same in every attempt at a turn, so a repeated call opens the same task. */
 export function taskIdOf(
   kind: 'd' | 'q' | 'a',
   turn: TurnId,
@@ -320,13 +319,13 @@ export function taskIdOf(
   return `${kind}-${hashText(`${turn}/${step}.${index}`).slice(0, ID_DIGITS)}`;
 }
 
-/** Id of a task's thread, named after the root conversation, however deep the task is. */
+/** Id of a task's thread, named after the root conversation at any depth. */
 export function threadOf(root: ConversationId, task: string): ConversationId {
   return ConversationId.parse(threadId(root, task));
 }
 
 /**
- * Appends outgoing events to their logs, in order per log. Safe to repeat. An existing event with the same id counts instead,
+ * Appends outgoing events to their logs, in order per log. Safe to repeat. If another event has the same id, that one counts,
  * because the task has ended already.
  */
 export async function sendOutgoing(

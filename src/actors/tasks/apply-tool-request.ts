@@ -33,7 +33,7 @@ import { handoffSteps } from '../../context/extract/handoff.ts';
 import { inSlices, readNewest } from '../log/read-log.ts';
 import { requestTokens, windowFor } from '../attempt/model-window.ts';
 
-/** Applies what a tool call asks of the turn, or refuses it. Its effects are recorded before they happen. */
+/** Applies the request of a tool call to the turn, or refuses it. Its effects are recorded before they happen. */
 export async function applyToolRequest(
   run: TurnRun,
   request: ToolRequest,
@@ -101,7 +101,7 @@ function refuseHandoff(run: TurnRun, { to }: RequestOf<'handoff'>, at: CallPlace
   const away = live.tasks.away.get(to);
   if (away) return refused(`@${to} ${away.blocked ? 'is blocked here' : 'has left'}: choose another.`);
   const state = live.tasks.unavailable.get(deps.agents.former?.get(to) ?? to);
-  // Only a person can bring it back, so a conversation in its hands would stay without an answer.
+  // Only a person can make the agent available again, so a conversation handed to it would get no answer.
   if (state)
     return refused(
       `@${to} ${state === 'failed' ? 'has failed' : `is ${state}`} and takes no turns: choose another, or answer the people yourself.`,
@@ -124,12 +124,10 @@ function cancelTask(run: TurnRun, request: RequestOf<'cancelTask'>): AppliedRequ
   return { outcome: 'done', text: `${task.id} is cancelled`, effects: effectsOf({ posts: outgoing }) };
 }
 
-/** Most waiting reminders of one agent in one conversation. */
 const MOST_REMINDERS = 50;
-/** Largest time of a Date, ms. */
 const LAST_TIME = 8.64e15;
 
-/** Sends the agent a message later. The actor record holds it, and any process that finds it due sends it. */
+/** Sends the agent a message later. The actor's record keeps it, and any process that finds it due sends it. */
 function remind(run: TurnRun, request: RequestOf<'remind'>, place: CallPlace): AppliedRequest {
   const { live, deps, turn, lease } = run;
   const now = deps.clock.now();
@@ -158,9 +156,8 @@ function remind(run: TurnRun, request: RequestOf<'remind'>, place: CallPlace): A
 }
 
 /**
- * The end of a call that is not made now, because a person has to approve it first, or because its arguments do not fit the tool:
- * nobody is asked about a call that could not run. Null: it is made. An approved call is the first of its turn, with unchanged
- * arguments.
+ * The result of a call that is not made now: a person must approve it first, or its arguments do not fit the tool, in which case
+ * nobody is asked. Null: the call is made. An approved call comes first in its turn, with unchanged arguments.
  */
 export async function heldForApproval(
   run: TurnRun,
@@ -183,7 +180,6 @@ export async function heldForApproval(
   return run.givenUp ? { outcome: 'failed', text: NOT_RUN } : requestApproval(run, tool, call, at);
 }
 
-/** Whether the approval rule covers the call. */
 async function applies(
   tool: Tool,
   approval: Approval,
@@ -197,7 +193,7 @@ async function applies(
     if (parsed && 'failed' in parsed) return parsed;
     return !when || !parsed || when(parsed.value as never);
   } catch {
-    // Neither a check nor a condition that throws may let a call through.
+    // If the check or the condition throws, the call needs an approval.
     return true;
   }
 }
@@ -239,7 +235,7 @@ function requestApproval(
   };
 }
 
-/** The approved calls, exactly as requested or as the approver changed them. Each decision is an input of one turn only. */
+/** The approved calls, as requested or as the approver changed them. Each decision is an input of only one turn. */
 export function approvedCalls(tasks: TaskFold, inputs: readonly Event[]): ToolCall[] {
   return inputs.flatMap((event) => {
     if (event.kind !== 'approval.decided' || event.body.outcome !== 'approved') return [];
@@ -252,7 +248,7 @@ export function approvedCalls(tasks: TaskFold, inputs: readonly Event[]): ToolCa
   });
 }
 
-/** Asks people a question in the log of the conversation. The first answer of an entitled person ends it. `said`: more for the model. */
+/** Asks people a question in the log. The first answer of an entitled person ends it. `said`: further text for the model. */
 function askPeople(run: TurnRun, request: RequestOf<'question'>, at: CallPlace, said = ''): AppliedRequest {
   const { live, deps, turn } = run;
   const { agent, conversation } = live.address;
@@ -295,10 +291,10 @@ function askPeople(run: TurnRun, request: RequestOf<'question'>, at: CallPlace, 
   };
 }
 
-/** Most events of the log that a summary is made from, besides the outputs of the turn. */
+/** Maximum events of the log from which a summary is made, besides the outputs of the turn. */
 const RECENT_EVENTS = 200;
 
-/** A completed handoff, as it is recorded: a replay needs neither the log nor a model. */
+/** A completed handoff as recorded, so that a replay needs neither the log nor a model. */
 interface CompletedHandoff {
   to: AgentId;
   summary: HandoffSummary;
@@ -342,14 +338,13 @@ async function recentEvents(run: TurnRun): Promise<Event[]> {
   ];
 }
 
-/** The text of the answer that contains the handoff call. */
 function wordsOf(run: TurnRun): EventDraft[] {
   const content = run.answer?.text ?? '';
   if (content.trim() === '') return [];
   return [{ ...ownDraft(run, `step:${run.step}`), kind: 'message', body: { content } }];
 }
 
-/** Sources of a handoff summary. */
+/** The sources of a handoff summary. */
 export interface HandoffSources {
   from: AgentId;
   /** The end of the log and the outputs of the turn, oldest first. */
@@ -361,7 +356,7 @@ export interface HandoffSources {
 }
 
 /**
- * The summary of a handoff. A summary with a goal is the agent's own and stays unchanged; otherwise the empty fields are
+ * The summary of a handoff. A summary with a goal is the agent's own and stays unchanged. In others the empty fields are
  * filled in.
  */
 export async function fillHandoff(
@@ -390,7 +385,7 @@ async function summarised(
   }
 }
 
-/** Takes the agent's text for every field that it wrote. */
+/** Merges two summaries. The agent's text wins in every field that it wrote. */
 function merge(written: HandoffDraft, found: HandoffSummary): HandoffSummary {
   return {
     goal: found.goal,
@@ -403,7 +398,6 @@ function merge(written: HandoffDraft, found: HandoffSummary): HandoffSummary {
   };
 }
 
-/** Most tokens of a summary: a few short fields. */
 const SUMMARY_TOKENS = 1_500;
 
 /** Asks a model for the summary of a handoff; null if the turn was aborted. Throws if the model gives no summary. */
@@ -435,7 +429,7 @@ async function summariseHandoff(
   if (answer.kind === 'failed') throw noSummary(answer.message);
   const summary = parseHandoff(answer.text);
   if (!summary) throw noSummary('the model gave no valid summary');
-  // An id that is nowhere in the conversation would send the next agent on a futile search.
+  // Ids that the model invented are dropped, because the next agent would search for them.
   return { ...summary, artifacts: summary.artifacts.filter((id) => request.user.includes(id)) };
 }
 

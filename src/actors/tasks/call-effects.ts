@@ -7,18 +7,18 @@ import {
 } from '../../events/index.ts';
 import { ownDraft, type TurnRun } from '../attempt/turn-run.ts';
 
-/** Effects of a call on the turn and on other logs. They are stored with the call's journal entry, so a replay repeats them. */
+/** Effects of a call on the turn and on other logs. They are stored with the call's ledger entry, so a replay repeats them. */
 export interface CallEffects {
-  /** Appended to this log after the results of the step. */
+  /** Events that are appended to this log after the results of the step. */
   events: EventDraft[];
-  /** Outgoing events, each for the log it names. The field name is stored. */
+  /** Outgoing events, each for the log that it names. The field name is stored. */
   posts: OutgoingEvent[];
   timers: Timer[];
-  /** The turn ends with this step. */
+  /** Whether the turn ends with this step. */
   ends: boolean;
-  /** The turn may end without words. */
+  /** Whether the turn may end without words. */
   silent?: boolean;
-  /** The turn fails with this step: a guard has stopped it. */
+  /** Set if a guard stops the turn, so that it fails with this step. */
   stops?: GuardStoppedBody;
 }
 
@@ -28,10 +28,10 @@ export interface CallPlace {
   index: number;
 }
 
-/** The result for the model, and the effects. A refusal has no effects, or the event that reports it to people. */
+/** The result for the model, and the effects. A refusal has no effects except an event that reports it to people. */
 export type AppliedRequest = { outcome: 'done' | 'failed'; text: string; effects?: CallEffects };
 
-/** The result of a call of a turn that is given up. */
+/** The result of a call that is not made because the turn is given up. */
 export const NOT_RUN = '[not run: the turn was given up before this call.]';
 
 export function effectsOf(parts: Partial<CallEffects>): CallEffects {
@@ -42,7 +42,7 @@ export function refused(text: string): AppliedRequest {
   return { outcome: 'failed', text };
 }
 
-/** A refusal that people see, once per turn however often the agent tries. */
+/** A refusal that is reported to people, once per turn even if the agent tries again. */
 export function stopped(run: TurnRun, at: CallPlace, body: GuardStoppedBody): AppliedRequest {
   const { guard, message } = body;
   const isReported = run.outputs.some(
@@ -53,7 +53,7 @@ export function stopped(run: TurnRun, at: CallPlace, body: GuardStoppedBody): Ap
   return { outcome: 'failed', text: message, effects: effectsOf({ events: [stopDraft(run, body, at)] }) };
 }
 
-/** Like `stopped`, but a second attempt after the agent was refused ends the turn. */
+/** Like `stopped`, but a second refused attempt ends the turn. */
 export function stoppedForGood(run: TurnRun, at: CallPlace, body: GuardStoppedBody): AppliedRequest {
   const { guard, message } = body;
   const isReported = run.outputs.some(

@@ -32,8 +32,8 @@ import { createLogFolds, type LogFolds, type PageSource } from '../log/read-log.
 import { eventsAt, originsOf } from '../log/read-turn.ts';
 
 /**
- * Delegates a task: recorded in this log, opened in a thread, ended at its deadline at the latest. The thread is a separate
- * conversation, so the assignee sees its task only, and one agent can work on several tasks at once.
+ * Delegates a task: records it in this log, opens it in a thread, and ends it at its deadline at the latest. The thread is a
+ * separate conversation, so the assignee sees only its task, and one agent can work on several tasks at the same time.
  */
 export async function delegate(
   run: TurnRun,
@@ -77,7 +77,7 @@ export async function delegate(
   });
 }
 
-/** Writes to the assignee of an earlier task: a message while the task is open, else the next task in the same thread. */
+/** Writes to the assignee of an earlier task: a message while the task is open, otherwise a new task in the same thread. */
 export async function followUp(
   run: TurnRun,
   request: RequestOf<'followUp'>,
@@ -88,7 +88,7 @@ export async function followUp(
   const found = findTask(run, request.task);
   if (typeof found === 'string') return refused(found);
   const { end } = found;
-  // The thread has those of the task already: only what is named goes along.
+  // Only named attachments are sent, because the thread already has those of the task.
   const given = await attachmentsFor(run, request.attachments ?? []);
   if ('refusal' in given) return refused(given.refusal);
   const more = given.attachments.length > 0 && { attachments: [...given.attachments] };
@@ -167,7 +167,7 @@ function withNames(attachments: readonly Attachment[]): string {
   return attachments.length === 0 ? '' : ` with ${attachments.map(attachmentName).join(', ')}`;
 }
 
-/** The deadline of a new task, at most that of the open task it is part of; of several, the latest. */
+/** The deadline of a new task, at most that of the open task of which it is a part. If there are several, the latest counts. */
 export function deadlineOf({ deps, live }: TurnRun, ms: number): number {
   const own = (live.tasks.thread?.open ?? []).map(({ deadline }) => deadline ?? Number.MAX_SAFE_INTEGER);
   return Math.min(
@@ -192,7 +192,7 @@ function assigneeOf(run: TurnRun, name: string): { assignee: AgentId } | { refus
 
 type Delegated = Extract<ReturnType<TurnRun['live']['tasks']['tasks']['get']>, { kind: 'delegation' }>;
 
-/** Finds an own task by its id or a unique prefix. Returns the refusal if there is none. */
+/** Finds a task of this agent by its id or a unique prefix. Returns a refusal if there is none. */
 export function findTask({ live }: TurnRun, name: string): Delegated | string {
   const own = [...live.tasks.tasks.values()].filter(
     (task): task is Delegated =>
@@ -212,12 +212,11 @@ interface AskedDelegation {
   task: string;
   attachments: readonly Attachment[];
   force: boolean;
-  /** The chain of delegators; this agent is the last. */
+  /** Ids of the chain of delegators, this agent last. */
   chain: readonly AgentId[];
   at: CallPlace;
 }
 
-/** The guard that forbids a delegation. Null: it is allowed. */
 function guardOf(run: TurnRun, asked: AskedDelegation): GuardStoppedBody | null {
   const { live, deps, turn } = run;
   const { limits } = deps;
@@ -263,7 +262,7 @@ function guardOf(run: TurnRun, asked: AskedDelegation): GuardStoppedBody | null 
   };
 }
 
-/** Whether the task is open: by the log, by this turn, or by an earlier call of this step. */
+/** Whether the same task is already open: in the log, by this turn, or by an earlier call of this step. */
 function isOpenAlready(run: TurnRun, { assignee, task, attachments, at }: AskedDelegation): boolean {
   const { live, outputs, answer } = run;
   const sameWords = (other: { assignee: string; task: string }) =>
@@ -282,7 +281,6 @@ function isOpenAlready(run: TurnRun, { assignee, task, attachments, at }: AskedD
     .some(({ name, args }) => name === own?.name && (sameArgs(args, own.args) || isSame(givenBy(args))));
 }
 
-/** Assignee, task and names of attachments of a call, from its arguments. */
 function givenBy(args: string): { assignee: string; task: string; attachments?: unknown } {
   try {
     const { to, task, question = task, attachments } = JSON.parse(args) as Record<string, unknown>;
@@ -304,7 +302,7 @@ function sameArgs(a: string, b: string): boolean {
   return normal(a) === normal(b);
 }
 
-/** The tasks that a new task is part of, and the tree it counts in. */
+/** The tasks of which a new task is a part, and the tree in which it counts. */
 interface Descent {
   root: TurnRun['live']['address']['conversation'];
   within: ReturnType<typeof placesOf>;
@@ -313,7 +311,7 @@ interface Descent {
 
 const descents = new WeakMap<TurnRun, { step: number; found: Promise<Descent | null> }>();
 
-/** Cached per step: the calls of a step run at once and have the same descent. */
+/** The descent of new tasks. Cached per step, because the calls of a step run concurrently and have the same descent. */
 function descentOf(run: TurnRun): Promise<Descent | null> {
   const known = descents.get(run);
   if (known?.step === run.step) return known.found;
@@ -322,7 +320,7 @@ function descentOf(run: TurnRun): Promise<Descent | null> {
   return found;
 }
 
-/** Null if the task of this turn was cancelled and no person has spoken: new tasks would be useless. */
+/** Null if the task of this turn was cancelled and no person has spoken, because new tasks would be useless. */
 async function findDescent({ deps, live, turn }: TurnRun): Promise<Descent | null> {
   const { tenant, conversation } = live.address;
   const { thread, begun } = live.tasks;
@@ -335,7 +333,7 @@ async function findDescent({ deps, live, turn }: TurnRun): Promise<Descent | nul
   return turn.byPerson ? { root: conversation, within: [], tree: begun } : null;
 }
 
-/** Takes a place for a new task in its tree. Returns the guard that forbids it, or null. */
+/** Takes a place for a new task in its tree. Returns the guard that forbids it; null if it is allowed. */
 async function guardTree(
   run: TurnRun,
   id: string,
@@ -372,17 +370,15 @@ async function guardTree(
   };
 }
 
-/** Part of the id of the opening event in the owner's log. */
 function openingPart({ step, index }: CallPlace): string {
   return `opened:${step}.${index}`;
 }
 
-/** What a task is given, or why it cannot be. */
 type Given = { attachments: readonly Attachment[] } | { refusal: string };
 
 /**
- * The attachments that a task takes along: the named ones, else those of what began the work of the turn, the newest up to the limits
- * of a message. Agents know them by the names that prompts show.
+ * The attachments of a task: the named ones, otherwise those of the messages that began the work of the turn, the newest up to the
+ * limits of a message. Agents know them by the names that prompts show.
  */
 async function attachmentsFor(run: TurnRun, names: readonly string[] | undefined): Promise<Given> {
   if (names === undefined) return { attachments: withinLimits(await begun(run)) };
@@ -397,7 +393,7 @@ async function begun({ deps, live, turn }: TurnRun): Promise<Attachment[]> {
   return origins.flatMap(attachmentsIn);
 }
 
-/** Of several messages that have a name, the newest that the turn has seen counts, with all that it has under the name. */
+/** The attachments with these names. If several messages have a name, the newest that the turn has seen counts. */
 async function named({ deps, live, turn }: TurnRun, names: readonly string[]): Promise<Given> {
   const upTo = Math.max(turn.upTo, ...(turn.steered ?? []).map(({ upTo: last }) => last));
   const places = await foldsOf(deps.store).of(live.address);
@@ -418,7 +414,6 @@ async function named({ deps, live, turn }: TurnRun, names: readonly string[]): P
   return { refusal: `a task takes at most ${most}: name fewer` };
 }
 
-/** Most names in a refusal. */
 const MOST_NAMES = 50;
 
 function unknown(name: string, known: readonly string[]): string {
@@ -433,7 +428,7 @@ function attachmentKey(name: string): string {
   return attachmentName({ name: name.trim(), mediaType: '' });
 }
 
-/** What agents see attached: notices are for people. */
+/** The attachments that agents see. Those of notices are for people only. */
 function attachmentsIn(event: Event): readonly Attachment[] {
   const isHere = event.kind === 'delegation.opened' && event.body.thread === event.conversation;
   return (event.kind === 'message' || isHere) && event.erased === undefined
@@ -441,7 +436,6 @@ function attachmentsIn(event: Event): readonly Attachment[] {
     : [];
 }
 
-/** The newest that a message could have. */
 function withinLimits(attachments: readonly Attachment[]): Attachment[] {
   let room = MAX_ATTACHED_BYTES;
   const kept: Attachment[] = [];
@@ -453,15 +447,14 @@ function withinLimits(attachments: readonly Attachment[]): Attachment[] {
   return kept.reverse();
 }
 
-/** Seqs of the events that have an attachment of a name, by name; the name used last comes last. */
+/** Seqs of the events with an attachment of a name, by name. The name used last comes last. */
 type Places = Map<string, number[]>;
 
-/** Most logs whose names are kept for the next task. */
 const KEPT = 64;
 
 const folds = new WeakMap<PageSource, LogFolds<Places>>();
 
-/** Made when a name is first asked for: nobody else reads a log for it. */
+/** The folds of names. Created when a name is first needed, because nothing else needs them. */
 function foldsOf(store: PageSource): LogFolds<Places> {
   const known =
     folds.get(store) ?? createLogFolds<Places>(store, { begin: () => new Map(), fold: note, kept: KEPT });

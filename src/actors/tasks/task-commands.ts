@@ -31,9 +31,9 @@ import { firstProblems } from '../../tools/schema.ts';
 import type { Tool } from '../../tools/tool.ts';
 
 type PersonDeps = Pick<EngineDeps, 'log' | 'store' | 'clock' | 'checkpoints'> & {
-  /** Default: everybody. */
+  /** Trusted people. Default: everybody. */
   trust?: Trust;
-  /** Know the tools that changed arguments must fit. Default: they are not checked before the call. */
+  /** Agents, whose tools check changed arguments. Default: arguments are checked only by the call. */
   agents?: EngineDeps['agents'];
 };
 type TaskOf<K extends Task['kind']> = Extract<Task, { kind: K }>;
@@ -55,7 +55,7 @@ async function taskForPerson<K extends Task['kind']>(
   attempt: Attempt,
 ): Promise<{ task: TaskOf<K>; log: ConversationKey; isArchived: boolean }> {
   const here = await readTasks(deps.store, attempt.log, deps.checkpoints);
-  // A question within a task is asked in its thread, but people know the root conversation.
+  // A question within a task is in its thread, but people may send the answer to the root conversation.
   const below = tasksNamed(here, attempt.task).length === 0 ? await findBelow(deps, here, attempt) : null;
   const tasks = below?.tasks ?? here;
   const log = below?.log ?? attempt.log;
@@ -73,14 +73,14 @@ async function taskForPerson<K extends Task['kind']>(
   return { task, log, isArchived: tasks.fold.directions.archived };
 }
 
-/** Why this author may end no such task. Null: it may, if it is among those who are asked. */
+/** Why this author may not end the task; null if only the list of the asked people decides. */
 function whyNot({ imported }: Task, by: Author, trust: Trust): string | null {
   if (by.kind !== 'user') return 'only people can';
   if (!isTrusted(trust, by)) return 'not one of trust.people';
   return imported ? 'a file brought it, and nobody waits for it here' : null;
 }
 
-/** Why this author may not answer or decide it. Null: it may, while it is open. An empty list admits everybody. */
+/** Why this author may not answer or decide the task; null if it may. An empty list of people admits everybody. */
 function whyNotAsked(
   { body: { by: asked } }: TaskOf<'question' | 'approval'>,
   { id }: Author,
@@ -98,7 +98,7 @@ export function isDecidable(
   return isOpen && whyNot(task, by, trust) === null && whyNotAsked(task, by) === null;
 }
 
-/** Most threads searched for a task. Deeper tasks are addressed by their thread. */
+/** Maximum threads searched for a task. Deeper tasks must be addressed in their thread. */
 const MOST_THREADS = 200;
 
 async function findBelow(
@@ -155,7 +155,7 @@ function unknown(
   return refusedInLog(deps, attempt, why, 'task_unknown');
 }
 
-/** Throws if the person may not end the task, or it is closed. A deadline counts even if its timer is late. */
+/** Throws if the person may not end the task or it is closed. A deadline counts even if its timer is late. */
 async function requireOpenTo(
   deps: PersonDeps,
   attempt: Attempt,
@@ -175,8 +175,8 @@ async function requireOpenTo(
 }
 
 /**
- * Ends a task. If the same person has ended it with the same content, returns that end. Any other end refuses the command
- * and is named in the refusal.
+ * Ends a task. If the same person has already ended it with the same content, returns that end. After any other end the command
+ * is refused, and the refusal names the end.
  */
 async function endByPerson(
   deps: PersonDeps,
@@ -195,7 +195,7 @@ async function firstEnd(
   draft: EventDraft,
 ): Promise<Event> {
   try {
-    // Appends an existing end again, too: a repeated command then wakes the owner if the first wake was lost.
+    // An existing end is appended again too, so that a repeated command wakes the owner if the first wake was lost.
     const [appended] = await log.append(target, [draft]);
     if (appended) return appended.event;
   } catch (error) {
@@ -206,14 +206,12 @@ async function firstEnd(
   return end;
 }
 
-/** A command to a task, as refusals record it. */
 interface Attempt {
   log: ConversationKey;
   by: Author;
   command: 'answer' | 'decide' | 'cancelTask';
-  /** Id of the task, or the given name if there is no such task. */
+  /** Id of the task, or the given name if no task has it. */
   task: string;
-  /** Content of the command. */
   said: string;
 }
 
@@ -221,8 +219,8 @@ const ID_DIGITS = 24;
 const MOST_QUOTED = 200;
 
 /**
- * Records a refusal in the log and returns the error, so that no attempt to decide something is lost. Repeated attempts are
- * recorded once.
+ * Records a refusal in the log and returns the error, so that every attempt to decide something is in the log. Repeated attempts
+ * are recorded once.
  */
 async function refusedInLog(
   deps: Pick<EngineDeps, 'log'>,
@@ -238,7 +236,7 @@ async function refusedInLog(
       { id, author: SYSTEM_AUTHOR, to: [], kind: 'error', body: { code, message } },
     ]);
   } catch (error) {
-    // Recorded before, with another reason.
+    // The attempt was recorded before, with another reason.
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
   return new TroupeError(code, message, { task });
@@ -246,7 +244,6 @@ async function refusedInLog(
 
 const VERBS = { answer: 'answer', decide: 'decide', cancelTask: 'cancel' } as const;
 
-/** Describes who ended a task, how and when. */
 function howEnded(end: Event): string {
   const when = new Date(end.at).toISOString();
   const who = nameOf(end.author);
@@ -277,7 +274,7 @@ function quoted(text: string): string {
 }
 
 /**
- * Cancels a task for a person. The event in its thread stops the assignee, whose refused turn cancels the tasks it has
+ * Cancels a task for a person. The event in its thread stops the assignee, whose refused turn cancels the tasks that it
  * delegated itself.
  */
 export async function cancelTaskBy(
@@ -308,15 +305,14 @@ function isSame(event: Pick<Event, 'kind' | 'body'>, draft: Pick<Event, 'kind' |
 type CancelDeps = PersonDeps &
   Pick<EngineDeps, 'metrics' | 'registry' | 'broadcast' | 'router' | 'onWarning'>;
 
-/** Names all tasks of a conversation instead of one. */
 const ALL_TASKS = 'all';
 
 /**
- * Ends all work in a conversation and below it, until a person speaks again. Safe to repeat. The order makes every step see
- * what began before it:
- *  A1  An entry notifies all threads, however deep.
- *  A2  An event in the log: agents of the conversation are no longer asked about earlier messages.
- *  A3  Turns under way are asked to stop. After that none of them writes or opens anything.
+ * Ends all work in a conversation and its threads, until a person speaks again. Safe to repeat. The order ensures that each
+ * step covers work that began before it:
+ *  A1  An entry cancels all threads, at any depth.
+ *  A2  An event is appended to the log, after which agents of the conversation no longer answer earlier messages.
+ *  A3  Running turns are aborted. After that none of them writes or opens anything.
  *  A4  The open tasks are ended, as if a person cancelled each of them.
  */
 async function cancelAll(deps: CancelDeps, log: ConversationKey, reason: string, by: Author): Promise<Event> {
@@ -364,18 +360,16 @@ async function stopTurns(
     if (!turn || !(await store.requestAbort(address, turn.id))) continue;
     registry.find(address)?.lease?.abort(turn.id);
     broadcast.publish({ type: 'stop', address, turn: turn.id });
-    // No process may hold the turn. The sweeper makes up for a lost wake.
+    // Perhaps no process holds the turn, so the agent is woken. The sweeper makes up for a lost wake.
     await router.wake(address).catch((error: unknown) => onWarning(error, 'wake'));
   }
 }
 
-/** Most characters of changed arguments. */
 const MAX_ARGS = 100_000;
 
 /**
- * The text of arguments that an approver has changed; undefined if they are those of the request. Throws `event_invalid`
- * where they do not fit the tool. A process that does not have the tool, as one that opens no tool servers, cannot tell;
- * the call checks them again.
+ * The text of arguments that an approver has changed; undefined if they equal those of the request. Throws `event_invalid` if
+ * they do not fit the tool. A process without the tool (because it opens no tool servers) does not check them; the call does.
  */
 async function editedArgs(
   { agents, clock }: Pick<EngineDeps, 'clock'> & Partial<Pick<EngineDeps, 'agents'>>,
@@ -386,7 +380,7 @@ async function editedArgs(
   const text = JSON.stringify(withDigits(args, asked));
   if (text.length > MAX_ARGS)
     throw invalidArgs(`have ${text.length} characters; at most ${MAX_ARGS} are taken`);
-  // Without the spaces that a model may write. Arguments that cannot be read are like no others.
+  // Compared without the spaces that a model may write. Arguments that are not JSON equal no others.
   if (asked !== null && text === JSON.stringify(asked)) return undefined;
   const tool = agents?.get(owner)?.tools.get(body.tool);
   const problems = tool ? await problemsOf(tool, args, clock) : [];
@@ -413,11 +407,11 @@ function parsed(args: string): unknown {
   try {
     return parseExact(args.trim() || '{}');
   } catch {
-    return null; // A model may write arguments that are no JSON.
+    return null; // A model may write arguments that are not JSON.
   }
 }
 
-/** Integers beyond 2^53 that the approver left alone get the digits back that the approver's program rounded. */
+/** Restores integers beyond 2^53 that the approver did not change but the approver's program rounded. */
 function withDigits(edited: unknown, asked: unknown): unknown {
   if (isExactInteger(asked)) return edited === Number(asked.rawJSON) ? asked : edited;
   if (Array.isArray(edited))
@@ -484,7 +478,7 @@ export async function answerQuestion(
       id: endId(task.id),
       author: by,
       to: [task.owner],
-      // The agent needs the answer to go on.
+      // The agent needs the answer to continue.
       whileBusy: 'steer',
       kind: 'question.answered',
       body: { question: task.id, outcome: 'answered', content: choice },
@@ -493,7 +487,7 @@ export async function answerQuestion(
   );
 }
 
-/** Takes a person's reply to a question as its answer. A reply that cannot be an answer stays a message: people ask back. */
+/** Uses a person's reply to a question as its answer. A reply that cannot be an answer stays a message, such as a query. */
 export async function answerByReply(deps: PersonDeps, log: ConversationKey, event: Event): Promise<void> {
   if (event.kind !== 'message' || event.author.kind !== 'user' || event.replyTo === undefined) return;
   const asked = await deps.store.readById(log, event.replyTo);
@@ -519,14 +513,14 @@ function invalid(message: string): TroupeError {
   return new TroupeError('event_invalid', `content: ${message}`, { path: 'content' });
 }
 
-/** What others are told of a decision, where they are told the results of the tool. */
+/** Fields of a decision that let others see it, if they see the results of the tool. */
 function toldOf({ agents }: PersonDeps, { owner, body }: TaskOf<'approval'>) {
   const told = agents?.get(owner)?.tools.get(body.tool)?.told;
   return told && { told, call: { tool: body.tool, args: capped(body.args, MAX_TOLD_ARGS) } };
 }
 
 /**
- * Decides an approval: the first decision of an entitled person counts, and only for the requested call, with the arguments
+ * Decides an approval. The first decision of an entitled person counts, and only for the requested call, with the arguments
  * as requested or as the person has changed them.
  */
 export async function decideApproval(

@@ -19,7 +19,7 @@ import type { LiveActor } from '../actor/registry.ts';
 import { type TurnRun, ownDraft } from '../attempt/turn-run.ts';
 import { coversOf } from '../attempt/pinned-turn.ts';
 
-/** The task of a thread and the tasks it is part of, the outermost first. Empty outside threads. */
+/** The task of a thread and the tasks of which it is a part, the outermost first. Empty outside threads. */
 export function placesOf({ thread }: Pick<TaskFold, 'thread'>): TaskPlace[] {
   if (!thread) return [];
   const { delegation, home, within = [] } = thread.opened;
@@ -27,10 +27,10 @@ export function placesOf({ thread }: Pick<TaskFold, 'thread'>): TaskPlace[] {
 }
 
 /**
- * Whether the work of a thread is cancelled, by its own task or by any task above it. The logs that hold the ends decide,
- * so the answer is right at once and does not depend on the events that notify the threads.
- *  C1  A part of an ended task is over, whatever the outcome: a task that ends well waits for nothing.
- *  C2  The last task of a thread is over only if it was cancelled: people may ask more about a finished task.
+ * Whether the work of a thread is cancelled, by its own task or by any task above it. The logs with the ends of the tasks
+ * decide, so the answer is correct immediately and does not depend on events in the threads.
+ *  C1  If a task above has ended with any outcome, the work is over, because a task that ends waits for no part.
+ *  C2  If the thread's own last task has ended, its work is over only if it was cancelled: people may ask about a finished task.
  *  C3  Cancelling all work that follows from a message writes an entry beside the log of its conversation.
  *  C4  If the root conversation is deleted, all work that follows from it is over.
  */
@@ -56,8 +56,8 @@ export async function isThreadCancelled(
 const MOST_ROUNDS = 20;
 
 /**
- * Records that all work of a conversation up to the message `begun` is cancelled. The entry only moves forward. It is kept
- * beside the log, because a reader knows neither the length of the log nor its last message.
+ * Records that all work of a conversation up to the message `begun` is cancelled. The entry only moves forward. It is beside
+ * the log, so that readers need not search the log for it.
  */
 export async function recordCancellation(
   store: Pick<Store, 'get' | 'compareAndSet'>,
@@ -90,7 +90,7 @@ function cancellationKey(root: ConversationId): string {
   return `calledoff/${root}`;
 }
 
-/** Compares seq and time: a recreated conversation counts its seqs anew, and the clocks of processes differ. */
+/** Compares seq and time, because a recreated conversation begins its seqs again, and clocks of processes differ. */
 function isCovered(noted: string, tree: string): boolean {
   const [last, until] = partsOf(noted);
   const [seq, at] = partsOf(tree);
@@ -102,16 +102,16 @@ function partsOf(tree: string): [seq: number, at: number] {
   return [Number(seq) || 0, Number.parseInt(at, 36) || 0];
 }
 
-/** `by` of the end of a turn whose task was cancelled. The value is stored. */
+/** Value of `by` in the end of a turn whose task was cancelled. It is stored. */
 export const CANCELLED = 'cancelled';
 
-/** Whether a turn works on a cancelled task. A turn that answers a person goes on. */
+/** Whether a turn works on a cancelled task. A turn that answers a person continues. */
 export async function isForCancelledTask({ deps, live, turn }: Pick<TurnRun, 'deps' | 'live' | 'turn'>) {
   if (live.tasks.thread === null || turn.byPerson) return false;
   return isThreadCancelled(deps.store, live.address.tenant, live.tasks);
 }
 
-/** Stops all turns of this process that work on a task or part of it, however deep, or below a conversation. */
+/** Aborts all turns of this process that work on a task or a part of it at any depth, or in threads of a conversation. */
 export async function stopBelow(
   deps: Pick<EngineDeps, 'store' | 'registry'>,
   tenant: TenantId,
@@ -125,13 +125,13 @@ export async function stopBelow(
     below.map(async ({ lease, tasks }) => {
       const turn = lease?.record.turn;
       if (!lease || !turn || turn.byPerson) return;
-      // Anyone who can reach the broadcast can send such a notice; the log decides.
+      // Everybody with access to the broadcast can send such a notice, so the log decides.
       if (await isThreadCancelled(deps.store, tenant, tasks)) lease.abort(turn.id);
     }),
   );
 }
 
-/** The reason not to ask a model about these inputs. Null: ask it. */
+/** Why no model is asked about these inputs; null if one is. */
 export function turnRefusal(
   { limits }: Pick<EngineDeps, 'limits'>,
   tasks: TaskFold,
@@ -153,19 +153,19 @@ export function turnRefusal(
   };
 }
 
-/** Messages of people in a thread are answered, whatever became of its task. */
+/** Whether a person wrote the message. In a thread such messages are answered even if its task is over. */
 export function isOfPeople(event: Event): boolean {
   return (event.author.kind === 'user' || event.kind === 'command') && !isOfTasks(event);
 }
 
-/** Events about tasks need no answer: in a finished thread no one would read it. */
+/** Whether an event is about a task. In a finished thread such events need no answer, because nobody would read it. */
 function isOfTasks(event: Event): boolean {
   return event.kind === 'delegation.opened' || isTaskEnd(event);
 }
 
 type TaskOutcome = 'done' | 'failed' | 'cancelled';
 
-/** Events in this log and in others that the end of a turn causes for tasks. */
+/** Events about tasks in this and in other logs that the end of a turn causes. */
 export interface TaskEnds {
   events: EventDraft[];
   outgoing: OutgoingEvent[];
@@ -173,7 +173,7 @@ export interface TaskEnds {
 
 /**
  * Ends tasks together with a turn. The answer of an assignee that waits for nothing is the result of its thread's open tasks.
- * A failed or stopped turn ends them too, with all tasks opened for them, so that no owner waits for ever.
+ * A failed or aborted turn ends them too, with all tasks that were opened for them, so that no owner waits for ever.
  */
 export function taskEnds(run: TurnRun): TaskEnds {
   const { live, ending, turn, runtime } = run;
@@ -196,7 +196,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
     const done = endOf(run, 'done', run.answer?.text ?? '');
     return { events: done.events, outgoing: [...done.outgoing, ...late] };
   }
-  // The interrupting message is answered next: the task goes on, or ends then.
+  // The interrupting message is answered next. The task continues, or ends with that turn.
   if (ending.kind === 'aborted' && ending.by === 'interrupted')
     return { events: [], outgoing: cancelAll(run, superseded, 'another result was enough') };
   const why = ending.kind === 'failed' ? `${ending.code}: ${ending.message}` : `stopped by ${ending.by}`;
@@ -238,7 +238,7 @@ export function taskEnds(run: TurnRun): TaskEnds {
   }
 }
 
-/** A predicate: whether a task's group already has enough results, as with the joins `first` and `any`. */
+/** Returns a test of whether a task's group already has enough results, as with the joins `first` and `any`. */
 export function isSuperseded({ live, turn }: TurnRun): (task: Task) => boolean {
   const given = new Set(coversOf(turn).map((seq) => live.tasks.ended.get(seq)?.group));
   return ({ group }) => given.has(group) || isResolved(live.tasks, group);

@@ -35,14 +35,14 @@ import { policyFor } from '../attempt/model-window.ts';
 
 type Asked =
   | { kind: 'answered'; answer: ModelAnswer }
-  /** `sending` is the prompt that was refused or not answered. */
+  /** `sending`: the prompt that was refused or not answered. */
   | { kind: 'failed'; failure: ModelFailure; sending: Sending }
   | { kind: 'refused'; message: string }
   | { kind: 'aborted' };
 
 /**
- * Sends the prompt of the present step once, if the budget allows it. A lost session is not a failed try: the request is
- * sent to another session, in the end to a new one.
+ * Sends the prompt of the present step once, if the budget allows it. A lost session does not count as a failed try: the request
+ * is sent to another session, finally to a new one.
  */
 export async function askModel(run: TurnRun): Promise<Asked> {
   const { session } = run.meanwhile;
@@ -76,7 +76,7 @@ function promptOf({ prompt }: TurnRun): PromptRecord {
   return prompt;
 }
 
-/** The fence is part of the id: a try that is repeated after a crash may be paid for twice. */
+/** The call as budgets see it. Its id contains the fence, because a try that is repeated after a crash may be paid for twice. */
 function callOf(run: TurnRun, round: number): PaidCall {
   const { turn, step, lease, failure, prompt, runtime } = run;
   const { maxOutputTokens } = runtime.profile;
@@ -87,7 +87,7 @@ function callOf(run: TurnRun, round: number): PaidCall {
   };
 }
 
-/** An answer that takes longer is looked at while it is written: its prompt must be there. */
+/** If an answer takes longer, its receipt is written meanwhile, because people may look at the prompt. */
 const LONG_ANSWER_MS = 3_000;
 
 type StreamOutcome = Answered | { kind: 'failed'; failure: ModelFailure } | { kind: 'aborted' };
@@ -122,7 +122,7 @@ async function measured(run: TurnRun, sending: Sending): Promise<{ outcome: Stre
     const { model } = run.runtime.profile;
     noteOther(run.meanwhile, { outcome: 'failed', model }, end, { input: sending.prompt.tokens.estimate });
   }
-  // The answer is discarded; its tokens still count as spent.
+  // The answer is discarded, but its tokens count as spent.
   if (heard.kind === 'answered' && outcome.kind === 'failed')
     run.meanwhile.usage = addUsage(run.meanwhile.usage, heard.answer.usage);
   metrics.time('model_call', { provider }, clock.monotonic() - began);
@@ -152,7 +152,7 @@ function reportOf(outcome: StreamOutcome): CallEnded {
   return outcome.kind === 'failed' ? { kind: 'failed', code: outcome.failure.code } : outcome;
 }
 
-/** Built before the reply is checked: a discarded reply was paid for too. */
+/** How a call ended, for its cost. Does not depend on the check of the reply, because a discarded reply is paid for too. */
 function endOf({ deps, runtime, meanwhile }: TurnRun, heard: StreamOutcome): CallEnd {
   const words = deps.countTokens(meanwhile.partial);
   if (heard.kind === 'aborted') return { kind: 'aborted', heard: words };
@@ -236,7 +236,7 @@ function brokenOff(
     recordPrompt(run, sending);
     return { kind: 'aborted' };
   }
-  // A prompt that is refused as too long may be sent again shorter; `failCall` records the others.
+  // A prompt that was refused as too long may be sent again shorter. `failCall` records other failures.
   return { kind: 'failed', failure: event.error };
 }
 
@@ -254,7 +254,7 @@ function finished(
   const { provider, profile } = run.runtime;
   const { maxOutputTokens } = profile;
   recordPrompt(run, sending);
-  // Providers of a program's own may give calls that were cut. The calls of a session are its program's own matter.
+  // A custom provider may return calls that were cut off. Calls of a session are checked by the program behind it.
   const isSettled = provider.capabilities.sessionResumption || event.broken !== undefined;
   const { calls, broken, isCut }: FinishedCalls =
     isSettled || said.calls.length === 0
@@ -283,7 +283,7 @@ function finished(
   };
 }
 
-/** For templates that write the opening tag of the thoughts themselves. */
+/** Separates thoughts from the answer, for model templates that write the opening tag of thoughts themselves. */
 function withoutThoughts(said: Heard['said'], by: Pick<Reasoning, 'provider' | 'model'>): Heard['said'] {
   const end = endOfThoughts(said.text);
   if (!end) return said;
@@ -330,7 +330,7 @@ export function recordPrompt(run: TurnRun, { prompt }: Sending): void {
   meanwhile.kept.receipts.push({ receipt: receiptOf(prompt), at: deps.clock.now() });
 }
 
-/** Makes a model call if every budget that applies allows it. The tree of a task always has one. */
+/** Makes a model call if every applicable budget allows it. The tree of a task always has one. */
 export async function payFor<T>(
   run: TurnRun,
   call: PaidCall,
@@ -341,17 +341,17 @@ export async function payFor<T>(
   return spent(await make(), call.asked, call.price);
 }
 
-/** Silence of a model after which its prompt is stored for readers, ms. Shorter calls cost no write. */
+/** Silence of a model after which its prompt is stored for readers, ms, so that shorter calls cost no write. */
 const SILENT_MS = 500;
-/** Silence after which operators are told, ms. */
+/** Silence of a model after which operators are warned, ms. */
 const LONG_SILENT_MS = 60_000;
 
 type Watched = Pick<TurnRun, 'deps' | 'live' | 'lease' | 'meanwhile' | 'runtime'>;
 
 /**
- * Makes the prompt of a call readable while the model is silent. The receipt of the step cannot do that: it says that the
- * prompt was heard, and a turn that is resumed before may still take in messages. This is a copy beside the log, under a key
- * of its own, which goes when the call ends. Nothing waits for it, and nothing of the turn depends on it.
+ * Makes the prompt of a call readable while the model is silent. The receipt of the step cannot do that: it means that the
+ * prompt was answered, while a turn that is resumed before that may still take in messages. This copy is stored beside the log
+ * under a separate key and removed when the call ends. Nothing waits for it, and the turn does not depend on it.
  */
 function watchSilence(run: Watched, prompt: PromptRecord): Silence {
   const { deps, live, lease, meanwhile } = run;
@@ -373,7 +373,7 @@ function watchSilence(run: Watched, prompt: PromptRecord): Silence {
       if (over.signal.aborted) ended(null);
       else over.signal.addEventListener('abort', ended, { once: true });
     });
-    // The store may be closing. What stays is removed by the next one.
+    // The store may be closing. The next call removes what is left.
     if (!deps.stopping.aborted) await deps.store.removeDerived(live.address, [key]);
   }
 
@@ -385,13 +385,11 @@ function watchSilence(run: Watched, prompt: PromptRecord): Silence {
 }
 
 interface Silence {
-  /** The model has sent something. */
   heard(): void;
-  /** The call has ended. */
   end(): void;
 }
 
-/** The receipt of the prompt that an agent's model has been sent and has not answered with a word. Null: there is none. */
+/** The receipt of a prompt that was sent to an agent's model and has no answer yet; null if there is none. */
 export async function readUnheard(
   store: Pick<Store, 'derivedKeys' | 'readDerived'>,
   address: ActorAddress,
@@ -406,16 +404,15 @@ function keysOf({ agent }: Pick<ActorAddress, 'agent'>): string {
   return `unheard/${agent}/`;
 }
 
-/** Pause between two warnings of the same server, ms. */
 const TELL_EVERY_MS = 600_000;
 const MOST_TOLD = 1_000;
 
-/** When each server was reported last, by the listener that was told. */
+/** When each server was reported last, by the listener of the warnings. */
 const told = new WeakMap<object, Map<string, number>>();
 
 type WaitingFor = Pick<TurnRun, 'deps' | 'live' | 'runtime'>;
 
-/** Tells operators of a model server that does not answer: the turn waits, and nobody may be looking at its conversation. */
+/** Warns operators of a model server that does not answer, because nobody may be watching the conversation of the waiting turn. */
 function tellAway(run: WaitingFor, { code, message, isAway }: ModelFailure): void {
   if (isAway === true || code === 'provider_unreachable') warnOf(run, message);
 }
@@ -441,7 +438,7 @@ function warnOf({ deps, live, runtime }: WaitingFor, cause: string): void {
 
 /** Logs a failed call with the text so far, and decides whether it is retried, shortened, or ends the turn. */
 export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sending): Promise<Outcome> {
-  // No retry can succeed until an operator acts: the turn stays pinned, and other agents go on.
+  // No retry can succeed until an operator acts. The turn stays pinned, and other agents continue.
   if (policyOf(failure.code) === 'operator') throw new TroupeError(failure.code, failure.message);
   const without = leaveImagesOut(run, failure);
   if (without) return sendWithoutImages(without, failure);
@@ -457,7 +454,7 @@ export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sen
     return { event: { type: 'OVERFLOWED' }, run: changed(shortened, { failure: uncounted }) };
   }
   recordPrompt(run, sending);
-  // Somebody may want to see it while the call waits to be made again.
+  // Written now, so that people can see the prompt while the call waits to be tried again.
   await written(run);
   return {
     event: {
@@ -468,7 +465,7 @@ export async function failCall(run: TurnRun, failure: ModelFailure, sending: Sen
   };
 }
 
-/** Another request, so the refusal does not count as a try. */
+/** Sends the request without some images. It is another request, so the refusal does not count as a try. */
 async function sendWithoutImages(
   { run, count }: { run: TurnRun; count: number },
   failure: ModelFailure,
@@ -495,7 +492,7 @@ async function logFailure(run: TurnRun, { code, message, tries, wait }: FailedCa
   const retryUntil = wait?.until ?? undefined;
   await deps.log.append(live.address, [
     {
-      // The id uses the fence, not the attempt: an orderly stop does not count as an attempt.
+      // The id contains the fence and not the attempt, because an orderly stop does not count as an attempt.
       ...ownDraft(run, `error:${lease.record.fence}.${step}.${tries}`),
       kind: 'error',
       body: {
@@ -509,12 +506,12 @@ async function logFailure(run: TurnRun, { code, message, tries, wait }: FailedCa
   ]);
 }
 
-/** Asks for a shorter prompt, once per step; null if that was done before. The refusal may name the window. */
+/** Requests a shorter prompt, once per step; null if that was done before. The refusal may name the window. */
 function shorten(run: TurnRun, { message }: ModelFailure): TurnRun | null {
   const { compaction, prompt, runtime, live, deps } = run;
   if (compaction.overflowed || !prompt || !deps.features.compaction) return null;
   const named = limitIn(message)?.window;
-  // If the refusal names no window, the refused size is the upper bound, for this turn only.
+  // If the refusal names no window, the refused size is an upper bound, for this turn only.
   const guessed = prompt.tokens.estimate + prompt.tokens.reserved;
   const model =
     named === undefined
@@ -528,8 +525,8 @@ function shorten(run: TurnRun, { message }: ModelFailure): TurnRun | null {
 }
 
 /**
- * Whether and when a failed call is made again. The machine counts tries that a server has answered. A server that is away
- * may be restarting or loading a model: it is retried until `patienceMs` is over, with the last try at its end.
+ * Whether and when a failed call is tried again. The machine counts tries that a server answered. A server that does not answer
+ * may be restarting or loading a model, so it is tried until `patienceMs` is over, the last time at its end.
  */
 function planRetry(run: TurnRun, failure: ModelFailure): FailedCall {
   const before = run.failure;
@@ -546,7 +543,7 @@ function planRetry(run: TurnRun, failure: ModelFailure): FailedCall {
   };
 }
 
-/** Start of the server's present absence, monotonic ms; null if it answers. */
+/** Since when the server has not answered, monotonic ms; null if it answers. */
 function awaySince({ deps, failure: before }: TurnRun, failure: ModelFailure): number | null {
   const isAway = failure.isAway === true && policyOf(failure.code) === 'retry' && deps.limits.patienceMs > 0;
   return isAway ? (before?.awayFrom ?? deps.clock.monotonic()) : null;
@@ -564,20 +561,20 @@ function planWait(
   return { ms, next: Math.round(now + ms), until: awayFrom === null ? null : Math.round(now + left) };
 }
 
-/** An absence is reported once, and again when the error message changes. */
+/** Whether a failure is logged. While a server does not answer, only the first failure and new error messages are. */
 function isNewFailure(before: FailedCall | null, { awayFrom, message, wait }: FailedCall): boolean {
   if (awayFrom === null || wait === null) return true;
   return before === null || before.awayFrom === null || before.message !== message;
 }
 
 /**
- * Waits before the next try of the same request; the lease is renewed meanwhile. A restart begins the count again. Whoever
- * waits for a server that is away leaves its slot to others.
+ * Waits before the next try of the same request; the lease is renewed meanwhile. After a restart the count begins again. While
+ * a server does not answer, the slot is released for others.
  */
 export async function backOff(run: TurnRun): Promise<Outcome> {
   const { deps, failure, lease, slot } = run;
   if (!failure) return { event: { type: 'RETRY_DUE' }, run };
-  // A stopping process does not wait: its successor starts the step again.
+  // A stopping process does not wait, because its successor starts the step again.
   const ended = AbortSignal.any([lease.signal, deps.stopping]);
   if (failure.awayFrom !== null) await slot.leave();
   await deps.clock.sleep(failure.wait?.ms ?? 0, ended, 'pause');
@@ -588,7 +585,7 @@ export async function backOff(run: TurnRun): Promise<Outcome> {
   return { event: { type: 'RETRY_DUE' }, run: changed(run, { ending: { kind: 'done' } }) };
 }
 
-/** Waits for a call to fit the provider's rate limit. Returns false if the turn was stopped meanwhile. */
+/** Waits until the provider's rate limit allows a call. Returns false if the turn was aborted meanwhile. */
 export async function takeCall({ deps, live, lease }: TurnRun, provider: string): Promise<boolean> {
   for (;;) {
     const waitMs = await deps.admission.takeCall(live.address, provider);

@@ -24,8 +24,8 @@ import type {
 import type { LiveActor } from '../actor/registry.ts';
 
 /**
- * The baseline for this turn. An unchanged baseline is reused as it was frozen. A changed one is logged with its reason,
- * because it invalidates the cache of everything after it. The first one is logged together with the agent's `joined`.
+ * The baseline for this turn. An unchanged baseline is used as it was frozen. A changed one is logged with its reason, because
+ * it invalidates the cache of everything after it. The first one is logged together with the agent's joining.
  */
 export async function freezeBaseline(
   deps: EngineDeps,
@@ -40,7 +40,7 @@ export async function freezeBaseline(
   const warm = live.baseline;
   if (frozen && warm?.id === frozen.id && isUnchangedFor(warm, runtime, mode)) return warm;
   const texts = textsInMode(runtime.baseline, mode);
-  // Needed even for an unchanged baseline: an imported log has baselines without their texts.
+  // Stored even for an unchanged baseline, because an imported log has baselines without their texts.
   const all = [...texts, ...texts.flatMap(({ given }) => given ?? [])];
   await storeBodies(deps, address, runtime, all);
   const { baseline, reason } = await baselineFor({ store: deps.store, address, runtime }, frozen, {
@@ -72,7 +72,7 @@ function isUnchangedFor(
   return known?.baseline === baseline && known.profile === profile && known.mode === mode;
 }
 
-/** The baseline to use: `frozen` with its texts if it is unchanged (`reason` is null), else the next one. */
+/** The baseline to use: `frozen` with its texts if it is unchanged (`reason` is null), otherwise the next one. */
 export async function baselineFor(
   { store, address, runtime }: { store: Store; address: ActorAddress; runtime: AgentRuntime },
   frozen: { id: EventId; body: BaselineBody } | null,
@@ -105,7 +105,7 @@ export async function readBaseline(
   return baseline;
 }
 
-/** Most texts are those of the runtime; the others are read by their hash. Null if a text is missing. */
+/** A baseline with its texts. Most are those of the runtime; others are read by their hash. Null if one is missing. */
 async function withTexts(
   store: Store,
   { tenant }: ActorAddress,
@@ -127,8 +127,8 @@ async function withTexts(
 }
 
 /**
- * Hashes of what the agents are told in every conversation: texts of the agents file, in which nobody's words are. Erasures leave
- * them, since processes store each once. Texts that functions write are not among them, and are stored with every baseline.
+ * Hashes of the texts of the agents file, which all conversations use and which contain nobody's words. Erasures keep them,
+ * because processes store each only once. Texts that functions return are not included; they are stored with every baseline.
  */
 export function fixedTexts(agents: AgentRegistry): ReadonlySet<string> {
   const fixed = [...agents.values()].filter(({ written }) => !written);
@@ -138,12 +138,11 @@ export function fixedTexts(agents: AgentRegistry): ReadonlySet<string> {
   return new Set(texts.flatMap(({ hash, given }) => [hash, ...(given ? [given.hash] : [])]));
 }
 
-/** After an erasure texts of former definitions may be gone: they are stored anew where they are needed. */
+/** To be called after an erasure, which may remove texts of former definitions, so that they are stored again when needed. */
 export function forgetStoredTexts(store: Store): void {
   stored.delete(store);
 }
 
-/** Most texts that are known to be stored. Those of an agent are the same in all its conversations, unless a function writes them. */
 const KNOWN_STORED = 10_000;
 
 const stored = new WeakMap<Store, LRUCache<string, true>>();
@@ -173,15 +172,14 @@ function joined(address: ActorAddress, runtime: AgentRuntime): EventDraft {
   };
 }
 
-/** Time that a function has for its text, ms. */
 const DEADLINE_MS = 10_000;
 const MAX_LENGTH = 100_000;
 
 type Deps = Pick<EngineDeps, 'store' | 'clock' | 'redaction' | 'app'>;
 
 /**
- * The runtime as it is now: its files, and the instructions that a function of the application writes. The function is
- * asked when a baseline is made. Between two baselines its text is the one in the baseline, whatever it would say now.
+ * The runtime with the present text of its files and of instructions that a function of the application returns. The function
+ * is called when a baseline is made. Until the next baseline, the text of the present one is used.
  */
 export async function presentRuntime(
   deps: Deps,
@@ -195,13 +193,13 @@ export async function presentRuntime(
   if (!written) return present;
   const hash = frozen?.layers.find(({ name }) => name === 'persona')?.sources?.['instructions'];
   const kept = hash === undefined ? null : await deps.store.readBody(address.tenant, hash);
-  // In chat mode no instructions are part of the baseline.
+  // In chat mode the baseline has no instructions, so no text is kept.
   const unchanged = { ...present, baseline: written.baseline(kept ?? '') };
   if (frozen && baselineDrift(frozen, present.profile, unchanged.baseline, mode) === null) return unchanged;
   return { ...present, baseline: written.baseline(await textOf(deps, address, present, written)) };
 }
 
-/** Throws `config_invalid`, which makes the agent fail until it is resumed. */
+/** Calls the function. Throws `config_invalid`, which makes the agent fail until it is resumed. */
 async function textOf(
   { clock, redaction, app }: Deps,
   { tenant, conversation, agent }: ActorAddress,

@@ -13,10 +13,10 @@ export interface Answered {
   response?: ResponseName;
 }
 
-/** Longest reply that is parsed as data; an event may hold far less. */
+/** Maximum characters of a reply that is parsed as data, far more than an event may hold. */
 const MAX_REPLY_CHARS = 4 * 1_024 * 1_024;
 
-/** Checks the final answer of a turn against the agent's reply schema. What does not fit is the answer's fault. */
+/** Checks the final answer of a turn against the agent's reply schema. If it does not fit, the answer gets a fault. */
 export async function checkReply(reply: ReplySchema | null, outcome: Answered): Promise<Answered> {
   const { answer } = outcome;
   if (!reply || answer.calls.length > 0 || answer.stop === 'refusal' || answer.fault) return outcome;
@@ -34,7 +34,7 @@ function faultOf(why: string): AnswerFault {
   };
 }
 
-/** `isCut`: the text ends within its data. */
+/** The data of a reply, or the problem. `isCut`: the text ends within its data. */
 type Read = { text: string; data: unknown } | { problem: string; isCut?: true };
 
 async function dataOf(said: string, reply: ReplySchema): Promise<Read> {
@@ -43,7 +43,7 @@ async function dataOf(said: string, reply: ReplySchema): Promise<Read> {
   const text = withoutFence(said);
   const value = parseJson(text);
   if (!(value instanceof SyntaxError)) return fitting(reply, text, value);
-  // A schema that admits a text takes words as they are.
+  // A schema that allows a text accepts the words themselves.
   const words = await reply.check(said);
   if ('data' in words) return { text: said, data: words.data };
   const found = await dataInWords(said, reply);
@@ -60,7 +60,7 @@ async function fitting(reply: ReplySchema, text: string, value: unknown): Promis
     : { problem: 'it is nested too deeply' };
 }
 
-/** Data with words around it: in fences, closed or not, or bare. Of several pieces one alone may fit. Null: there is none. */
+/** Data with words around it: in fences, closed or not, or in brackets. Only one piece may fit. Null if there is no data. */
 async function dataInWords(said: string, reply: ReplySchema): Promise<Read | null> {
   const fenced = await readAll(fencesIn(said), reply);
   const read = fenced.length > 0 ? fenced : await readAll(bracketsIn(said), reply);
@@ -96,7 +96,7 @@ function fencesIn(said: string): string[] {
   return found.slice(0, MOST_FENCES).map((text) => text.trim());
 }
 
-/** From the first bracket to the last one of its kind. */
+/** The texts from the first opening bracket to the last closing one of its kind. */
 function bracketsIn(said: string): string[] {
   return ['{}', '[]'].flatMap((pair) => {
     const begin = said.indexOf(pair.slice(0, 1));
@@ -107,7 +107,7 @@ function bracketsIn(said: string): string[] {
 
 const FENCE = /^```(?:json)?[^\S\n]*\n/i;
 
-/** Some models wrap their data in a Markdown fence. */
+/** The text without a Markdown fence around it, which some models add. */
 function withoutFence(text: string): string {
   const whole = text.trim();
   const start = FENCE.exec(whole)?.[0].length;
@@ -128,10 +128,10 @@ function parseJson(text: string): unknown {
 type Schema = Record<string, unknown>;
 
 /**
- * The form in which the writer of a message wants the answer. Throws if it cannot be checked.
- * F1  The schema is of somebody outside, and a small one can make a check that never ends: its patterns are told to the
- *     model and not checked, and one that checks a value over and over is refused.
- * F2  What is left has an end.
+ * The reply schema that the writer of a message requests. Throws if it cannot be checked.
+ * F1  The schema comes from outside, and even a small one can make a check that never ends. So its patterns are shown to the
+ *     model but not checked, and a schema that checks a value again and again is refused.
+ * F2  With the remaining schemas every check ends.
  */
 export function askedReply({ schema, calls }: AskedReply): ReplySchema {
   refuseEndless(schema);
@@ -139,7 +139,7 @@ export function askedReply({ schema, calls }: AskedReply): ReplySchema {
   return {
     schema: ready.json,
     async check(value) {
-      // Who has nothing to call may answer in words.
+      // If calls are optional, an answer without them may be words.
       if (calls === 'optional' && !('calls' in Object(value))) return { data: value };
       try {
         const checked = await inTime(() => ready.check(value));
@@ -153,7 +153,7 @@ export function askedReply({ schema, calls }: AskedReply): ReplySchema {
   };
 }
 
-/** The form that the inputs of a turn, or what has led to them, want the answer in; the last one counts. */
+/** The reply schema that the inputs of a turn, or the events that led to them, request. The last one counts. */
 export async function replyAskedBy(
   deps: Parameters<typeof originsOf>[0],
   inputs: readonly Event[],
@@ -173,12 +173,12 @@ export async function replyAskedBy(
 const LONGEST_MS = 1_000;
 const WORK = new Script('work()');
 
-/** Runs what does not wait. The limit of a script also ends functions that it calls. */
+/** Runs synchronous work with a time limit. The limit of a script also ends functions that it calls. */
 function inTime<T>(work: () => T): T {
   return WORK.runInNewContext({ work }, { timeout: LONGEST_MS }) as T;
 }
 
-/** Clients name drafts in which their definitions would be elsewhere. */
+/** The schema with the draft that Troupe uses. Clients name other drafts, in which definitions are elsewhere. */
 function withDraft(schema: Schema): Schema {
   const $schema = 'definitions' in schema ? 'http://json-schema.org/draft-07/schema#' : undefined;
   return { ...schema, $schema };
@@ -196,19 +196,19 @@ function withoutPatterns(value: unknown): unknown {
   return Object.fromEntries(kept.map(([key, part]) => [key, withoutPatterns(part)]));
 }
 
-/** Most parts of a schema, with each reference in place of what it stands for. */
+/** Maximum parts of a schema, with each reference replaced by its definition. */
 const MOST_PARTS = 5_000;
 const CHOICES = ['anyOf', 'oneOf', 'allOf'];
 
-/** What a part of a schema comes to. `leadsBack`: to a definition that it is part of. */
+/** The measure of a part of a schema. `leadsBack`: it refers to a definition of which it is a part. */
 interface Measured {
   parts: number;
   leadsBack: boolean;
 }
 
 /**
- * Refuses definitions that multiply each other, and choices two of which lead back to where they are: both would be tried for
- * each level of a value. Choices of different types do not, because a value has one.
+ * Refuses definitions that multiply each other, and alternatives of which two are recursive, because both would be tried for
+ * each level of a value. Alternatives of different types are allowed, because a value has one type.
  */
 function refuseEndless(schema: Schema): void {
   const definitions = { ...Object(schema['definitions']), ...Object(schema['$defs']) } as Schema;
@@ -268,7 +268,6 @@ function added(a: Measured, b: Measured): Measured {
   return { parts, leadsBack: a.leadsBack || b.leadsBack };
 }
 
-/** The type that a choice declares, or what it refers to. */
 function typeOf(choice: unknown, targetOf: (ref: string) => unknown): string {
   let at = choice as { $ref?: unknown; type?: unknown } | undefined;
   for (let steps = 0; typeof at?.$ref === 'string' && steps < 16; steps++)

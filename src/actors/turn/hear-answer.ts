@@ -13,7 +13,7 @@ import type { ModelAnswer, TurnRun } from '../attempt/turn-run.ts';
 import { type AgentEvent, nextAgent, pathOf } from '../../machines/agent-lifecycle.ts';
 import { publish } from '../actor/at-rest.ts';
 
-/** What follows words that still wait: watchers see both in their order. */
+/** Events before which held-back words are reported, so that watchers see both in order. */
 const ENDS_WORDS: ReadonlySet<ModelEvent['type']> = new Set([
   'reasoning',
   'calling',
@@ -23,13 +23,13 @@ const ENDS_WORDS: ReadonlySet<ModelEvent['type']> = new Set([
   'aborted',
 ]);
 
-/** Longest reasoning, and longest arguments of a call, that are told as they grow, in characters. */
+/** Maximum characters of reasoning, and of the arguments of a call, that are reported as they grow. */
 const MAX_GROWING = 65_536;
 
 /**
- * Hears an answer as the model writes it: keeps its words without copied marks of the prompt, and tells watchers. What they
- * are told, piece by piece, is what is stored. Positions count from the beginning of the round. With a redaction, reasoning
- * is told when it is whole, as it is stored.
+ * Receives an answer as the model writes it: removes copied marks of the prompt, and reports the words to watchers. The
+ * reported pieces are exactly what is stored. Positions count from the beginning of the round. With a redaction, reasoning is
+ * reported when it is complete.
  */
 export function hearAnswer(run: TurnRun) {
   const { deps, runtime } = run;
@@ -38,7 +38,7 @@ export function hearAnswer(run: TurnRun) {
   let text = '';
   let original = '';
   let thought = 0;
-  /** Reasoning that waits until it is known whether it is of a step or of a message. */
+  /** Reasoning that is held back until it is known whether it belongs to a step or to a message. */
   let untold: string | null = null;
   let calls: ReturnType<typeof hearCalls> | null = null;
 
@@ -63,7 +63,7 @@ export function hearAnswer(run: TurnRun) {
   }
 
   return {
-    /** Of every event, before it counts. */
+    /** To be called for every event, before it is handled. */
     before(type: ModelEvent['type']): void {
       if (ENDS_WORDS.has(type)) say(cleaner.end());
     },
@@ -74,24 +74,21 @@ export function hearAnswer(run: TurnRun) {
     think(delta: string): void {
       if (!redaction) think(delta);
     },
-    /** The whole reasoning. Nothing if it was told piece by piece. */
+    /** The whole reasoning. Ignored if it was reported piece by piece. */
     reasoning(whole: Reasoning): void {
       if (thought > 0) return;
       if (redaction) untold = whole.text;
       else think(whole.text);
     },
-    /** A piece of the arguments of a call. */
     write(id: string, name: string, delta: string): void {
       calls ??= hearCalls(run);
       calls.write(id, name, delta);
     },
-    /** A whole call. */
     call(call: ToolCall): void {
       thinkUntold('step');
       calls ??= hearCalls(run);
       calls.call(call);
     },
-    /** The model has finished its answer. */
     end(): void {
       if (untold !== null) thinkUntold('message');
       calls?.end();
@@ -100,20 +97,19 @@ export function hearAnswer(run: TurnRun) {
   };
 }
 
-/** A call of which watchers were told. */
 interface Written {
   name: string;
   told: string;
-  /** Null: nothing is hidden. */
+  /** Null: there is no redaction. */
   redactor: ArgumentsRedactor | null;
   isWhole: boolean;
 }
 
 /**
- * Tells the calls of an answer as the model writes them.
- *  A1  With a redaction, arguments are told value by value, as they are stored.
- *  A2  Of a call, what was held back or never came in pieces is told when it is whole.
- *  A3  Calls that never become whole are dropped at the end.
+ * Reports the calls of an answer as the model writes them.
+ *  A1  With a redaction, arguments are reported value by value, as they are stored.
+ *  A2  Parts of a call that were held back, or did not come in pieces, are reported when the call is complete.
+ *  A3  Calls that never become complete are reported as dropped at the end.
  */
 function hearCalls(run: TurnRun) {
   const { redaction } = run.deps;
@@ -146,7 +142,6 @@ function hearCalls(run: TurnRun) {
       const clean = written.redactor ? written.redactor.push(text) : text;
       if (isNew || clean !== '') grow(id, written, clean);
     },
-    /** What of its arguments was not told yet. */
     call({ id, name, args }: ToolCall): void {
       const isNew = !calls.has(id);
       const written = begun(id, name);
@@ -164,7 +159,7 @@ function hearCalls(run: TurnRun) {
   };
 }
 
-/** Longest arguments, progress and results that watchers are shown, in characters. The log has them whole. */
+/** Maximum characters of arguments, progress and results that watchers see. The log has them whole. */
 const MAX_ARGS = 4_096;
 const MAX_PROGRESS = 1_000;
 const MAX_RESULT = 4_096;
@@ -173,7 +168,7 @@ const PROGRESS_MS = 100;
 
 type Teller = Pick<TurnRun, 'deps' | 'live' | 'turn' | 'step' | 'meanwhile'>;
 
-/** Tells watchers what happens in the turn. They are not awaited, and their errors are only logged. */
+/** Reports to watchers what happens in the turn. Does not wait for them; their errors become warnings. */
 export function tell({ deps, live, turn, step, meanwhile }: Teller, told: Told): void {
   const { tenant, conversation, agent } = live.address;
   const place = { tenant, conversation, agent, turn: turn.id, attempt: turn.attempt };
@@ -184,14 +179,13 @@ export function tell({ deps, live, turn, step, meanwhile }: Teller, told: Told):
   }
 }
 
-/** What watchers see of one call while it runs. */
 interface CallShow {
   progress(report: string | ToolProgress): void;
-  /** Shows the last progress that waits. Later progress is ignored. */
+  /** Reports the waiting progress. Later progress is ignored. */
   end(): void;
 }
 
-/** The first report is shown at once, later ones after a pause, and of those only the last. */
+/** The first progress is reported immediately. Later progress is reported after a pause, and only the last. */
 export function showCall(run: TurnRun, { id, name, args }: ToolCall): CallShow {
   const { deps } = run;
   const over = new AbortController();
@@ -224,7 +218,7 @@ export function showCall(run: TurnRun, { id, name, args }: ToolCall): CallShow {
   };
 }
 
-/** Tells the result of a call. It is redacted already. */
+/** Reports the result of a call, which is already redacted. */
 export function showResult(
   run: Teller,
   { id, name }: ToolCall,
@@ -233,7 +227,7 @@ export function showResult(
   tell(run, { type: 'result', call: id, name, outcome, text: cut(text, MAX_RESULT) });
 }
 
-/** Tools may be plain JavaScript, so what they report is not trusted. */
+/** The progress in a report. Tools may be plain JavaScript, so its type is checked. */
 function progressOf(report: unknown): ToolProgress {
   if (typeof report === 'string') return { text: report };
   const { text, done, total } = Object(report) as Record<string, unknown>;
@@ -244,7 +238,7 @@ function progressOf(report: unknown): ToolProgress {
   };
 }
 
-/** Redacted before it is cut: of a secret at the cut a part would stay. */
+/** Redacts progress before cutting it, because a part of a secret at the cut would stay. */
 function shownProgress({ deps, runtime }: TurnRun, progress: ToolProgress): ToolProgress {
   if (progress.text === undefined) return progress;
   const where = { kind: 'tool.result' as const, author: agentAuthor(runtime.profile) };
@@ -256,7 +250,7 @@ function cut(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;
 }
 
-/** Drives the machine of a turn and publishes its new state. Watchers are not awaited, and their errors are only logged. */
+/** Sends an event to the machine of a turn and publishes its new state. */
 export function advance(run: TurnRun, event: AgentEvent): void {
   const { deps, lease, live, turn, answer } = run;
   live.state = nextAgent(live.state, event);
@@ -264,7 +258,7 @@ export function advance(run: TurnRun, event: AgentEvent): void {
   live.last = { event: event.type, at };
   if (!deps.onLive) return;
   const path = pathOf(live.state.value);
-  // An agent that was paused or retired during its turn is so from its commit on.
+  // An agent that was paused or retired during its turn has that state from its commit on.
   const state = event.type === 'COMMITTED' ? (lease.record.parked ?? path) : path;
   const doing = state === 'working.acting' ? (answer?.calls.map(({ name }) => name) ?? []) : [];
   const { tenant, conversation, agent } = live.address;

@@ -3,17 +3,17 @@ import type { ImageRef, PromptMessage } from '../../events/index.ts';
 import type { ModelRequest, ModelFailure } from '../../providers/provider.ts';
 import { type ShownImage, type TurnRun, changed } from '../attempt/turn-run.ts';
 
-/** Limit for all images of a request together, as base64. */
+/** Maximum bytes of all images of a request, as base64. */
 const MAX_IMAGE_BYTES = 20 * 1_024 * 1_024;
-/** Anthropic allows 8,000 pixels a side up to this number of images, and 2,000 pixels beyond it. */
+/** Up to this number of images Anthropic allows 8,000 pixels a side, beyond it 2,000. */
 const MAX_IMAGES = 20;
 
 const TEXT_ONLY = '[this model is not shown images]';
 
 /**
- * Adds the bytes of the images that the messages name, the newest first, up to the limits. The message says which images
- * are not shown: those beyond the limits, missing from the store, refused by the model's server, or all of them if the model
- * takes no images. The recorded prompt names them all.
+ * Adds the bytes of the images that the messages name, the newest first, up to the limits. The message says which images are
+ * not shown: those beyond the limits, missing from the store, or refused by the model's server, or all if the model takes no
+ * images. The recorded prompt names them all.
  */
 export async function withImages(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
   if (!request.messages.some((message) => message.role === 'user' && message.images?.length)) return request;
@@ -31,7 +31,7 @@ export async function withImages(run: TurnRun, request: ModelRequest): Promise<M
       const data = left > 0 && !isRefused(run, image) ? await readImage(run, image) : null;
       if (data === null) continue;
       room -= data.length;
-      // The first image that does not fit ends the loop: an older, smaller one must not take its place.
+      // After the first image that does not fit none is added, so that no older, smaller one takes its place.
       left = room < 0 ? 0 : left - 1;
       if (room < 0) break;
       images.set(image.hash, data);
@@ -44,7 +44,6 @@ export async function withImages(run: TurnRun, request: ModelRequest): Promise<M
   return { ...request, messages: messages.toReversed(), images };
 }
 
-/** Images that a turn has read: its later steps show them again. */
 const read = new WeakMap<TurnRun['meanwhile'], Map<string, string | null>>();
 
 async function readImage(run: TurnRun, { hash }: ImageRef): Promise<string | null> {
@@ -88,38 +87,37 @@ function showing(images: ImageRef[], message: PromptMessage, note: string): Prom
 }
 
 /**
- * Images that a model's server has refused. They are left out of later requests to this model, whichever agent, fork or
- * retry makes them; the prompt names each in a line. Models that have not refused an image are still shown it.
- *  P1  A refusal that speaks of images is remembered at once. One that names no cause is put down to the new images only
- *      when the request is taken without them.
- *  P2  New images are left out before those that the model took in an earlier turn.
- *  P3  Each refusal leaves out at least one more image, so a request is sent again only as often as it has images.
+ * Images that a model's server has refused. They are left out of later requests of any agent, fork or retry to this model, and
+ * the prompt names each in a line. Other models still get them.
+ *  P1  A refusal that mentions images is recorded immediately. If it names no cause, the new images are recorded as refused
+ *      only when the request is accepted without them.
+ *  P2  New images are left out before those that the model accepted in an earlier turn.
+ *  P3  Each refusal leaves out at least one more image, so a request is repeated at most as often as it has images.
  */
 
 /** Names that vendors give to images in their errors, also in paths of fields. */
 const IMAGE =
   /\bimages?\b|image_?url|input_image|inline_?data|\bpictures?\b|\bphotos?\b|\bvision\b|multi-?modal|mime.?type|media.?type|\bpixels?\b|\bmmproj\b/i;
-/** Of a failure that may pass, only these words blame the image. */
+/** For a failure that may be transient, only these words blame the image. */
 const UNREADABLE = /support|process|load|decod|format|invalid|unknown|missing|unable|cannot|could not/i;
-/** A number of images or a size of the request, not a single image. */
+/** The refusal is about the number of images or the size of the request, not about a single image. */
 const TOO_MANY =
   /(?:at most|up to|more than|maximum(?: of| number of)?|limit of|exceeds?|too many)\D{0,20}(\d{0,4})[^.]{0,20}\bimages\b|too many[^.]{0,40}\bimages?\b|\bimages? .{0,40}(?:at most|limit of|maximum of) (\d{1,4})|at most (\d{1,4}) image/i;
 const TOO_LARGE =
   /^413\b|entity too large|payload too large|request_too_large|request (?:body )?(?:is )?too large/i;
-/** Only the start of a message is read. */
 const READ_CHARACTERS = 2_000;
 
 type Blame =
-  /** The words speak of images. */
+  /** The message mentions images. */
   | { kind: 'image' }
-  /** Only this many are taken; null: fewer than were sent. */
+  /** Only this many images are accepted; null: fewer than were sent. */
   | { kind: 'number'; most: number | null }
-  /** The words name no cause. */
+  /** The message names no cause. */
   | { kind: 'unclear' };
 
 const UNCLEAR: Blame = { kind: 'unclear' };
 
-/** What a failed request says of its images; null: they are not the cause. */
+/** How a failed request blames its images; null if they are not the cause. */
 function blameOf({ code, message }: Pick<ModelFailure, 'code' | 'message'>): Blame | null {
   const text = message.slice(0, READ_CHARACTERS);
   const speaks = IMAGE.test(text);
@@ -137,7 +135,7 @@ function numberIn(match: RegExpExecArray): number | null {
   return found === undefined ? null : Number(found);
 }
 
-/** The images to leave out, of those shown in this order. Empty if they are not the cause. */
+/** The images to leave out. Empty if they are not the cause. */
 function imagesToLeaveOut(blame: Blame, shown: readonly ShownImage[]): ImageRef[] {
   const all = shown.map(({ image }) => image);
   if (blame.kind === 'number') {
@@ -148,7 +146,7 @@ function imagesToLeaveOut(blame: Blame, shown: readonly ShownImage[]): ImageRef[
   return fresh.length > 0 || blame.kind === 'unclear' ? fresh : all;
 }
 
-/** The run whose request leaves out what was refused, and how many; null if the images are not the cause. */
+/** The run without the refused images, and their number; null if images are not the cause. */
 export function leaveImagesOut(run: TurnRun, failure: ModelFailure): { run: TurnRun; count: number } | null {
   const { shown, suspected } = run.meanwhile.images;
   if (shown.length === 0) return null;
@@ -161,7 +159,7 @@ export function leaveImagesOut(run: TurnRun, failure: ModelFailure): { run: Turn
   return { run: blame.kind === 'unclear' ? run : rememberRefused(run, images), count: images.length };
 }
 
-/** After an answer: what had to be left out for it was the cause, and what a filter stopped is not shown again. */
+/** Records images after an answer: those that had to be left out for it, or, if a filter ended the answer, the new ones. */
 export function learnRefused(run: TurnRun, isRefusal: boolean): TurnRun {
   const { shown, suspected } = run.meanwhile.images;
   const images = isRefusal ? imagesToLeaveOut(UNCLEAR, shown) : suspected;
@@ -174,7 +172,7 @@ function rememberRefused(run: TurnRun, images: readonly ImageRef[]): TurnRun {
   return changed(run, { model: deps.models.learnRefused(live.address.tenant, runtime.profile, keys) });
 }
 
-/** Another server may take what this one refuses, under the same name of the model. */
+/** Key of a refused image. Contains the server, because another server with the same model may accept the image. */
 function refusedKey({ runtime }: TurnRun, { hash }: ImageRef): string {
   const { server } = runtime.provider;
   return server ? `${server.address}:${server.port} ${hash}` : hash;

@@ -12,12 +12,12 @@ import {
 type Verdict =
   | { kind: 'accepted' }
   | { kind: 'corrected'; drafts: EventDraft[] }
-  /** Accepted with work left to do: the log says so, for people. */
+  /** Accepted with work left to do, which the log reports to people. */
   | { kind: 'given up'; stop: GuardStoppedBody }
-  /** The answer is none, and the model does not mend it. */
+  /** The answer has a fault that the model does not correct. */
   | { kind: 'failed'; fault: AnswerFault };
 
-/** Whether a turn may end with the answer that it has. */
+/** Whether a turn may end with its present answer. */
 export function judge(run: TurnRun): Verdict {
   const fault = run.answer?.fault;
   if (fault && mayTell(run, fault)) return { kind: 'corrected', drafts: faultDrafts(run, fault) };
@@ -27,12 +27,11 @@ export function judge(run: TurnRun): Verdict {
   return held.kind === 'given up' ? held : { kind: 'corrected', drafts: [noteDraft(run, held.note)] };
 }
 
-/** A note for the next step alone. */
 function noteDraft(run: TurnRun, content: string): EventDraft {
   return { ...ownDraft(run, `note:${run.step}`), kind: 'injection', body: { content, oneStep: true } };
 }
 
-/** Sends an answer back: its text becomes a step, and a note for the next step alone says why the turn goes on. */
+/** Rejects an answer: its text becomes a step, and a note for the next step says why the turn continues. */
 export function correct(run: TurnRun, why: readonly EventDraft[]): Outcome {
   const { answer, step: index } = run;
   const outputs: EventDraft[] = [];
@@ -56,7 +55,7 @@ export function answeredStep(event: Event): number | null {
   return note ? Number(note[1]) : null;
 }
 
-/** Most notes in a row, as many as a failed call is repeated. */
+/** Maximum notes in a row, as many as tries of a failed call. */
 const MOST_NOTES = 3;
 
 /** The fault that the end of the answer shows; null if there is none. */
@@ -92,7 +91,7 @@ export function faultOfEnd(
   };
 }
 
-/** A call among the words, of which nothing runs: nobody knows whether it was meant, and a server lost it if it was. */
+/** The fault of a call written as text; null if there is none. It is not run, because it may not be meant as a call. */
 export function faultOfText(text: string, tools: readonly { name: string }[]): AnswerFault | null {
   const called = calledInText(
     text,
@@ -108,7 +107,7 @@ export function faultOfText(text: string, tools: readonly { name: string }[]): A
   };
 }
 
-/** The note to the model, and the same for people. */
+/** The note to the model, and the event that tells people the same. */
 export function faultDrafts(run: TurnRun, { note, code, message }: AnswerFault): EventDraft[] {
   const { step } = run;
   return [
@@ -129,7 +128,7 @@ export function isFaultNote({ kind, id }: EventDraft): boolean {
   return kind === 'injection' && /:again:\d+$/.test(id);
 }
 
-/** Whether the model is told: not if it was told in vain, and not if no step is left. */
+/** Whether the model gets a note. It does not if earlier notes did not help or no step is left. */
 function mayTell({ outputs, step, deps }: TurnRun, { note, isTaken }: AnswerFault): boolean {
   const worked = outputs.findLastIndex(({ kind }) => kind === 'tool.result');
   const told = outputs.slice(worked + 1).filter(isFaultNote).length;
@@ -137,19 +136,18 @@ function mayTell({ outputs, step, deps }: TurnRun, { note, isTaken }: AnswerFaul
 }
 
 /**
- * Beginnings of calls as models write them for their own templates. A server that does not read them passes them on as text: Hermes and
- * Qwen, Llama, Mistral, Granite, Phi, Kimi, DeepSeek, GLM, MiniMax, gpt-oss, LM Studio, InternLM, Gemini, and the steps of ReAct.
+ * Beginnings of calls in the models' own templates, which a server without the right parser passes on as text: Hermes and Qwen,
+ * Llama, Mistral, Granite, Phi, Kimi, DeepSeek, GLM, MiniMax, gpt-oss, LM Studio, InternLM, Gemini, and the steps of ReAct.
  */
 const MARKS =
   /<\|?(?:tool_calls?|function_calls?|tool_use|tool|function|invoke|action_start|tool_calls_section_begin|tool_call_begin|python_tag|(?:minimax|seed):tool_call|longcat_tool_call)\b|<｜tool▁calls?▁begin|\[TOOL_(?:CALLS|REQUEST)\]|functools\[|to=functions\.|✿FUNCTION✿|```tool_(?:code|call)|^Action:/gim;
-/** A name further behind a mark is not of its call. */
+/** Maximum characters between a mark and the name of its tool. */
 const NEAR = 300;
 const MOST_MARKS = 16;
-/** Longer texts are read for marks alone. */
 const MOST_JSON = 65_536;
 const SIGN = /[\w-]/;
 
-/** The tool that a text calls, where calls are made otherwise; null if it calls none. */
+/** Name of the tool that a text seems to call; null if it calls none. */
 function calledInText(text: string, tools: readonly string[]): string | null {
   if (tools.length === 0 || text === '') return null;
   let marks = 0;
@@ -167,7 +165,7 @@ function hasName(text: string, name: string): boolean {
   return at > 0 && !SIGN.test(text[at - 1] ?? '') && !SIGN.test(text[at + name.length] ?? '');
 }
 
-/** `{"name": "save", "arguments": {…}}` and its like, alone or behind words. */
+/** The tool in `{"name": "save", "arguments": {…}}` and similar JSON, alone or after words. */
 function calledInJson(text: string, tools: readonly string[]): string | null {
   if (!tools.some((name) => text.includes(`"${name}"`))) return null;
   const begin = text.search(/[{[]/);
@@ -176,7 +174,7 @@ function calledInJson(text: string, tools: readonly string[]): string | null {
   try {
     value = JSON.parse(text.slice(begin, end));
   } catch {
-    return null; // Words that have brackets.
+    return null; // The text in brackets is not JSON.
   }
   const [first] = [value].flat() as unknown[];
   if (typeof first !== 'object' || first === null) return null;
@@ -189,7 +187,7 @@ function calledInJson(text: string, tools: readonly string[]): string | null {
   return hasArgs && tools.includes(name as string) ? (name as string) : null;
 }
 
-/** `[save(to="disk")]`, and nothing else. */
+/** The tool in `[save(to="disk")]`, if the text is nothing else. */
 function calledInPython(text: string, tools: readonly string[]): string | null {
   const whole = text.trim();
   const name = /^\[?([\w.-]{1,64})\(/.exec(whole)?.[1];

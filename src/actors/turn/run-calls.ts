@@ -29,9 +29,9 @@ import { eventsAt, originsOf } from '../log/read-turn.ts';
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
- * Runs the calls of one step through the effects ledger. The row is inserted before the tool is called, and only the
- * process that inserted it may call. A call that another process has started is repeated if the tool is idempotent, else
- * it is `lost`. Every call ends in exactly one `tool.result`.
+ * Runs the calls of one step through the effects ledger. The entry is inserted before the tool is called, and only the process
+ * that inserted it may call. A call that another process started is repeated if the tool is idempotent; otherwise it is
+ * `lost`. Every call ends in exactly one `tool.result`.
  */
 export async function runCalls(run: TurnRun): Promise<Outcome> {
   const { answer, deps, live } = run;
@@ -46,7 +46,7 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
       ...(answer.reasoning && { reasoning: answer.reasoning }),
     },
   };
-  // Read before a call begins: one that began is not repeated.
+  // Read before the first call begins, because a failure after that could not be retried.
   const about = await aboutTools(run);
   const place = createToolPlace(run);
   const ends = await inToolPlace(place, () =>
@@ -85,7 +85,7 @@ export async function runCalls(run: TurnRun): Promise<Outcome> {
   return endAfter(next, effects);
 }
 
-/** A conversation is handed over once in a step: the first counts, and the model reads of the others that they did not. */
+/** Keeps only the first handoff of a step. The results of the others tell the model that they did not count. */
 function onlyFirstHandoff(ends: readonly Settled[]): { settled: readonly Settled[]; handoff: number } {
   const targets = ends.map(({ effects }) => effects?.events.find(({ kind }) => kind === 'handoff')?.to[0]);
   const first = targets.findIndex((to) => to !== undefined);
@@ -98,10 +98,9 @@ function onlyFirstHandoff(ends: readonly Settled[]): { settled: readonly Settled
   return { settled, handoff: first };
 }
 
-/** Most results that a handoff names, the newest ones. */
 const MOST_RESULTS = 10;
 
-/** A handoff names what the tools of the turn have brought, for a receiver that can read it: it sees no calls of others. */
+/** Adds the ids of the turn's tool results to a handoff, if the receiver can read them. It does not see calls of others. */
 function withResults({ deps, outputs }: TurnRun, results: readonly EventDraft[], end: Settled): Settled {
   const handoff = end.effects?.events.find((event) => event.kind === 'handoff');
   const receiver = handoff?.to[0] && deps.agents.get(handoff.to[0]);
@@ -122,7 +121,6 @@ function withResults({ deps, outputs }: TurnRun, results: readonly EventDraft[],
   };
 }
 
-/** Decides whether the turn goes on after the calls of a step. */
 function endAfter(run: TurnRun, effects: readonly CallEffects[]): Outcome {
   const { deps, lease, live, step } = run;
   if (lease.signal.aborted) return { event: { type: 'ABORTED' }, run };
@@ -146,7 +144,7 @@ function refused(run: TurnRun, code: string, message: string, outputs: EventDraf
   };
 }
 
-/** Keeps one event per guard and reason, even if the guard stopped several calls of the step. */
+/** Keeps one event per guard and reason, even if it stopped several calls of the step. */
 function onceEach(events: readonly EventDraft[]): EventDraft[] {
   const seen = new Set<string>();
   return events.filter((event) => {
@@ -156,7 +154,7 @@ function onceEach(events: readonly EventDraft[]): EventDraft[] {
   });
 }
 
-/** Like `Promise.all`, but rejects only when all have ended: no call may run after the lease is released. */
+/** Like `Promise.all`, but rejects only when all have ended, because no call may run after the lease is released. */
 async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(work);
   return Promise.all(work);
@@ -180,7 +178,7 @@ async function settleAndShow(
   return end;
 }
 
-/** For a turn that repeats another; null if the call is made. It needs no row in the ledger, as it is the same each time. */
+/** The recorded result in a turn that repeats another; null if the call is made. Needs no ledger entry: it never changes. */
 async function recordedEnd({ recorded }: TurnRun, call: ToolCall): Promise<Settled | null> {
   const found = recorded && (await recorded(call));
   if (!found) return null;
@@ -210,7 +208,7 @@ async function settleCall(run: TurnRun, about: AboutTools, call: ToolCall, index
     : mine || tool?.idempotent
       ? redacted(run, await execute(run, { ...about, effect }, call, at))
       : { outcome: 'lost', text: LOST };
-  // An abort leaves the row unsettled: it is unknown how far the call came.
+  // An abort leaves the entry unsettled, because it is unknown how far the call got.
   if (run.lease.signal.aborted && !run.givenUp) return { outcome: 'lost', text: LOST };
   const settled = await deps.store.settleEffect(tenant, effect, stored, {
     outcome: end.outcome === 'waiting' ? 'failed' : end.outcome,
@@ -220,7 +218,7 @@ async function settleCall(run: TurnRun, about: AboutTools, call: ToolCall, index
   return { ...(JSON.parse(settled.data) as Settled), outcome: settled.outcome };
 }
 
-/** Redacted first, so that the model, the ledger and the log get the same text. */
+/** Redacts a result first, so that the model, the ledger and the log get the same text. */
 function redacted({ deps, runtime }: TurnRun, end: Settled): Settled {
   return deps.redaction ? redactCall(deps.redaction, runtime.profile, end) : end;
 }
@@ -282,7 +280,7 @@ async function resultDraft(
       content: text,
       ...(cut && { artifact }),
       ...(end.ran && { ran: end.ran }),
-      // A call that waits for a person has brought nothing yet.
+      // A call that waits for a person has no result yet.
       ...(tool?.told &&
         end.outcome !== 'waiting' && { told: tool.told, args: capped(call.args, MAX_TOLD_ARGS) }),
     },
@@ -290,8 +288,8 @@ async function resultDraft(
 }
 
 /**
- * A whole tool output by the id that a prompt names. The id is an artifact's, or an event's if the output was shown whole
- * and pruned later. Only the agent's own outputs are read by event.
+ * A whole tool output by the id in a prompt: that of an artifact, or of an event if the output was shown whole and pruned
+ * later. By event an agent can read its own outputs, those that it may see, and those of a turn that handed over to it.
  */
 async function readOutput(run: TurnRun, id: string): Promise<string | null> {
   const { deps, live, outputs } = run;
@@ -306,10 +304,10 @@ async function readOutput(run: TurnRun, id: string): Promise<string | null> {
   return isOwn || (await isHandedOver(run, event)) ? event.body.content : null;
 }
 
-/** Most events between a result and the handoff of its turn. */
+/** Maximum events between a result and the handoff of its turn. */
 const HANDED_WITHIN = 500;
 
-/** Whether the result is of a turn that ended with a handoff to this agent. */
+/** Whether the result belongs to a turn that ended with a handoff to this agent. */
 async function isHandedOver(
   { deps, live: { address } }: TurnRun,
   event: Event | EventDraft,
@@ -321,23 +319,22 @@ async function isHandedOver(
   );
 }
 
-/** A result of others that the agent was told. Null: it was not. */
+/** A result of others that the agent may see; null if it may not. */
 function toldTo({ runtime }: TurnRun, event: Event | EventDraft): string | null {
   if (!('told' in event.body) || (event.body.told !== 'all' && !runtime.profile.sees)) return null;
   if (event.kind === 'tool.result') return event.body.content;
   return event.kind === 'delegation.ended' ? event.body.result : null;
 }
 
-/** What the tools of a turn are told besides their arguments. */
 type AboutTools = Omit<ToolContext, 'effect' | 'signal' | 'artifacts' | 'progress'>;
 
-/** Found once for each set of inputs: a turn that takes in another message is another object. */
+/** Cached per set of inputs: a turn that takes in another message is another object. */
 const known = new WeakMap<PinnedTurn, Promise<AboutTools>>();
 
 function aboutTools(run: TurnRun): Promise<AboutTools> {
   const found = known.get(run.turn) ?? readAbout(run);
   known.set(run.turn, found);
-  // A store that was away is asked again.
+  // A failure is not cached, so that an unavailable store is tried again.
   found.catch(() => known.delete(run.turn));
   return found;
 }
@@ -363,7 +360,7 @@ async function readAbout({ deps, live, turn, runtime }: TurnRun): Promise<AboutT
   };
 }
 
-/** Only the end that counts: an answer may come after a question has expired. */
+/** The answer in an event, if it ended its question. An answer may come after the question has expired. */
 function answerIn(tasks: TaskFold, event: Event, agent: string): ToolAnswer[] {
   if (event.kind !== 'question.answered') return [];
   const task = tasks.tasks.get(event.body.question);
@@ -372,7 +369,7 @@ function answerIn(tasks: TaskFold, event: Event, agent: string): ToolAnswer[] {
   return [{ question: task.body.text, outcome, content, author: event.author }];
 }
 
-/** The value that came with a message: what this process was given, else what was stored with it. */
+/** The value that came with a message: the one kept in this process, otherwise the one stored with the message. */
 function valueOf(given: TurnRun['deps']['forTools'], origin: Event | undefined): unknown {
   if (!origin) return null;
   const here = given?.get(origin);
@@ -380,7 +377,7 @@ function valueOf(given: TurnRun['deps']['forTools'], origin: Event | undefined):
   return hasAuthority(origin) ? (origin.context?.forTools ?? null) : null;
 }
 
-/** One for each person, under the name used last. */
+/** One author for each person, with the name used last. */
 function distinct(authors: readonly Author[]): Author[] {
   return [...new Map(authors.map((author) => [`${author.kind} ${author.id}`, author])).values()];
 }
@@ -391,13 +388,13 @@ function distinct(authors: readonly Author[]): Author[] {
  */
 interface ToolPlace {
   readonly address: ActorAddress;
-  /** Lends what the tool holds, until the returned function is called. */
+  /** Lends the place and the slot until the returned function is called. */
   lend(): Promise<() => Promise<void>>;
 }
 
 const places = new AsyncLocalStorage<ToolPlace>();
 
-/** One for all calls of a step: what is lent returns when none of them waits any more. */
+/** Creates the place for all calls of a step. Lent parts are taken back when none of the calls waits any more. */
 function createToolPlace({ deps, live, slot, lease }: TurnRun): ToolPlace {
   let waiting = 0;
   let giveBack: (() => void) | undefined;
@@ -419,12 +416,11 @@ function createToolPlace({ deps, live, slot, lease }: TurnRun): ToolPlace {
   };
 }
 
-/** Runs a tool in the place. */
 function inToolPlace<T>(place: ToolPlace, run: () => T): T {
   return places.run(place, run);
 }
 
-/** The place of the tool that runs here; undefined outside of tools. */
+/** The place of the running tool; undefined outside of tools. */
 export function toolPlace(): ToolPlace | undefined {
   return places.getStore();
 }

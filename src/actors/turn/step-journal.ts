@@ -6,12 +6,12 @@ import type { Redaction } from '../../events/redaction.ts';
 import type { CallEffects } from '../tasks/call-effects.ts';
 
 /**
- * The journal of a step. A former holder that hung may still journal an answer without the events that its successor takes
- * into that step, and then run its calls. So a process that resumes a turn and takes events first closes the step's key,
+ * The journal of a step. A former holder that hung may still journal an answer that ignores the events which its successor
+ * takes into the step, and then run its calls. So a process that resumes a turn and takes events first closes the step's key
  * and continues under the next key.
  *  J1  A step is journalled under the first of its keys that is not closed.
- *  J2  A process chooses the key before it reads the log, once per step. If it finds that key closed, it no longer holds the
- *      lease and makes none of the calls.
+ *  J2  A process chooses the key once per step, before it reads the log. If it later finds the key closed, it no longer holds
+ *      the lease and makes none of the calls.
  */
 interface Closed {
   closed: true;
@@ -23,7 +23,7 @@ function keyOf(turn: TurnId, step: number, index: number): string {
   return index === 0 ? journalKey(turn, step) : `${journalKey(turn, step)}/steered.${index}`;
 }
 
-/** The answer to a step, or the ending of the turn. Null: neither is journalled yet. */
+/** The answer to a step, or the ending of the turn; null if neither is journalled yet. */
 export async function readStep(
   store: Pick<Store, 'readJournal'>,
   tenant: TenantId,
@@ -46,12 +46,12 @@ export async function openStep(run: TurnRun): Promise<JournalEntry | null> {
   return entry;
 }
 
-/** Writes the entry of the present step unless there is one. Returns the entry that counts. */
+/** Writes the entry of the present step, unless one exists. Returns the stored entry. */
 export async function journalStep(run: TurnRun, entry: JournalEntry): Promise<JournalEntry> {
   return stillOpen(run, await write(run, redacted(run, entry)));
 }
 
-/** Journals the answer that seemed to end the turn, since it goes on. */
+/** Journals the answer that seemed to end the turn, because the turn continues. */
 export async function writeKept(run: TurnRun): Promise<void> {
   const { answer } = run.meanwhile.kept;
   run.meanwhile.kept.answer = null;
@@ -75,12 +75,12 @@ async function write(run: TurnRun, entry: Kept): Promise<Kept> {
   return JSON.parse(await store.journal(live.address.tenant, key, text, clock.now())) as Kept;
 }
 
-/** Redacted on the way into the journal: its entry is the answer, also for this turn. */
+/** Redacts an entry before it is journalled, because the turn itself uses the journalled answer. */
 function redacted({ deps, runtime }: TurnRun, entry: JournalEntry): JournalEntry {
   return deps.redaction && 'text' in entry ? redactAnswer(deps.redaction, runtime.profile, entry) : entry;
 }
 
-/** 0 for a turn that was never resumed: it has no former holder. */
+/** Index of the key; 0 for a turn that was never resumed, which has no former holder. */
 function indexOf({ meanwhile: { key }, step }: TurnRun): number {
   return key?.step === step ? key.index : 0;
 }
@@ -122,7 +122,7 @@ export function redactAnswer(redaction: Redaction, agent: Speaker, answer: Model
     ...answer,
     ...redaction.body(said, where),
     ...(original !== undefined && { original: redaction.text(original, where) }),
-    // It may quote the answer.
+    // The fault may quote the answer.
     ...(fault && {
       fault: {
         ...fault,
@@ -155,21 +155,20 @@ export function redactCall<T extends { text: string; effects?: CallEffects | und
   };
 }
 
-/** Longest number or word outside of texts. */
 const MAX_WORD = 256;
 const WORD = /^(?:true|false|null|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/i;
 
 /**
- * Arguments of a call while the model writes them, each text hidden or kept as in `Redaction.json`.
- *  R1  A text is held back until its end: what must be hidden may begin in one piece and end in another.
- *  R2  What is no JSON is held back, and all that follows: it is redacted as one text, once it is whole. So is what follows a
- *      text of more than `most` characters, which could not be shown.
+ * Redacts arguments of a call while the model writes them, with the result of `Redaction.json`.
+ *  R1  A text is held back until its end, because a secret may begin in one piece and end in another.
+ *  R2  From the first part on that is not JSON, everything is held back and redacted as one text when it is complete. The same
+ *      holds after a text of more than `most` characters.
  *  R3  Each character is read once.
  */
 export class ArgumentsRedactor {
   readonly #redact: (text: string) => string;
   readonly #most: number;
-  /** The text or word that has begun, in pieces. */
+  /** The pieces of the text or word that has begun. */
   #held: string[] = [];
   #length = 0;
   #state: 'between' | 'text' | 'escape' | 'word' | 'silent' = 'between';
@@ -179,10 +178,10 @@ export class ArgumentsRedactor {
     this.#most = most;
   }
 
-  /** What may be shown now. */
+  /** Adds a piece. Returns the text that may be shown now. */
   push(piece: string): string {
     let shown = '';
-    /** Where the part begins that is not yet shown or held. */
+    /** Index where the part begins that is neither shown nor held back yet. */
     let from = 0;
     for (let at = 0; at < piece.length && this.#state !== 'silent'; at += 1) {
       const sign = piece.charAt(at);
@@ -252,14 +251,12 @@ export class ArgumentsRedactor {
   }
 }
 
-/** What stands between texts, numbers and words of JSON. */
 const BETWEEN = /[\s{}[\]:,]/;
 
-/** Null: it is no text of JSON. */
 function textOf(written: string): string | null {
   try {
     return JSON.parse(written) as string;
   } catch {
-    return null; // As a whole the arguments are no JSON either.
+    return null; // The arguments as a whole are not JSON either.
   }
 }

@@ -38,18 +38,17 @@ import type { TurnDeps } from '../attempt/turn-run.ts';
 import { type Directive, directiveOf } from '../../machines/directions.ts';
 import { type TaskFold, heldTasks, openTasks, type Task } from '../../machines/task-fold.ts';
 
-/** Time after which the turn goes on without a fragment, ms. */
 const FRAGMENT_DEADLINE_MS = 1_000;
 
-/** Facts that are read once, when a turn is pinned, and then recorded with the turn. */
+/** Facts that are read once, when a turn is pinned, and recorded with the turn. */
 interface TurnFacts {
   directive: Directive | null;
-  /** By name, in order. Null: empty now. A failed fragment is missing. */
+  /** Texts of fragments by name, in order. Null: empty now. A failed fragment is missing. */
   fragments: ReadonlyMap<string, string | null>;
   memories: Memories;
   /** The agent's open tasks and todos, by the names of their live items. */
   workItems: ReadonlyMap<string, string | null>;
-  /** Null: the turn answers no person. */
+  /** Facts about the person; null if the turn answers no person. */
   person: PersonFacts | null;
 }
 
@@ -81,7 +80,7 @@ export async function readFacts(
   return { directive, fragments, memories, workItems, person };
 }
 
-/** The live items at the start of a turn, changes only. The time is that of the trigger, never of the clock. */
+/** The live items at the start of a turn, only changed ones. The time is that of the trigger, never that of the clock. */
 export function liveItems(
   inputs: readonly Event[],
   { view, tasks }: Folded,
@@ -127,7 +126,7 @@ function hasWork({ tasks, todos }: Folded['tasks']): boolean {
   return tasks.size > 0 || todos.size > 0;
 }
 
-/** Hashes of what is injected into the turn: the frozen layers and the present fragments. */
+/** Hashes of texts that are injected into the turn: the frozen layers and the present fragments. */
 export function contextOf(
   { body, tools }: FrozenBaseline,
   { directions: { mode } }: View,
@@ -147,7 +146,7 @@ export function contextOf(
 
 const layers = new WeakMap<BaselineBody, EventContext>();
 
-/** The same for all turns of a baseline. */
+/** The hashes of layers, which are the same for all turns of a baseline. */
 function layersOf(body: BaselineBody): EventContext {
   const known = layers.get(body);
   if (known) return known;
@@ -170,7 +169,7 @@ function toolsetOf(
 
 const LATE = Symbol('late');
 
-/** Reads all fragments at once, with one deadline. A fragment that throws or is late is left out of the turn. */
+/** Reads all fragments concurrently, with one deadline. A fragment that throws or is late is left out of the turn. */
 async function readFragments(
   { clock, redaction, onWarning }: EngineDeps,
   { profile }: AgentRuntime,
@@ -192,10 +191,10 @@ async function readFragments(
   return found;
 }
 
-/** Never rejects, because a failure after the deadline would be unhandled. */
+/** Calls a fragment. Never rejects, because a failure after the deadline would be unhandled. */
 async function ask(text: DynamicText, about: AboutTurn): Promise<string | null | { failed: unknown }> {
   try {
-    // Fragments in JavaScript may return anything.
+    // Fragments written in JavaScript may return anything.
     const given: unknown = await text({ ...about });
     if (given === null || given === undefined || given === '') return null;
     return typeof given === 'string'
@@ -211,7 +210,6 @@ function problemOf(outcome: symbol | { failed: unknown } | undefined): unknown {
   return new Error(`it took longer than ${FRAGMENT_DEADLINE_MS} ms and is left out of this turn`);
 }
 
-/** Text of the live item `task`: the purpose of this turn. */
 function purposeOf(trigger: Event, tasks: TaskFold): string {
   if (trigger.kind === 'handoff') return TEXTS.live.task.handedOver(trigger.author.id);
   if (trigger.kind === 'delegation.opened') return TEXTS.live.task.given(trigger.author.id);
@@ -223,8 +221,8 @@ function purposeOf(trigger: Event, tasks: TaskFold): string {
 }
 
 /**
- * What others wait for in a conversation that was handed to the agent: it would take for done what is only asked for. From
- * then on told when it changes.
+ * What others wait for in a conversation that was handed to the agent, which might otherwise take requested work for done. After
+ * the handoff it is stated again when it changes.
  */
 function openItem(inputs: readonly Event[], { view, tasks }: Folded, stated: StatedItems): LiveItems {
   if (stated.items['open'] === undefined && !inputs.some(({ kind }) => kind === 'handoff')) return {};
@@ -247,18 +245,18 @@ function openText(task: Task): string {
   }
 }
 
-/** Tools that reach other agents: without one, their state is of no use to an agent. */
+/** Tools with which an agent addresses others. Without one, the state of other agents is of no use to it. */
 const REACHING = ['handoff', 'delegate', 'ask', 'follow_up'];
 
-/** A server may withdraw a thousand tools at once. */
+/** Maximum entries shown, because a server may withdraw a thousand tools at once. */
 const MAX_SHOWN = 50;
 
-/** Colleagues that cannot work here now, and tools whose calls may fail. Null: none. */
+/** Agents that cannot work here now, and tools whose calls may fail; null if there are none. */
 function unavailableText(
   { profile, tools, awayServers }: AgentRuntime,
   { unavailable, away }: Pick<TaskFold, 'unavailable' | 'away'>,
 ): string | null {
-  // Without a tool, nothing that could be missing is of use.
+  // An agent without tools uses neither tools nor other agents.
   if (tools.size === 0 && awayServers.length === 0) return null;
   const states = new Map<string, string>();
   if (REACHING.some((name) => tools.has(name))) {
@@ -275,17 +273,14 @@ function unavailableText(
   return all.length > 0 ? [...all.slice(0, MAX_SHOWN), ...more].join('; ') : null;
 }
 
-/** The person whose event a turn answers. */
 interface PersonFacts {
-  /** As headers of messages name the person. */
+  /** The name of the person in headers of messages. */
   label: string;
-  /** Null: none is known. */
   profile: PersonProfile | null;
-  /** The time of the event where the person is, such as `Wed 11:12 Europe/Berlin`. Null: the zone is unknown. */
+  /** The person's local time of the event, such as `Wed 11:12 Europe/Berlin`; null if the zone is unknown. */
   localTime: string | null;
 }
 
-/** Null if the turn answers no person. */
 async function readPerson(
   { profileOf, trust }: Pick<EngineDeps, 'profileOf' | 'trust'>,
   { tenant }: ActorAddress,
@@ -295,7 +290,7 @@ async function readPerson(
   const { author, seq } = trigger;
   if (author.kind !== 'user' || trigger.kind === 'command') return null;
   const stored = (await profileOf?.(tenant, author.id)) ?? null;
-  // Wishes of somebody who may not give orders would read like orders.
+  // Preferences of an untrusted person are left out, because they would read like orders.
   const isHeard = !isUntrusted(trust ?? null, trigger);
   const { preferences: _, ...rest } = stored ?? {};
   const profile = isHeard ? stored : rest;
@@ -303,7 +298,7 @@ async function readPerson(
   return { label: personLabel(people, author, Math.max(upTo, seq)), profile, localTime };
 }
 
-/** The items about the person. The name alone is told while there is only one: messages of several carry their names. */
+/** The items about the person. Only the name is stated while there is one person, because messages of several have names. */
 function personItems(
   { label, profile }: PersonFacts,
   { people, upTo }: Pick<View, 'people' | 'upTo'>,
@@ -321,8 +316,8 @@ function personItems(
 }
 
 /**
- * Whom the reply goes to: the authors of what the turn answers, the newest first. Told only where it is not the last
- * speaker alone, whom the header of the message names. It holds for one turn.
+ * Whom the reply goes to: the authors of the inputs, the newest first. Stated only if that is not just the last speaker, whom
+ * the header of the message names. It holds for one turn.
  */
 function targetItem(
   inputs: readonly Event[],
@@ -340,7 +335,7 @@ function targetItem(
   return targets.length === 0 || isLastSpeaker ? {} : { target: `this reply goes to ${targets.join(', ')}` };
 }
 
-/** The door that a person's message came by, where something is known of it or of the one before. */
+/** The door of a person's message, if there is text about it or about the previous one. */
 function channelItem(
   { kind, author, context }: Event,
   channels: ReadonlyMap<string, string>,
@@ -353,12 +348,11 @@ function channelItem(
   return items['channel'] === undefined ? {} : { channel };
 }
 
-/** The time of an event in UTC, and where the person is. */
 function timeItem(at: number, person: PersonFacts | null): string {
   return person?.localTime ? `${minute(at)} (${person.localTime})` : minute(at);
 }
 
-/** Null for a zone that this machine does not know. */
+/** The time in a zone; null if this machine does not know the zone. */
 function timeIn(timeZone: string, at: number): string | null {
   try {
     const format = new Intl.DateTimeFormat('en-GB', {
@@ -376,13 +370,13 @@ function timeIn(timeZone: string, at: number): string | null {
   }
 }
 
-/** Most tasks named in a live item; the others are counted. */
+/** Maximum tasks named in a live item. The others are counted. */
 const MOST_NAMED = 12;
 const MOST_TEXT = 80;
-/** Newest events of a thread that are searched for the last words. */
+/** Number of newest events of a thread that are searched for the last words. */
 const TAIL = 12;
 
-/** The live items `delegations` and `todos`: open entries, one line each. Null: none. */
+/** The live items `delegations` and `todos`: open entries, one line each; null if there are none. */
 async function openWorkItems(
   deps: Pick<EngineDeps, 'store'>,
   { tenant, agent }: ActorAddress,
@@ -392,7 +386,7 @@ async function openWorkItems(
   const lines = await Promise.all(
     open.slice(0, MOST_NAMED).map(async (task) => `- ${nameOf(task)}${await statusOf(deps, tenant, task)}`),
   );
-  // Without its line, a task whose result is held back would seem never given.
+  // Without a line, a task whose result is held back would seem not to have been given.
   const held = heldTasks(tasks, agent).slice(0, MOST_NAMED);
   lines.push(...held.map((task) => `- ${nameOf(task)} (ended: you are told with the others)`));
   if (open.length > MOST_NAMED) lines.push(`- and ${open.length - MOST_NAMED} more`);
@@ -415,7 +409,6 @@ function nameOf(task: Task): string {
   }
 }
 
-/** The last words of the assignee, in one line. */
 async function statusOf(
   { store }: Pick<EngineDeps, 'store'>,
   tenant: ActorAddress['tenant'],
@@ -426,7 +419,7 @@ async function statusOf(
   const head = await store.head(log);
   if (head === 0) return ' (not begun)';
   const events = await store.read(log, { after: Math.max(0, head - TAIL), upTo: head, limit: TAIL });
-  // The result is in the event that is about to arrive.
+  // The agent gets the result with the next event.
   if (events.some((event) => isEndOf(task.id, event))) return ' (ended: you are told next)';
   const words = events.findLast(
     (event) => event.author.id === task.body.assignee && (event.kind === 'message' || event.kind === 'step'),

@@ -87,14 +87,14 @@ import { watchTurn } from '../attempt/watch-turn.ts';
 
 /**
  * A turn, from top to bottom: begin, run, prompt, model, judge, commit. `machines/agent-lifecycle.ts` decides what comes next;
- * `run-calls.ts` makes the calls of tools. What only some companies use joins in by the hooks of `features.ts`.
+ * `run-calls.ts` calls tools. Features that only some companies use are called through hooks; see `features.ts`.
  */
 
-/* Begin: the inputs are fixed. */
+/* Begin: the inputs are pinned. */
 
 /**
- * Fixes the inputs of the next turn before any work. The same write counts the first attempt and logs the beginning. Without
- * inputs it settles the log up to the head and releases the lease.
+ * Pins the inputs of the next turn before any work. The same write counts the first attempt and logs the beginning. Without
+ * inputs it marks the log as processed up to the head and releases the lease.
  */
 export async function beginTurn(actor: ActiveActor): Promise<PinnedTurn | null> {
   const { deps, lease, live } = actor;
@@ -115,7 +115,7 @@ export async function beginTurn(actor: ActiveActor): Promise<PinnedTurn | null> 
     return null;
   }
   const turn = await nextTurn(actor, { inputs, last, head });
-  // Written with the version: an older process leaves the turn alone.
+  // The version is written too, so that an older process leaves the turn alone.
   const { conversation } = live.address;
   const begun = await lease.step({
     patch: { state: { turn, machineVersion: ACTOR_VERSION, lost: 0 } },
@@ -127,7 +127,7 @@ export async function beginTurn(actor: ActiveActor): Promise<PinnedTurn | null> 
   return turn;
 }
 
-/** Of an agent that was renamed while processes worked that know it by one id alone. */
+/** The triggers, with inputs that were passed over while an agent was being renamed. */
 async function withPassedOver(
   { store }: EngineDeps,
   { address }: LiveActor,
@@ -180,7 +180,7 @@ async function nextTurn(
   };
 }
 
-/** A person who asks in a conversation of its own is always answered. */
+/** Why no model is asked; null if one is. In a conversation that is not a thread, a person is always answered. */
 async function refusalBefore(
   deps: EngineDeps,
   { address, tasks }: LiveActor,
@@ -193,8 +193,8 @@ async function refusalBefore(
 }
 
 /**
- * Reads on from the store where the log in memory ends before the actor's last turn. If another process published that
- * ending while the agent was paused, no seq in the record says how far to read, so the last turn's id is compared too.
+ * Extends the folds. If the log in memory ends before the actor's last turn, the store is read. If another process published
+ * that turn's end while the agent was paused, the record has no seq for it, so the id of the last turn is compared too.
  */
 async function catchUpBeyond(
   deps: EngineDeps,
@@ -206,7 +206,7 @@ async function catchUpBeyond(
   return isBehind ? catchUp(deps.store, live.address, live) : head;
 }
 
-/** With such a record, every new message would count as settled and the agent would never answer again. */
+/** The error of a record that is ahead of its log. Every new message would count as processed and never be answered. */
 function beyondHead({ agent, processed }: ActorRecord, head: number): TroupeError {
   return new TroupeError(
     'actor_corrupt',
@@ -235,7 +235,6 @@ function startedId({ id }: PinnedTurn): EventId {
 
 /* Run: the machine names the effects, and an effect returns the next event. */
 
-/** The effects that the machine's tags name. */
 const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<Outcome>> = {
   assemble,
   callModel,
@@ -246,11 +245,11 @@ const EFFECTS: Record<EffectName, (run: TurnRun) => Promise<Outcome>> = {
   commit: commitTurn,
 };
 
-/** Allowance for clocks that differ between the process that removes records and the one that resumes. */
+/** Allowance for different clocks of the process that removes entries and the one that resumes, ms. */
 const FORGET_MARGIN_MS = 3_600_000;
 
 /**
- * Drives one pinned turn to its commit: the machine names the next effect, and the effect returns the machine's next event.
+ * Runs one pinned turn to its commit: the machine names the next effect, and the effect returns the machine's next event.
  * A turn that was started too often, or whose effect throws, ends as `turn.failed` by the same commit.
  */
 export async function runTurn(start: TurnStart): Promise<void> {
@@ -279,7 +278,7 @@ export async function runTurn(start: TurnStart): Promise<void> {
   }
 }
 
-/** Ends a turn before any work; null if it may be worked on. */
+/** The outcome of a turn that ends before any work; null if it may run. */
 async function refusalOf(run: TurnRun): Promise<Outcome | null> {
   const { deps, live, turn, resumed } = run;
   if (resumed && (await isForgotten(deps, live, turn))) return refuse(run, forgotten());
@@ -310,7 +309,7 @@ async function perform(run: TurnRun, effect: EffectName): Promise<Outcome> {
   }
 }
 
-/** Whether to check again that the turn is still wanted: before every model call but the first. */
+/** Whether to check again that the turn's task is not cancelled: before every model call except the first. */
 function mayAskAgain({ step, resumed, failure }: TurnRun, effect: EffectName): boolean {
   return effect === 'assemble' ? step > 0 || resumed : effect === 'callModel' && failure !== null;
 }
@@ -320,7 +319,7 @@ function effectOf({ state }: LiveActor): EffectName | undefined {
   return undefined;
 }
 
-/** Ends the turn as aborted if it was asked to stop. After a lost lease or at a shutdown it throws: the turn stays pinned. */
+/** Ends the turn as aborted if that was requested. After a lost lease or at a shutdown it throws, so the turn stays pinned. */
 function breakOff(run: TurnRun): Outcome {
   if (run.ending.kind === 'aborted') return { event: { type: 'ABORTED' }, run };
   const reason: unknown = run.lease.signal.reason;
@@ -332,7 +331,7 @@ function refuse(run: TurnRun, { code, message }: TroupeError): Outcome {
   return { event: { type: 'REFUSED' }, run: changed(run, { ending: { kind: 'failed', code, message } }) };
 }
 
-/** Ends a turn without a model call. The stop of a guard is logged; the turn of a cancelled task ends silently. */
+/** Ends a turn without a model call. The stop of a guard is logged. The turn of a cancelled task ends silently. */
 function withoutModel(run: TurnRun, refusal: TurnRefusal): Outcome {
   if (refusal.kind !== 'guard') return { event: { type: 'REFUSED' }, run: changed(run, { silent: true }) };
   const { guard, message, goOn } = refusal;
@@ -347,7 +346,7 @@ function poison(deps: EngineDeps, turn: PinnedTurn): TroupeError {
   );
 }
 
-/** Whether journal and ledger have expired: it is then unknown which calls were made, so none may be repeated. */
+/** Whether journal and ledger have expired. It is then unknown which calls were made, so none may be repeated. */
 async function isForgotten(
   { store, clock }: EngineDeps,
   { address }: LiveActor,
@@ -367,7 +366,7 @@ function forgotten(): TroupeError {
 interface TurnStart extends ActiveActor {
   readonly slot: TurnSlot;
   readonly turn: PinnedTurn;
-  /** True if the turn was begun before. */
+  /** Whether an earlier attempt began the turn. */
   readonly resumed: boolean;
 }
 
@@ -378,7 +377,7 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
   const asked = given.turn.reply;
   const start = { ...given, runtime: asked ? { ...known, reply: askedReply(asked) } : known };
   const { deps, lease, runtime, live, slot, turn, resumed } = start;
-  // The pinned baseline: after a change of configuration, a later attempt still sends the same prompt.
+  // The pinned baseline is used, so that a later attempt sends the same prompt even after a change of the configuration.
   if (live.baseline?.id !== turn.baseline) {
     live.baseline = await readBaseline(deps.store, live.address, runtime, turn.baseline);
   }
@@ -426,7 +425,7 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
     isAddressedAgain: false,
     ending: { kind: 'done' },
   };
-  // A former holder may have died before its beginning was in the log.
+  // A former holder may have died before the beginning was in the log.
   if (resumed) writeMeanwhile(run, deps.log.append(live.address, [startedDraft(runtime, turn)]));
   if (turn.session) await sessions?.adopt(run);
   return run;
@@ -438,7 +437,7 @@ async function startRun(given: TurnStart): Promise<TurnRun> {
 async function assemble(before: TurnRun): Promise<Outcome> {
   await beginTurnOnce(before);
   const { steering, compaction: compactions } = before.deps.features;
-  // Nothing was taken into a turn that begins here.
+  // A turn that begins here has not taken in any events.
   const maySteer = before.step > 0 || before.turn.steered !== undefined;
   const steered = maySteer && steering ? await steering.steer(before) : before;
   if (steered.ending.kind === 'aborted') return { event: { type: 'ABORTED' }, run: steered };
@@ -461,7 +460,7 @@ async function assemble(before: TurnRun): Promise<Outcome> {
   };
 }
 
-/** Most prompts are far from full, and nobody asks for a compaction. */
+/** Whether a compaction may be needed. Most prompts are far from full, and then no code of the feature runs. */
 function mayCompact({ turn, policy, lease, live }: TurnRun, { tokens }: PromptRecord): boolean {
   const { view } = live;
   const isLarge = tokens.percent >= Math.min(WORTH_COMPACTING_PERCENT, policy.trigger * 100);
@@ -481,7 +480,7 @@ async function compact(run: TurnRun): Promise<Outcome> {
   return compaction.compact(run);
 }
 
-/** Asked only of a prompt that is refused otherwise: its vendor decides, and says how long it is. */
+/** Whether a prompt that seems too long is sent anyway: the vendor decides, and its answer calibrates the count. */
 function mayFit({ live }: TurnRun, { tokens }: PromptRecord): boolean {
   const { estimate, free } = tokens;
   const least = leastEstimate(estimate, live.view.anchor?.reported ?? 0);
@@ -514,14 +513,13 @@ async function beginTurnOnce({ deps, live, turn, meanwhile }: TurnRun): Promise<
   }
 }
 
-/* Model: one call, and what its answer means. */
+/* Model: one call, and the handling of its answer. */
 
-/** A failure that ends the turn. */
 const NOT_TRIED_AGAIN = { retryable: false, isAway: false, answered: 1 };
 
 /**
- * Makes one model call and journals its answer once. The journalled answer counts, whichever process wrote it. A failed
- * call leaves an `error` event with the text so far; a retry sends the identical request.
+ * Makes one model call and journals its answer once. The journalled answer counts, whichever process wrote it. A failed call
+ * leaves an `error` event with the text so far. A retry sends the identical request.
  */
 async function callModel(run: TurnRun): Promise<Outcome> {
   const { turn } = run;
@@ -544,9 +542,10 @@ async function callModel(run: TurnRun): Promise<Outcome> {
 }
 
 /**
- * Whether the commit follows, so that the answer need not be journalled: nothing happens between the two that a crash could lose.
- * A former holder's entry could be there; a session has heard its answer, so that a second one would be another; what an answer
- * was before its marks were taken out is kept in the journal alone, and so is its usage if the receipt is written already.
+ * Whether the answer need not be journalled, because the commit follows directly and a crash in between loses nothing else.
+ * It must be journalled in a resumed turn, where a former holder may have an entry; with a session, which would give another
+ * answer; if marks were removed from it, because only the journal has the original; and if its receipt is already written,
+ * because its usage is then only in the journal.
  */
 function endsTurn({ resumed, runtime, meanwhile }: TurnRun, { calls, original }: ModelAnswer): boolean {
   const isSession = runtime.provider.capabilities.sessionResumption;
@@ -554,7 +553,7 @@ function endsTurn({ resumed, runtime, meanwhile }: TurnRun, { calls, original }:
   return !resumed && calls.length === 0 && original === undefined && !isSession && hasReceipt;
 }
 
-/** Its usage is kept with the receipt, where that of other steps is in the journal. */
+/** Keeps an answer that is not journalled. Its receipt gets the usage, which the journal has for other steps. */
 function lastAnswer({ deps, runtime, meanwhile }: TurnRun, answer: ModelAnswer): ModelAnswer {
   const last = deps.redaction ? redactAnswer(deps.redaction, runtime.profile, answer) : answer;
   const { kept } = meanwhile;
@@ -564,7 +563,7 @@ function lastAnswer({ deps, runtime, meanwhile }: TurnRun, answer: ModelAnswer):
   return last;
 }
 
-/** Approved calls are made before the model is asked, as if it had asked for them again. */
+/** Makes approved calls before the model is asked, as if it had requested them again. */
 async function callApproved(run: TurnRun, calls: ToolCall[]): Promise<Outcome> {
   const given: ModelAnswer = { text: '', calls, stop: 'calls', usage: NO_USAGE };
   const [entry] = await Promise.all([journalStep(run, given), written(run)]);
@@ -587,7 +586,7 @@ function settle(run: TurnRun, entry: JournalEntry): Outcome {
   return { event: { type: entry.calls.length > 0 ? 'MODEL_CALLED' : 'MODEL_REPLIED' }, run: next };
 }
 
-/** Another holder of the lease has begun to end this turn. */
+/** Ends the turn as another holder of the lease has begun to end it. */
 function sealed(run: TurnRun, ending: Ending): Outcome {
   const next = changed(run, { ending });
   if (ending.kind === 'aborted' && ending.by === 'interrupted')
@@ -597,7 +596,7 @@ function sealed(run: TurnRun, ending: Ending): Outcome {
   return { event: { type: 'MODEL_FAILED', failed: NOT_TRIED_AGAIN }, run: next };
 }
 
-/** A vendor's filter ended the answer: a retry would not help, and the text must not count as a reply. */
+/** Fails the turn, because a vendor's filter ended the answer. A retry would not help, and the text must not count as a reply. */
 function refused(run: TurnRun, { text }: ModelAnswer): Outcome {
   run.meanwhile.partial = text;
   const message = 'the provider refused to answer this prompt';
@@ -607,7 +606,7 @@ function refused(run: TurnRun, { text }: ModelAnswer): Outcome {
   };
 }
 
-/** The model was not called. A retry would be refused too; only people can raise the budget. */
+/** Fails the turn without a model call. A retry would be refused too, because only people can raise the budget. */
 function overBudget(run: TurnRun, message: string): Outcome {
   const goOn = 'raise the budget in the agents file or wait for its next period, then ask again';
   const outputs = [stopDraft(run, { guard: 'budget', message, goOn })];
@@ -617,7 +616,7 @@ function overBudget(run: TurnRun, message: string): Outcome {
   };
 }
 
-/** Writes the receipt again: the crash may have come between the answer and its receipt. */
+/** Writes the receipt again, because the crash may have come between the answer and its receipt. */
 function recordAgain(run: TurnRun, journalled: JournalEntry): void {
   const { prompt, live } = run;
   if (!prompt) return;
@@ -625,7 +624,7 @@ function recordAgain(run: TurnRun, journalled: JournalEntry): void {
   recordPrompt(run, { prompt: delta ? deltaOf(prompt, live.view, delta) : prompt });
 }
 
-/** Calibrates the token count by the reported usage. The figures of a scripted model are guesses and are ignored. */
+/** Calibrates the token count by the reported usage. Figures of a scripted model are estimates and are ignored. */
 function learn(run: TurnRun, { usage, doubt, kept }: ModelAnswer): Partial<Pick<TurnRun, 'last' | 'model'>> {
   if (kept) return {};
   const { deps, live, runtime, baseline } = run;
@@ -636,10 +635,10 @@ function learn(run: TurnRun, { usage, doubt, kept }: ModelAnswer): Partial<Pick<
   const isUntold = usage.input === 0;
   if (isUntold && doubt === undefined && !runtime.provider.capabilities.sessionResumption)
     deps.models.doubt(tenant, agent, null);
-  // Usage that is missing from its own call is included in a later call of the turn.
+  // Usage that a call did not report is included in that of a later call of the turn.
   session.untold ||= isUntold;
   if (session.untold) return {};
-  // The provider counted its own shortened memory, which is no longer our view.
+  // The provider counted its compacted session, which differs from the view.
   if (session.compacted || session.base?.compacted) return {};
   const report = { reported: usage.input, kinds: countedKinds(live.view, baseline.body) };
   if (!isPlausible(report, run.model.window ?? runtime.profile.contextWindow)) {
@@ -655,7 +654,7 @@ function learn(run: TurnRun, { usage, doubt, kept }: ModelAnswer): Partial<Pick<
   return { last: report, model: deps.models.observe(tenant, runtime.profile, report) };
 }
 
-/** An answer in words, of an agent that keeps no list: nothing holds back the end of the turn. */
+/** Whether the answer is words of an agent without a list of todos, so that nothing can prevent the end of the turn. */
 function isPlainAnswer({ answer, runtime }: TurnRun): boolean {
   return answer !== null && !answer.fault && answer.text.trim() !== '' && !runtime.tools.has('todo');
 }
@@ -672,7 +671,7 @@ async function judgeAnswer(run: TurnRun): Promise<Outcome> {
     const { code, message } = verdict.fault;
     return { event: { type: 'REFUSED' }, run: changed(run, { ending: { kind: 'failed', code, message } }) };
   }
-  // Needs no place: a step without calls has no other guard event.
+  // The draft needs no position of a call, because a step without calls has no other guard event.
   const outputs = verdict.kind === 'given up' ? [stopDraft(run, verdict.stop)] : [];
   return { event: { type: 'ACCEPTED' }, run: changed(run, {}, { outputs }) };
 }
@@ -680,9 +679,9 @@ async function judgeAnswer(run: TurnRun): Promise<Outcome> {
 /* Commit: everything that the turn did, in one fenced write. */
 
 /**
- * Ends a turn in one fenced compare-and-set of index, snapshot and all outputs. Nothing is published before it, and
- * nothing at all if the fence is lost. If the turn was asked to stop, the same write refuses it and the turn ends as
- * aborted: after an acknowledged stop there is no reply.
+ * Ends a turn in one fenced compare-and-set of index, snapshot and all outputs. Nothing is published before it, and nothing at
+ * all if the fence has changed. If an abort was requested, the write is refused and the turn ends as aborted, so that no reply
+ * follows an acknowledged abort.
  */
 async function commitTurn(before: TurnRun): Promise<Outcome> {
   const { lease } = before;
@@ -708,7 +707,7 @@ async function withLastWords(before: TurnRun): Promise<TurnRun> {
   return steering && sealed.turn.steered ? steering.showSteered(sealed, 'all') : sealed;
 }
 
-/** The cause of a stop: a command, an interrupting event, or the cancellation of the turn's task. */
+/** The cause of an abort: a command, an interrupting event, or the cancellation of the turn's task. */
 async function stoppedBy(run: TurnRun): Promise<string> {
   const { ending } = run;
   if (ending.kind === 'aborted' && (ending.by === 'interrupted' || ending.by === CANCELLED)) return ending.by;
@@ -735,7 +734,7 @@ function commitEvent(run: TurnRun): AgentEvent {
   return { type: 'COMMITTED', waits: waitsFor(run) };
 }
 
-/** If another turn follows, this reply is not the last word on the task. */
+/** Whether another turn follows, so that this reply is not the last one on the task. */
 async function isAddressedAgain(run: TurnRun): Promise<boolean> {
   const { live, ending } = run;
   return (
@@ -779,7 +778,7 @@ async function stepOf(run: TurnRun): Promise<LeaseStep> {
   };
 }
 
-/** Whether nothing is left to do for the lease: its timers are not due, and its folds need not be stored. */
+/** Whether the lease is no longer needed: no timer is due, and the folds need not be stored. */
 function mayRest({ deps, live, lease }: TurnRun): boolean {
   const now = deps.clock.now();
   if (lease.record.timers.some(({ at }) => at <= now)) return false;
@@ -793,7 +792,7 @@ function hasSession({ runtime, meanwhile }: TurnRun): boolean {
   return runtime.provider.capabilities.sessionResumption || meanwhile.session.base !== null;
 }
 
-/** Whether the agent has ever waited for anybody here, or works in a thread. */
+/** Whether the agent has ever had a task here, or works in a thread. */
 function hasTasks({ live, outputs }: TurnRun): boolean {
   const { tasks, thread } = live.tasks;
   return thread !== null || tasks.size > 0 || outputs.length > 0;
@@ -801,7 +800,7 @@ function hasTasks({ live, outputs }: TurnRun): boolean {
 
 const NO_ENDS: TaskEnds = { events: [], outgoing: [] };
 
-/** Events that begin work for others. They are published only if the turn ends as done. */
+/** Kinds that begin work for others. They are published only if the turn ends as done. */
 const BEGINNINGS: readonly EventDraft['kind'][] = [
   'handoff',
   'delegation.opened',
@@ -809,18 +808,17 @@ const BEGINNINGS: readonly EventDraft['kind'][] = [
   'approval.requested',
 ];
 
-/** A failed or aborted turn makes no handoffs and opens no tasks: the receiver would answer in its place. */
+/** The outputs to publish. A failed or aborted turn makes no handoffs and opens no tasks. */
 function outputsOf({ ending, outputs }: TurnRun): readonly EventDraft[] {
   return ending.kind === 'done' ? outputs : outputs.filter(({ kind }) => !BEGINNINGS.includes(kind));
 }
 
-/** Timers of ended tasks are dropped. */
 function liveTimers({ lease, live }: TurnRun): Timer[] {
   const { tasks } = live.tasks;
   return lease.record.timers.filter(({ task }) => task === undefined || !tasks.get(task)?.end);
 }
 
-/** What the agent waits for after this turn. Waits for people come first, because only people need a reminder. */
+/** What the agent waits for after this turn. Waits for people take precedence: only people need a reminder. */
 function waitsFor(run: TurnRun): WaitsFor | null {
   const { live } = run;
   if (!hasTasks(run)) return null;
@@ -831,10 +829,10 @@ function waitsFor(run: TurnRun): WaitsFor | null {
   return kinds.has('delegation') || kinds.has('delegation.opened') ? 'delegation' : null;
 }
 
-/** All endings share one id, so a turn can have only one. */
+/** The end of the turn. All endings share one id, so a turn can have only one. */
 function endingOf(run: TurnRun): EventDraft[] {
   const { turn, ending, answer, step, last, meanwhile } = run;
-  // A complete answer was already streamed to watchers when the turn was stopped.
+  // A complete answer was already streamed to watchers when the turn was aborted.
   const partial = answer?.text ?? meanwhile.partial;
   const covers = coversOf(turn);
   const end = ownDraft(run, 'end');
@@ -868,19 +866,17 @@ function endingOf(run: TurnRun): EventDraft[] {
   return [{ ...ownDraft(run, 'reply'), kind: 'message', body, ...modeOf(turn) }, done];
 }
 
-/** Of a turn that is not done: most have taken nothing yet. */
 function takenBy({ usage, others }: TurnRun['meanwhile']): { usage?: Usage; others?: OtherCalls[] } {
   return { ...(usage.input + usage.output > 0 && { usage }), ...(others && { others }) };
 }
 
-/** The mode and the run in which the turn began. */
 function modeOf({ context = {} }: PinnedTurn): { context?: EventContext } {
   const { mode, run } = context;
   if (mode === undefined && run === undefined) return {};
   return { context: { ...(mode && { mode }), ...(run !== undefined && { run }) } };
 }
 
-/** A reply that never ends is shown to the agent as a preview. The `error` event has all of it. */
+/** The text of a failed turn for prompts. A reply that was too long is cut; the `error` event has all of it. */
 function shown(code: string, partial: string): string {
   return code === 'provider_reply_too_long' ? preview(partial).text : partial;
 }
@@ -891,8 +887,8 @@ function dataOf(answer: ModelAnswer | null): { data?: unknown } {
 
 /**
  * Seals a turn before it ends, because a former holder of the lease may still be running it. The journalled steps become
- * outputs with what is known of their calls. Behind the last one the ending itself is journalled, once. A former holder
- * that gets there finds the ending and makes no call that the log would not show.
+ * outputs, with the known results of their calls. After the last one, the ending itself is journalled, once. A former holder
+ * that reaches this step finds the ending and makes no calls that would be missing in the log.
  */
 async function sealTurn(before: TurnRun): Promise<TurnRun> {
   const { ending } = before;
@@ -908,12 +904,12 @@ async function sealTurn(before: TurnRun): Promise<TurnRun> {
       ({ run } = await runCalls(run));
       continue;
     }
-    // An answer that was sent back is followed by more steps.
+    // A rejected answer is followed by more steps.
     const verdict = judge(run);
     if (verdict.kind !== 'corrected') break;
     ({ run } = correct(run, verdict.drafts));
     run.meanwhile.partial = '';
   }
-  // The recorded calls may have changed the ending; the turn keeps the one it was sealed with.
+  // The recorded calls may have changed the ending, but the turn keeps the one with which it was sealed.
   return changed(run, { ending });
 }

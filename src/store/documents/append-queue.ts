@@ -157,7 +157,7 @@ function createHeads(events: EventDocuments, { monotonic }: AppendQueueOptions) 
     const known = heads.get(name);
     const at = now();
     const last = await events.last(log, known?.seq);
-    // A shorter log than the known one was removed, and may have begun again.
+    // If the log now ends earlier, it was removed and may have begun again.
     if (known && last.seq < known.seq && heads.get(name) === known) heads.delete(name);
     seen(log, last, at);
     return last;

@@ -50,7 +50,7 @@ interface PostgresAdmissionOptions {
 const MOST_ASKED = 64;
 const ADMITTED: Entry = { kind: 'admitted', leave: async () => {} };
 
-/** Admission in PostgreSQL. `held-slots.ts` keeps the granted slots. */
+/** Admission in PostgreSQL. `admission-rules.ts` keeps the granted slots. */
 export function createPostgresAdmission(options: PostgresAdmissionOptions): Admission {
   const { database, caps, slotMs = DEFAULT_SLOT_MS, random = Math.random } = options;
   const limits = admissionLimits(caps);

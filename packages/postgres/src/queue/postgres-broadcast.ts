@@ -17,7 +17,7 @@ interface PostgresBroadcastOptions {
   process: string;
   outage: Outage;
   onWarning: (error: unknown, where: string) => void;
-  /** See `notice-sender.ts`. */
+  /** See `notice-outbox.ts`. */
   coalesceMs?: number;
   stallMs?: number;
   maxPendingChars?: number;
@@ -29,7 +29,7 @@ const SEND = prepared(
 
 /**
  * Sends messages between processes with NOTIFY. A payload must have less than 8000 bytes, so a message is sent in parts. All
- * parts are sent in one transaction, which PostgreSQL delivers in order and not mixed with others. `notice-sender.ts` has the
+ * parts are sent in one transaction, which PostgreSQL delivers in order and not mixed with others. `notice-outbox.ts` has the
  * rules of publishing.
  */
 export function createPostgresBroadcast(options: PostgresBroadcastOptions): Broadcast {

@@ -42,7 +42,7 @@ const CHURN = 'fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_v
  * at any moment, at the cost of one sweep.
  *  - An actor has at most one wake that is not `timed`. `due`: it is not served before this time. `holder`: the process that
  *    serves it, up to `until` unless renewed. `again`: the actor was woken meanwhile. Waiting wakes are served by `rank`, then
- *    `id`. `front`: when it was added, no other wake of its family was waiting (`fair-queue.ts`).
+ *    `id`. `front`: when it was added, no other wake of its family was waiting (`fair-share.ts`).
  *  - `admission` has sets: each row is a member of the set `scope`, from `since` to `until`.
  */
 function createTables({ wakes, admission }: QueueTables): string {

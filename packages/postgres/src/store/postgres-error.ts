@@ -91,7 +91,7 @@ export function isUsableAfter(thrown: unknown): boolean {
   return isRefusal(thrown) && thrown.severity === 'ERROR' && !isMisled(thrown);
 }
 
-/** Whether other connections of the same age also reach the wrong server. */
+/** Whether connections opened before this one also reach the wrong server. */
 export function isMisled(thrown: unknown): boolean {
   return isRefusal(thrown) && MISLED.includes(thrown.code ?? '');
 }

@@ -10,18 +10,18 @@ import { createEntries } from '../../actor/shared-entries.ts';
 
 /**
  * The budgets of all processes: one account per capped scope and period, in the store.
- *  L1  Whenever a call is let through, spent + held <= cap. Spending exceeds a cap only by what calls cost beyond their
+ *  L1  Whenever a call is allowed, spent + held <= cap. Spending exceeds a cap only by what calls cost beyond their
  *      reservation.
- *  L2  A hold that is never settled counts in full for ever: its call may have been paid.
- *  L3  Settling twice changes nothing. The same hold again replaces the first.
- *  L4  Without a cap the store is not asked, and nothing is counted.
+ *  L2  A hold that is never settled counts in full for ever, because its call may have been paid.
+ *  L3  Settling twice changes nothing. A hold with the same id replaces the first.
+ *  L4  Without a cap the store is not read, and nothing is counted.
  *  L5  A call belongs to the period in which it begins.
  */
 export interface BudgetAccounts {
   readonly caps: BudgetCaps;
-  /** Throws `store_unavailable`, and `store_corrupt` for an unreadable account: what was spent is unknown. */
+  /** Reserves a call. Throws `store_unavailable`, and `store_corrupt` for an unreadable account. */
   reserve(place: BudgetPlace, hold: Amount & { id: string }): Promise<Reserved>;
-  /** Never rejects: what cannot be written stays held. */
+  /** Settles a hold. Never rejects: if it cannot be written, the amount stays held. */
   settle(ticket: BudgetTicket, actual: Amount): Promise<void>;
   /** Releases a hold whose call was not made. */
   release(ticket: BudgetTicket): Promise<void>;
@@ -30,10 +30,10 @@ export interface BudgetAccounts {
 
 export interface BudgetPlace {
   tenant: TenantId;
-  /** The conversation at the root of the threads. */
+  /** Id of the root conversation of the threads. */
   root: ConversationId;
   agent: AgentId;
-  /** Counter of the task tree, where this is a thread. */
+  /** Counter of the task tree, in a thread. */
   tree?: string;
 }
 
@@ -55,7 +55,7 @@ interface BudgetAccountsOptions {
   caps: BudgetCaps;
 }
 
-/** Longer than any call, so holds are never renewed. An overdue hold counts as spent, without its id. */
+/** Lifetime of a hold, ms: longer than any call, so holds are never renewed. An overdue hold counts as spent. */
 export const HOLD_MS = 3_600_000;
 
 export function createBudgetAccounts(options: BudgetAccountsOptions): BudgetAccounts {
@@ -120,7 +120,7 @@ function parse(text: string | null, key: string): Account {
   }
 }
 
-/** Why a call was refused: one budget and its amounts. */
+/** The refusal of a call, with the exhausted budget and its amounts. */
 export interface BudgetRefusal {
   scope: Scope;
   /** The unit that is exhausted. */
@@ -129,7 +129,7 @@ export interface BudgetRefusal {
   spent: Amount;
   held: Amount;
   asked: Amount;
-  /** The cap is exceeded only because of calls under way: there may be room when they end. */
+  /** Whether the cap is exceeded only because of running calls, so that there may be room when they end. */
   isHeld: boolean;
   message: string;
 }
@@ -162,7 +162,6 @@ function refusalOf(
   return { scope, of, cap: ceiling, spent, held, asked, isHeld: fits(add(spent, asked), ceiling), message };
 }
 
-/** At least two decimals, at most six. */
 function usd(microUsd: number): string {
   return `$${(microUsd / 1e6).toFixed(6).replace(/0{1,4}$/, '')}`;
 }
@@ -177,7 +176,7 @@ function nameOf(scope: Scope): string {
   return scope.kind === 'tenant' ? 'this tenant' : `the conversation ${scope.id}`;
 }
 
-/** What one budget has spent, and what its calls under way may cost. */
+/** The spent amount of one budget, and the holds of its running calls. */
 export const Account = z.strictObject({
   spent: Amount,
   held: z.record(z.string(), Amount.extend({ until: z.int() })),
@@ -186,7 +185,7 @@ export type Account = z.infer<typeof Account>;
 
 const NEW_ACCOUNT: Account = { spent: NOTHING, held: {} };
 
-/** Null: no limit. */
+/** The cap of an account. Null: no limit. */
 interface Ceiling {
   tokens: number | null;
   microUsd: number | null;
@@ -194,13 +193,13 @@ interface Ceiling {
 
 interface Hold extends Amount {
   id: string;
-  /** After this the held amount counts as spent, ms since the epoch. */
+  /** Time after which the held amount counts as spent, ms since the epoch. */
   until: number;
 }
 
 type Placed = { ok: true } | { ok: false; spent: Amount; held: Amount };
 
-/** An unchanged account is returned as the same object. */
+/** The account after a change. An unchanged one is the same object. */
 interface Change<R> {
   state: Account;
   result: R;
@@ -218,7 +217,7 @@ function fits({ tokens, microUsd }: Amount, ceiling: Ceiling): boolean {
   return tokens <= (ceiling.tokens ?? Infinity) && microUsd <= (ceiling.microUsd ?? Infinity);
 }
 
-/** Refuses a hold if spent, held and asked amounts together exceed the ceiling. The same id replaces its earlier hold. */
+/** Refuses a hold if spent, held and requested amounts together exceed the ceiling. Replaces an earlier hold of the same id. */
 function holdAmount(account: Account, { id, ...hold }: Hold, ceiling: Ceiling, now: number): Change<Placed> {
   const settled = withoutOverdue(account, now);
   const { [id]: _, ...others } = settled.held;
@@ -229,20 +228,20 @@ function holdAmount(account: Account, { id, ...hold }: Hold, ceiling: Ceiling, n
   return { state: { spent, held: { ...others, [id]: hold } }, result: { ok: true } };
 }
 
-/** Replaces a hold by what its call cost. A missing hold was settled before. */
+/** Replaces a hold by the cost of its call. A missing hold was settled before. */
 function settle(account: Account, id: string, { tokens, microUsd }: Amount): Change<void> {
   const { [id]: hold, ...held } = account.held;
   if (!hold) return { state: account, result: undefined };
   return { state: { spent: add(account.spent, { tokens, microUsd }), held }, result: undefined };
 }
 
-/** Counts overdue holds as spent: they will not be settled, and their calls may have been paid. */
+/** Counts overdue holds as spent, because their calls may have been paid. */
 export function withoutOverdue(account: Account, now: number): Account {
   const overdue = Object.entries(account.held).filter(([, { until }]) => until <= now);
   return overdue.reduce((left, [id, hold]) => settle(left, id, hold).state, account);
 }
 
-/** Periods are in UTC. `ever` never ends. */
+/** What an account is for. Periods are in UTC; `ever` never ends. */
 type Scope =
   | { kind: 'tenant' }
   | { kind: 'conversation'; id: ConversationId }
@@ -252,7 +251,7 @@ type Scope =
 
 export type CappedScope = Scope & { cap: Cap };
 
-/** The scopes with a cap, the narrowest first: holds that a refusal releases then affect the fewest. */
+/** The scopes with a cap. The narrowest comes first, so that holds which a refusal releases affect the fewest calls. */
 export function cappedScopes(
   caps: BudgetCaps,
   {

@@ -32,7 +32,7 @@ export const budget: Feature = {
   },
 };
 
-/** Makes a model call if every budget allows it, and counts its cost. If `make` throws, the hold stays: the call may have been paid. */
+/** Makes a model call if every budget allows it, and counts its cost. If `make` throws, the hold stays: the call may be paid. */
 async function paidCall<T>(
   parts: Parameters<typeof takeBudget>[0],
   { id, asked, price }: PaidCall,
@@ -47,7 +47,7 @@ async function paidCall<T>(
   return made;
 }
 
-/** Longest wait for calls under way, which hold more than they will cost. */
+/** Maximum wait for running calls, which hold more than they will cost, ms. */
 const MAX_WAIT_MS = 60_000;
 const RETRY_MS = 1_000;
 
@@ -56,7 +56,7 @@ type Taken =
   | { kind: 'refused'; refusal: BudgetRefusal }
   | { kind: 'aborted' };
 
-/** Reserves one model call. A spent budget refuses at once; one that is merely held is asked again for a while. */
+/** Reserves one model call. A spent budget refuses immediately. If amounts are only held, it is tried again for a while. */
 export async function takeBudget(
   {
     accounts,
@@ -78,13 +78,13 @@ export async function takeBudget(
   }
 }
 
-/** Parts to reserve with for the calls of a turn. A lost lease or a shutdown ends the waiting. */
+/** Dependencies for reserving calls of a turn. A lost lease or a shutdown ends the wait. */
 function budgetPartsOf(accounts: BudgetAccounts, { deps, lease }: TurnRun): Parameters<typeof takeBudget>[0] {
   const { clock, random, stopping } = deps;
   return { accounts, clock, random, signal: AbortSignal.any([lease.signal, stopping]) };
 }
 
-/** The budgets of a turn. A thread is paid by its root conversation. */
+/** The budgets of a turn. The root conversation pays for its threads. */
 function placeOf({ live }: TurnRun): BudgetPlace {
   const { tenant, conversation, agent } = live.address;
   const opened = live.tasks.thread?.opened;
@@ -111,7 +111,7 @@ export async function budgetReport(
 function budgetLine(scope: CappedScope, stored: Account, now: number): BudgetLine {
   const { kind, cap } = scope;
   const per = cap.per ?? 'ever';
-  // Overdue holds count as spent, also before the next write.
+  // Overdue holds count as spent even before the next write.
   const account = withoutOverdue(stored, now);
   const { spent } = account;
   const held = heldIn(account);

@@ -7,19 +7,18 @@ import { hash } from 'node:crypto';
 interface CheckpointDeps {
   store: Pick<Store, 'putDerived' | 'readDerived' | 'derivedKeys' | 'removeDerived' | 'markOf'>;
   clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
-  /** Release of this code: a fold of another one is not used. */
+  /** Release of this code. A fold of another release is not used. */
   release: string;
-  /** Default 64: fewer events are read in a few milliseconds. */
+  /** Minimum events between two checkpoints. Default: 64, because fewer are read in a few milliseconds. */
   least?: number;
   onWarning: (error: unknown, where: string) => void;
 }
 
-/** The newest, and the one before it in case the newest cannot be used. */
+/** Checkpoints kept per subject: the newest, and another in case the newest cannot be used. */
 const KEPT = 2;
 const LEAST_EVENTS = 64;
-/** Longer than the rest of a turn on a fast machine, ms. */
+/** Pause before writing, ms: longer than the rest of a turn on a fast machine. */
 const BEHIND_MS = 250;
-/** Most that wait to be written. */
 const MOST_WAITING = 64;
 
 interface Waiting extends Place {
@@ -29,23 +28,24 @@ interface Waiting extends Place {
 }
 
 /**
- * Stored folds of logs, so that a process that opens a long conversation reads its end only.
+ * Stored folds of logs, so that a process that opens a long conversation reads only its end.
  *
- * Owns what is stored, for how long, and whether it may be used. Does not own the folds: `parts` are any plain data.
- *  C1  A checkpoint is a cache. Missing, damaged, of another version or of another log, it is skipped, and the caller
- *      reads on from an older one or from the first event. What a fold gives never depends on it.
- *  C2  `parts` hold the events up to `seq` and nothing else: no draft, no running turn, no secret.
- *  C3  It is written behind the work that made it: after a pause, one part at a time, when the event loop is idle. A
- *      failure costs a warning. Who waits for too many others is dropped.
- *  C4  After each write a subject has at most `KEPT` checkpoints; the oldest goes. All go with their conversation, also those that are
- *      written while it is deleted: the mark of their event is gone.
- *  C5  An erasure removes all of its conversation, also those that are written meanwhile: it leaves its seq first (`noteErased`).
- *  C6  `load` returns nothing beyond `upTo`: a resumed turn must not see what came after it was pinned.
+ * Owns which folds are stored, for how long, and whether they may be used. Does not own the folds: `parts` are plain data.
+ *  C1  A checkpoint is a cache. If it is missing, damaged, of another version or of another log, the caller reads from an older
+ *      one or from the first event. The result of a fold never depends on it.
+ *  C2  `parts` contain the events up to `seq` and nothing else: no draft, no running turn, no secret.
+ *  C3  It is written after the work that made it: after a pause, one part at a time, when the event loop is idle. A failure
+ *      causes a warning. If too many wait, one is dropped.
+ *  C4  After each write a subject has at most `KEPT` checkpoints, the newest. All are removed with their conversation. Those
+ *      written while it is deleted are found too, because the mark of their event no longer exists.
+ *  C5  An erasure removes all checkpoints of its conversation. It first records its seq (`noteErased`), by which those written
+ *      meanwhile are found too.
+ *  C6  `load` returns nothing after `upTo`, because a resumed turn must not see events from after it was pinned.
  */
 export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
   const { store, least = LEAST_EVENTS, onWarning } = deps;
 
-  /** A checkpoint is not worth an error. */
+  /** Runs `work`. A failure becomes a warning, because a checkpoint is not worth an error. */
   async function guarded<T>(subject: string, work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();
@@ -95,10 +95,10 @@ async function loadOne(
   return null;
 }
 
-/** Parts that are unpacked at once: a few milliseconds. */
+/** Parts unpacked in one slice, which takes a few milliseconds. */
 const AT_ONCE = 5;
 
-/** Null if they are damaged. The hash is no signature: whoever wrote them may have made it fit. */
+/** The parts; null if they are damaged. A correct hash proves nothing, because a writer can compute it. */
 async function unpackParts(
   clock: CheckpointDeps['clock'],
   lines: readonly string[],
@@ -117,7 +117,7 @@ async function unpackParts(
 
 function createWriting(deps: CheckpointDeps): Pick<Checkpoints, 'save' | 'flush'> {
   const { clock, onWarning } = deps;
-  /** By log and subject: a newer one replaces one that waits. */
+  /** Waiting checkpoints by log and subject. A newer one replaces an older one. */
   const waiting = new Map<string, Waiting>();
   let writing: Promise<void> | null = null;
   let pause = new AbortController();
@@ -128,7 +128,7 @@ function createWriting(deps: CheckpointDeps): Pick<Checkpoints, 'save' | 'flush'
       waiting.delete(key);
       await write(deps, each).catch((error: unknown) => onWarning(error, `checkpoint of ${each.subject}`));
     }
-    // At once, so that one that is queued from now on begins another round.
+    // Set before any wait, so that a checkpoint queued from now on begins another round.
     writing = null;
   }
 
@@ -161,17 +161,17 @@ async function write(
   const all = await store.derivedKeys(log, CHECKPOINTS);
   const others = all.filter((each) => each !== key && each.startsWith(prefixOf(subject)));
   const old = others.slice(0, 1 - KEPT);
-  // The conversation may have been deleted while it was written, or words of it erased.
+  // While the checkpoint was written, its conversation may have been deleted or words of it erased.
   const isErased = all.some((each) => each > keyOf(ERASED, seq) && each.startsWith(prefixOf(ERASED)));
   const isGone = isErased || (await store.markOf(log, seq)) !== mark;
   if (isGone) old.push(key);
   if (old.length > 0) await store.removeDerived(log, old);
 }
 
-/** The subject of the notes that words are erased. */
+/** Subject of the entries that record erasures. */
 const ERASED = '~erased';
 
-/** Notes that words of events before `seq` are gone, so that no fold of them is stored any more. Then removes those that are. */
+/** Records that words before `seq` were erased, so that no earlier fold is stored any more. Then removes the stored ones. */
 async function noteErased(
   { store, clock }: CheckpointDeps,
   log: ConversationKey,
@@ -183,7 +183,7 @@ async function noteErased(
   if (others.length > 0) await store.removeDerived(log, others);
 }
 
-/** Digits of a seq in a key, so that keys and seqs have the same order. */
+/** Seqs in keys are padded to this many digits, so that keys sort by seq. */
 const SEQ_DIGITS = 16;
 const CHECKPOINTS = 'checkpoint/';
 
@@ -195,26 +195,25 @@ function keyOf(subject: string, seq: number): string {
   return `${prefixOf(subject)}${String(seq).padStart(SEQ_DIGITS, '0')}`;
 }
 
-/** Raised when the text below, or the fold of the same events, changes: checkpoints of another version are not read. */
+/** To be raised when the format below or the fold of the same events changes. Checkpoints of other versions are not read. */
 export const FORMAT = 1;
 
-/** What a checkpoint was made of. Another mark at its place is another log. */
+/** The origin of a checkpoint. If the log has another mark at `seq`, it is another log. */
 interface CheckpointOrigin {
   log: ConversationKey;
-  /** What it is a fold for: an actor, for example. */
+  /** For what it is a fold, for example an actor. */
   subject: string;
-  /** The last event in it. */
   seq: number;
   /** The store's mark of the event at `seq`. */
   mark: string;
 }
 
-/** `other`: of another version, and left to it. `damaged`: of no use to anybody. */
+/** `other`: it belongs to another version, which may still use it. `damaged`: nobody can use it. */
 type ReadText = { kind: 'read'; mark: string; lines: string[] } | { kind: 'other' | 'damaged' };
 
 /**
- * The text of a checkpoint: a line with the version, a line with the hash of the others, a line with its origin, and the
- * packed parts of the fold, a line each. `release` is that of the code.
+ * The text of a checkpoint: a line with the version, a line with the hash of the following lines, a line with its origin, and
+ * a line for each packed part of the fold. `release`: that of the code.
  */
 function writeText(
   release: string,
@@ -250,7 +249,7 @@ function readText(
       lines: text.slice(third + 1).split('\n'),
     };
   } catch {
-    // The hash is no signature: whoever wrote this made it fit.
+    // The text has a correct hash but was not written by this code.
     return { kind: 'damaged' };
   }
 }
@@ -264,11 +263,11 @@ function versionLine(release: string): string {
 }
 
 /**
- * Plain data as text, and back: objects, arrays, maps, sets, and every value that JSON lacks. No schema, so a fold that
- * gains a field needs no change here.
- *  1. `unpack(pack(value))` is deeply equal to `value`, also in `__proto__` keys, lone surrogates and `undefined`.
- *  2. An object that occurs several times is written once and is one object afterwards; so is a long text. A message
- *     and the parts it was rendered from share their text.
+ * Converts plain data to text and back: objects, arrays, maps, sets, and values that JSON lacks. It has no schema, so a new
+ * field of a fold needs no change here.
+ *  1. `unpack(pack(value))` is deeply equal to `value`, including `__proto__` keys, lone surrogates and `undefined`.
+ *  2. An object that occurs several times is written once and is one object afterwards. The same holds for long texts,
+ *     because a message and the parts from which it was rendered share their text.
  *  3. Anything else (an instance of a class, a function, a symbol, a bigint, a cycle) throws a TypeError.
  */
 export function pack(value: unknown): string {
@@ -280,7 +279,7 @@ export function pack(value: unknown): string {
     if (!shared.has(each)) return encodeOnce(each);
     const known = places.get(each);
     if (known !== undefined) return `${REFERENCE}${known}`;
-    // Behind everything it refers to.
+    // Written after everything to which it refers.
     const body = encodeOnce(each);
     places.set(each, table.push(body) - 1);
     return `${REFERENCE}${table.length - 1}`;
@@ -320,12 +319,12 @@ const UNDEFINED = '~u';
 const MAP = '~m';
 const SET = '~s';
 const ENTRIES = '~o';
-/** Marked, or escaped by JSON: V8 13.6 (Node 24) sometimes reads another key where `JSON.parse` meets an escape. */
+/** Keys that are marked, or that JSON escapes: with escapes, V8 13.6 (Node 24) sometimes parses another key. */
 const UNSAFE_KEY = /^~|["\\]|\p{Cc}|\p{Surrogate}/u;
-/** Shorter texts cost less than a reference to them. */
+/** Minimum characters of a shared text. A shorter one costs less than a reference to it. */
 const LONG_TEXT = 24;
 
-/** The objects and long texts that occur more than once. Throws for what cannot be packed. */
+/** The objects and long texts that occur more than once. Throws a TypeError for values that cannot be packed. */
 function findShared(root: unknown): ReadonlySet<unknown> {
   const seen = new Set<unknown>();
   const shared = new Set<unknown>();

@@ -20,7 +20,7 @@ function hooksOf(folds: Checkpoints): CheckpointsFeature {
     async keep(live, { isBusy }) {
       if (!isAtRest(live.view) || !isWorthStoring(live, { least, isBusy })) return null;
       const copy = copyFolds(live);
-      // Read under the lease, so that the conversation is not deleted meanwhile.
+      // Read under the lease, so that the conversation cannot be deleted meanwhile.
       const place = await folds.mark(live.address, live.view.upTo);
       return () => {
         if (place) live.stored = storeFolds(folds, live.address, copy, place);
@@ -31,12 +31,12 @@ function hooksOf(folds: Checkpoints): CheckpointsFeature {
   };
 }
 
-/** An agent that never rests is stored less often, because the copies are made on the path of its next turn. */
+/** An agent without rest is stored less often, by this factor, because copying delays its next turn. */
 const BUSY_FACTOR = 4;
 
 /**
- * Whether the folds are worth storing again once the turn is over: the view was rewritten, or has grown by half of its messages.
- * So what is written stays in proportion to what is said, and what is read again is less than half a window.
+ * Whether the folds should be stored again after the turn: the view was rewritten, or has grown by half of its messages. So
+ * the written amount is proportional to new events, and less than half a window is read again.
  */
 export function isWorthStoring(
   { view, stored }: Pick<Folded, 'view'> & { stored: Stored },
@@ -48,17 +48,17 @@ export function isWorthStoring(
   return grown >= Math.max(least, view.slots.length / 2) || lastCut(view) !== stored.cut;
 }
 
-/** No turn of the agent is under way, so the view holds nothing that is not in the log. */
+/** Whether no turn of the agent is running, so that everything in the view is also in the log. */
 export function isAtRest({ turn, note, group }: View): boolean {
   return turn === null && note === null && group === null;
 }
 
-/** The folds as they are now; cheap, because messages are shared. */
+/** A copy of the folds. It is cheap, because messages are shared. */
 export function copyFolds({ view, tasks }: Folded): Folded {
   return { view: forkView(view), tasks: forkTaskFold(tasks) };
 }
 
-/** Stores copied folds behind the present work. Returns what is stored then. */
+/** Queues copied folds for storing. Returns what is then stored. */
 export function storeFolds(
   checkpoints: Checkpoints,
   address: ActorAddress,
@@ -80,7 +80,7 @@ export async function restoreFolds(
   const found = await checkpoints.load(address, subjectOf(address), { upTo });
   if (!found) return null;
   const [{ view: rest, tasks, secretHash }, ...chunks] = found.parts as [Stem, ...Slot[][]];
-  // Its messages are fenced by the secret of another store.
+  // The messages have marks of another secret, so the checkpoint belongs to another store.
   if (secretHash !== hashText(secret)) return null;
   const view: View = { ...rest, slots: chunks.flat(), secret };
   return {
@@ -89,14 +89,13 @@ export async function restoreFolds(
   };
 }
 
-/** The folds without the secret, and without the messages of the view, which are parts of their own. */
+/** The folds without the secret, and without the messages of the view, which are separate parts. */
 interface Stem {
   view: Omit<View, 'slots' | 'secret'>;
   tasks: Folded['tasks'];
   secretHash: string;
 }
 
-/** Messages of one part. */
 const CHUNK = 200;
 
 function inChunks(slots: readonly Slot[]): Slot[][] {
@@ -113,8 +112,8 @@ function lastCut({ cuts }: View): EventId | null {
 }
 
 /**
- * Without the texts of compactions that the view has left behind: `supplyAdopted` reads one again if an event still adopts
- * it. The newest one stays, because the next one continues it.
+ * The view without the texts of superseded compactions. `supplyAdopted` reads one again if an event still adopts it. The
+ * newest one stays, because the next one continues it.
  */
 function withoutPast(view: View): View {
   const inForce = new Set(view.slots.flatMap(({ layer, event }) => (layer === 'summary' ? [event] : [])));

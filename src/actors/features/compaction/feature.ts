@@ -61,9 +61,9 @@ export const compaction: Feature = {
   }),
 };
 
-/** Growth of the prompt after which a compaction that achieved nothing is tried again. */
+/** Factor of growth of the prompt after which a compaction that achieved nothing is tried again. */
 const GROWTH = 1.05;
-/** A history below `keepTokens` times this is not worth a summary. */
+/** A newcomer's history with fewer tokens than `keepTokens` times this is not summarized. */
 const JOIN_GROWTH = 1.5;
 
 /** The reason to compact before this prompt is sent; null if it may be sent. At most one compaction per step. */
@@ -91,18 +91,18 @@ function hasOldOutputs({ live, policy }: TurnRun): boolean {
   return choosePrune(live.view, policy).gain >= Math.max(1, policy.prune.minGain);
 }
 
-/** Whether the agent joins now, with a summary of the history. */
+/** Whether the agent joins with this turn, with a summary of the history. */
 function isNewcomer({ turn, lease }: TurnRun): boolean {
   return turn.join === 'summary' && lease.record.turnNo === 0;
 }
 
-/** Compares times in the log, the last turn's end and this trigger: a prompt must not depend on the clock. */
+/** Whether the cache has expired. Compares two times of the log, because a prompt must not depend on the clock. */
 function isCold({ live, turn, policy }: TurnRun): boolean {
   const { spokeAt } = live.view;
   return spokeAt !== null && turn.at !== undefined && turn.at - spokeAt > policy.coldMs;
 }
 
-/** Whether what needs no model, adopting and pruning, gains enough. */
+/** Whether adopting and pruning, which need no model, gain enough. */
 function hasWorkWhenCold(run: TurnRun): boolean {
   const work = startCompaction(run, 'cold_cache');
   if (adoptStrategy(work) !== 'fits') pruneStrategy(work);
@@ -110,8 +110,8 @@ function hasWorkWhenCold(run: TurnRun): boolean {
 }
 
 /**
- * Compacts the agent's view. The machine chooses the next strategy, the strategies gather a plan, and the plan is applied
- * as one event, journalled before a prompt that follows from it is sent.
+ * Compacts the agent's view. The machine chooses the next strategy, and the strategies extend a plan. The plan is applied as
+ * one event, which is journalled before the resulting prompt is sent.
  */
 async function runCompaction(before: TurnRun): Promise<Outcome> {
   const reason = before.compaction.reason ?? 'over_budget';
@@ -119,24 +119,24 @@ async function runCompaction(before: TurnRun): Promise<Outcome> {
   const work = startCompaction(run, reason);
   await noteCompaction(work, 'started');
   if ((await runStrategies(work)) === 'aborted') return aborted(run);
-  // A plan that cannot make the prompt fit is dropped: nothing is left out for a prompt that fails anyway.
+  // A plan that cannot make the prompt fit is dropped, because the prompt would fail in any case.
   if (isEmptyPlan(work.plan) || !isWorthwhile(work) || leastEstimate(work.after, 0) > work.room.available)
     return stuck(work);
   const draft = await journalCompaction(run, draftOf(work));
   const strategy = work.used.at(-1);
   const done = draft.kind === 'prune' ? 'pruned' : 'done';
-  // Before the plan is applied: an effect that throws afterwards would lose the new baseline, which the view is to have.
+  // Logged before the plan is applied. If it threw afterwards, the view would have a baseline that the run lacks.
   await noteCompaction(work, done, {
     ...(strategy && { strategy }),
     ...(work.plan.compaction && { range: { from: 1, upTo: work.plan.compaction.upTo } }),
   });
   const compacted = await applyCompaction(run, draft);
   run.live.compactionStuckAt = work.after > work.room.trigger ? work.after : null;
-  // Clears the failure set by the refusal that caused this compaction.
+  // `ending` clears the failure of the refusal that caused this compaction.
   return { event: { type: 'COMPACTED' }, run: changed(compacted, { ending: { kind: 'done' } }) };
 }
 
-/** A stopping process leaves the turn pinned: its successor compacts. */
+/** The outcome of an aborted compaction. A stopping process leaves the turn pinned, and its successor compacts. */
 function aborted(run: TurnRun): Outcome {
   if (!run.lease.signal.aborted) throw run.deps.stopping.reason;
   return { event: { type: 'ABORTED' }, run };
@@ -144,7 +144,7 @@ function aborted(run: TurnRun): Outcome {
 
 async function stuck(work: TurnCompaction): Promise<Outcome> {
   const { run, reason, before, room, plan } = work;
-  // A person may ask for more than is needed: that nothing was gained then says nothing of what comes.
+  // A person's request that gained nothing does not mean that a later, necessary compaction gains nothing.
   if (reason !== 'manual') run.live.compactionStuckAt = before <= room.available ? before : null;
   const message = isEmptyPlan(plan)
     ? 'nothing more can be left out'
@@ -152,7 +152,7 @@ async function stuck(work: TurnCompaction): Promise<Outcome> {
   await noteCompaction(work, 'failed', { message });
   if (reason !== 'overflow' || run.ending.kind !== 'failed' || !run.prompt)
     return { event: { type: 'COMPACTED' }, run };
-  // The same request would be refused again.
+  // The turn fails, because the same request would be refused again.
   const why = `${run.ending.message}. ${nameLargest(run, run.prompt)}`;
   return { event: { type: 'REFUSED' }, run: changed(run, { ending: { ...run.ending, message: why } }) };
 }
@@ -198,8 +198,8 @@ function draftOf(work: TurnCompaction): EventDraft {
 }
 
 /**
- * Journals a compaction before the prompt that follows from it is sent, so a process that resumes the turn sends the same
- * prompt. The first entry counts, as with model answers.
+ * Journals a compaction before the resulting prompt is sent, so that a process that resumes the turn sends the same prompt. The
+ * first entry counts, as with model answers.
  */
 async function journalCompaction(run: TurnRun, draft: EventDraft): Promise<EventDraft> {
   const { deps, live } = run;
@@ -209,7 +209,6 @@ async function journalCompaction(run: TurnRun, draft: EventDraft): Promise<Event
   return EventDraftSchema.parse(JSON.parse(stored));
 }
 
-/** Applies again what was decided for this step before a crash. */
 async function replayCompaction(before: TurnRun): Promise<TurnRun> {
   if (!before.resumed || before.compaction.replayed === before.step) return before;
   const { deps, live, step } = before;
@@ -221,13 +220,13 @@ async function replayCompaction(before: TurnRun): Promise<TurnRun> {
     if (stored === null) return run;
     const draft = EventDraftSchema.parse(JSON.parse(stored));
     run = await applyCompaction(run, draft);
-    // A refused prompt is shortened once per step, crash or not.
+    // A refused prompt is shortened once per step, even after a crash.
     if (reasonOf(draft) === 'overflow')
       run = changed(run, { compaction: { ...run.compaction, overflowed: true } });
   }
 }
 
-/** Adds the compaction to the turn's outputs, so the log has it between the steps before and after it. */
+/** Adds the compaction to the turn's outputs, so that the log has it between the steps before and after it. */
 async function applyCompaction(run: TurnRun, draft: EventDraft): Promise<TurnRun> {
   const { deps, live } = run;
   const id = draft.kind === 'baseline' ? draft.body.adopts?.compaction : null;
@@ -247,7 +246,6 @@ function reasonOf(draft: EventDraft): CompactionReason | undefined {
   return draft.kind === 'baseline' ? draft.body.adopts?.reason : undefined;
 }
 
-/** Resets what is counted per step. */
 function beginStep(run: TurnRun): TurnRun {
   const { compaction, step } = run;
   if (compaction.step === step) return run;
@@ -258,7 +256,7 @@ function compactionKey({ turn, step }: TurnRun, count: number): string {
   return `${turn.id}/${step}/relief.${count}`;
 }
 
-/** The strategies that the machine's tags name. Each returns the machine's next event. */
+/** The strategies by the machine's tags. Each returns the machine's next event. */
 const STRATEGIES: Record<
   CompactionEffect,
   (work: TurnCompaction) => CompactionEvent | Promise<CompactionEvent>
@@ -297,15 +295,14 @@ function eventFor(outcome: StrategyOutcome): CompactionEvent {
   return { type: EVENTS[outcome] };
 }
 
-/** Pause between checks for the other agent's compaction, ms. */
 const LOOK_MS = 250;
-/** Longest wait for it, ms: most summaries are written by then. */
+/** Maximum wait for it, ms. Most summaries are written by then. */
 const PATIENCE_MS = 30_000;
 
 /**
- * Waits for the compaction that another agent of this conversation is making: one call serves all agents. Waits no longer
- * than `PATIENCE_MS`, because that agent's process may have died. The machine then asks for the lock again, or continues
- * without a model.
+ * Waits for the compaction that another agent of this conversation is making, because one call serves all agents. Waits at most
+ * `PATIENCE_MS`, because that agent's process may have died. Then the machine asks for the lock again, or continues without a
+ * model.
  */
 async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
   const { deps, live, lease } = run;
@@ -326,13 +323,13 @@ async function awaitOther({ run }: TurnCompaction): Promise<CompactionEvent> {
 }
 
 /**
- * Asks a model to summarise the early steps of a turn that has become too long. If it fails, the extract made without a
- * model stays. Returns false if the turn is to stop.
+ * Asks a model to summarise the early steps of a turn that has become too long. If that fails, the extract made without a
+ * model is kept. Returns false if the turn is aborted.
  */
 async function summariseSteps(work: TurnCompaction): Promise<boolean> {
   const { run, plan, policy } = work;
   const { view } = run.live;
-  // A rewrite that gains too little is not made, so its summary would be paid for nothing.
+  // A plan that gains too little is not applied, so its summary would be paid for nothing.
   if (!plan.turn || !run.runtime.summarises || !isWorthwhile(work)) return true;
   const { id, steps } = plan.turn;
   const count = run.deps.countTokens;

@@ -58,8 +58,8 @@ interface SharedCompaction {
 type Made = { kind: 'made'; compaction: SharedCompaction } | { kind: 'not'; event: CompactionEvent };
 
 /**
- * Makes the next compaction of the conversation and logs it, for every agent to adopt. Its input begins with what the
- * last one kept, so nothing is lost between the two.
+ * Makes the next compaction of the conversation and logs it, so that every agent can adopt it. Its input begins with the content
+ * of the last one, so nothing is lost between the two.
  */
 export async function makeCompaction(
   work: TurnCompaction,
@@ -116,8 +116,8 @@ async function baseOf(
 }
 
 /**
- * Tokens available for a prompt below which no summary is made. Nearly every turn would compact, a summary would have two
- * or three sentences, and reading the conversation for it would cost more than half of what turns do.
+ * With fewer tokens available for a prompt, no summary is made. Nearly every turn would compact, a summary would have two or
+ * three sentences, and reading the conversation for it would cost more than half as much as the turns.
  */
 const LEAST_AVAILABLE = 2_500;
 
@@ -150,7 +150,7 @@ async function summarise(
   return { kind: 'written', text: verdict.text, usage: answer.usage };
 }
 
-/** Includes a window learnt from a refusal: the request for a summary must not be refused too. */
+/** The summariser's window. A window learnt from a refusal counts, so that the request is not refused too. */
 export async function summariserWindow({ runtime, model, deps, live }: TurnRun): Promise<number> {
   const { summariser } = runtime;
   if (!summariser) return windowFor(runtime, model);
@@ -171,7 +171,7 @@ async function log(work: TurnCompaction, number: number, body: CompactionBody | 
   try {
     await deps.log.append(live.address, [{ ...compactionDraft(number), to: [], body }]);
   } catch (error) {
-    // Another process was first: its compaction counts.
+    // If another process was first, its compaction counts.
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
   const compaction = await made(work.run, number);
@@ -186,7 +186,7 @@ async function made({ deps, live }: TurnRun, number: number): Promise<SharedComp
   return { id, body };
 }
 
-/** Work that a token in memory counts as: what a turn may hold ends long before the memory of its process. */
+/** Work per token in memory, so that the limit of a turn is reached long before the memory of its process is used up. */
 const HELD = 16;
 
 async function readRange({ run }: TurnCompaction, after: number, upTo: number): Promise<Event[]> {
@@ -205,14 +205,14 @@ function not(type: 'SKIPPED' | 'FAILED' | 'LOCKED' | 'ABORTED'): { kind: 'not'; 
 }
 
 /**
- * Longer than most summaries take, so the lock is never renewed. A summary that takes longer may be paid for twice, and
- * counts once. Others wait half a minute.
+ * Lifetime of the lock, longer than most summaries take, so that it is never renewed. A summary that takes longer may be paid
+ * for twice but counts once. Other agents wait only half a minute.
  */
 const LOCK_MS = 600_000;
 
 const Lock = z.object({ agent: AgentId, until: z.number() });
 
-/** Compactions are numbered and an id is used once, so those of a conversation form one sequence. */
+/** Compactions are numbered, and an id is stored once, so those of a conversation form one sequence. */
 function compactionDraft(number: number) {
   return { id: runtimeId('compaction', number), author: SYSTEM_AUTHOR, kind: 'compaction' as const };
 }
@@ -227,8 +227,8 @@ export async function readCompaction(
 }
 
 /**
- * Whether this agent may ask a model for the compaction of this number. The first to ask may, also after a crash. The lock
- * only saves a second call: the first compaction that is written counts. An expired lock does not count.
+ * Whether this agent may ask a model for the compaction of this number. The first agent that asks may, even after a crash. The
+ * lock only saves a second call: the first compaction that is written counts. An expired lock does not count.
  */
 export async function takeLock({ deps, live }: TurnRun, number: number): Promise<boolean> {
   const { tenant, conversation, agent } = live.address;
@@ -363,7 +363,7 @@ function requestOf(
 /** Aborts its signal after a silence of `ms`. */
 interface Silence extends Disposable {
   signal: AbortSignal;
-  /** Ends the present silence: `ms` are counted from now. */
+  /** Restarts the time. */
   end(): void;
 }
 
@@ -391,7 +391,7 @@ function createSilence(clock: Pick<Clock, 'monotonic' | 'sleep'>, ms: number): S
 /** The compaction that a running turn makes. */
 export interface TurnCompaction extends CompactionRun {
   readonly run: TurnRun;
-  /** Counts within the step, from 1. */
+  /** Number of the compaction in the step, from 1. */
   readonly attempt: number;
 }
 
@@ -399,7 +399,7 @@ export function startCompaction(run: TurnRun, reason: CompactionReason): TurnCom
   const { prompt, policy, live } = run;
   if (!prompt) throw new TroupeError('internal', 'a compaction needs an assembled prompt');
   const { estimate, total } = prompt.tokens;
-  // Computed again: a refusal may have named a smaller window since the prompt was built.
+  // Computed again, because a refusal may have named a smaller window since the prompt was built.
   const available = availableIn(run.runtime, run.model);
   const asked = reason === 'overflow' ? Math.max(available, askedIn(run)) : 0;
   const sizes = {
@@ -413,12 +413,12 @@ export function startCompaction(run: TurnRun, reason: CompactionReason): TurnCom
   return { ...work, run, attempt: run.compaction.count + 1 };
 }
 
-/** Size of the refused request by the provider's count; 0 if it named none. */
+/** Tokens of the refused request by the provider's count; 0 if it named none. */
 function askedIn({ failure }: TurnRun): number {
   return limitIn(failure?.message ?? '')?.asked ?? 0;
 }
 
-/** Logs the progress of a compaction for people; no prompt depends on it. The id has the fence, so a retry logs its own. */
+/** Logs the progress of a compaction for people; no prompt depends on it. The id contains the fence, so a retry logs again. */
 export async function noteCompaction(
   { run, reason, before, after, attempt }: TurnCompaction,
   phase: CompactionProgressBody['phase'],
@@ -426,7 +426,7 @@ export async function noteCompaction(
 ): Promise<void> {
   const { deps, live, lease, step } = run;
   const what = more.strategy ? `.${more.strategy}` : '';
-  // The id has the reason too: after a compaction that achieved nothing, a refusal may ask for another one.
+  // The id contains the reason, because after a compaction that achieved nothing, a refusal may cause another one.
   const part = `compaction.${phase}:${lease.record.fence}.${step}.${attempt}.${reason}${what}`;
   const own = ownDraft(run, part);
   const tokens = { before, after: phase === 'started' ? null : after };
@@ -457,19 +457,19 @@ function countCompaction(
   );
 }
 
-/** The reason for making no further compaction; null if another one may be made. */
+/** Why no further compaction is made; null if another one may be made. */
 export function brokenCircuit(work: TurnCompaction): string | null {
   if (!hasStalled(work)) return null;
   return `the last ${STALLED_AFTER} compactions brought the prompt hardly under its limit, so no further one is made`;
 }
 
-/** Size as rendered: the summary, people's words, and what was found without a model. Small enough for most windows. */
+/** Maximum tokens as rendered: the summary, people's words and facts. Small enough for most windows. */
 const RECORDED_TOKENS = 8_000;
 
 /**
- * Logs an imported summary as a compaction, which agents adopt like one of their own: with people's words and the facts of
- * the covered events, which the recorded text may lack. False if the covered events are not the first ones of the
- * conversation: the summary would then hide others.
+ * Logs an imported summary as a compaction, which agents adopt like others. Adds people's words and the facts of the covered
+ * events, which the imported text may lack. Returns false if the covered events are not the first ones of the conversation,
+ * because the summary would then hide others.
  */
 export async function recordSummary(
   deps: EngineDeps,
@@ -502,7 +502,7 @@ async function composed(
     upTo,
     reason: 'over_budget',
     by,
-    // A short conversation may have a longer summary. It is logged all the same.
+    // The summary is logged even if it is longer than the conversation.
     before: Math.max(before, RECORDED_TOKENS + 1),
     budget: RECORDED_TOKENS,
     events,

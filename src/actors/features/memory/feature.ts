@@ -35,12 +35,12 @@ export const memory: Feature = {
   },
 };
 
-/** Share of the available tokens that the memories of one turn may take, so that small windows have few. */
+/** Maximum share of the available tokens for the memories of one turn, so that small windows have few. */
 const WINDOW_SHARE = 0.05;
 
 /**
- * Retrieves what the agent's summary covers about the topic of a trigger, without what the prompt shows anyway. Called
- * once per turn, when it is pinned; the result is recorded with the turn.
+ * Retrieves events about the topic of a trigger that the agent's summary covers and the prompt does not show. Called once per
+ * turn, when it is pinned; the result is recorded with the turn.
  */
 async function retrieveMemories(
   deps: EngineDeps,
@@ -67,7 +67,7 @@ async function retrieveMemories(
     limit,
     signal: deps.stopping,
   });
-  // Hits that are already shown are not replaced: the next ones would be less and less relevant.
+  // Hits that the prompt already shows are not replaced by further ones, which would be less relevant.
   const best = hits.filter(({ seq }) => isCovered(seq));
   const model = await deps.models.get(address.tenant, runtime.profile);
   return chooseMemories({
@@ -82,9 +82,9 @@ async function retrieveMemories(
   });
 }
 
-/** The search query for a trigger. Of a handoff only what is to be done. */
+/** The search query for a trigger. For a handoff it is only the goal and the next steps. */
 function queryOf(trigger: Event): string {
-  // A retried turn gets its inputs with their memories.
+  // A retried turn already gets the memories with its inputs.
   if (trigger.kind === 'command') return '';
   if (trigger.kind !== 'handoff') return visibleText(trigger) ?? '';
   const { goal, next, openQuestions } = trigger.body.summary;

@@ -16,59 +16,57 @@ import { type ErrorCode, toTroupeError, TroupeError } from '../../../base/errors
 
 /**
  * Search over events that have left an agent's window. Owns an index per agent and conversation, built from the log at
- * the first search and then extended, and with an embedder the vectors of the indexed events. All of it is a cache and can
- * be rebuilt.
+ * the first search and then extended, and with an embedder the vectors of the indexed events. All of it is a cache.
  *  1. An agent finds only events that were passed in under its own address.
  *  2. A turn waits for the log and, up to a deadline each, for the vector of its query and for the index of a long log that
- *     no turn has searched yet. An index that takes longer is built behind the turn, for the next ones.
- *  3. If the embedder fails or is late, the search uses words alone.
- *  4. Who asks nothing is told what is close to the words alone: most turns need no memories.
+ *     no turn has searched yet. An index that takes longer is built in the background, for later turns.
+ *  3. If the embedder fails or is late, the search uses only words.
+ *  4. If the trigger asks nothing, only close hits are returned, because most turns need no memories.
  */
 export interface MemorySearch extends AsyncDisposable {
-  /** Best first; an answer comes before its question. */
+  /** Seqs of the hits, best first. An answer comes before its question. */
   search(request: MemoryRequest): Promise<{ seq: number }[]>;
 }
 
 export interface MemoryRequest {
   address: ActorAddress;
   /**
-   * The events that the agent may find, in log order: all of them, or a reader of the pages after a seq, which saves
-   * reading indexed events again.
+   * The events that the agent may find, in log order: all of them, or a function that reads the pages after a seq, so that
+   * indexed events are not read again.
    */
   events: readonly Event[] | ((after: number) => AsyncIterable<readonly Event[]>);
-  /** The last event, for a reader of pages. */
+  /** Seq of the last event, if `events` reads pages. */
   upTo?: number;
   query: string;
-  /** False where nothing is asked: then nothing is found but what is close to the words. Default true. */
+  /** False if the query asks nothing: then only close hits are returned. Default: true. */
   isAsked?: boolean;
   limit: number;
   signal: AbortSignal;
 }
 
 interface MemorySearchDeps {
-  /** Null: search by words alone. */
+  /** Null: searches use only words. */
   embedder: Embedder | null;
   clock: Clock;
   onWarning: (error: unknown, where: string) => void;
-  /** Longest wait of a turn for the vector of its query. Default 300 ms. */
+  /** Maximum wait of a turn for the vector of its query, ms. Default: 300. */
   deadlineMs?: number;
-  /** The same before the first vector, because the server may have to load its model. At least `deadlineMs`. */
+  /** The same for the first vector, for which the server may have to load its model. At least `deadlineMs`. */
   firstDeadlineMs?: number;
-  /** Most indexed events in all. The least recently searched index is dropped first. */
+  /** Maximum indexed events in all. The least recently searched index is dropped first. */
   maxEvents?: number;
 }
 
 const DEADLINE_MS = 300;
 const FIRST_DEADLINE_MS = 10_000;
 const MAX_EVENTS = 100_000;
-/** Most events of a new index that a turn waits for: some 10 ms. */
+/** Maximum events of a new index for which a turn waits: some 10 ms. */
 const MOST_AT_ONCE = 250;
-/** Tokens of events that are indexed at once: some 10 ms. Of a very long text only the beginning is. */
+/** Tokens of events that are indexed in one slice: some 10 ms. */
 const PART_TOKENS = 32_768;
 const MOST_TOKENS_OF_ONE = 65_536;
-/** Longest wait of a turn for the index of a long log, ms: enough for some 2,000 events. */
+/** Maximum wait of a turn for the index of a long log, ms: enough for some 2,000 events. */
 const INDEX_MS = 100;
-/** Ranks of each ranking that are used when two are fused. */
 const FUSED_DEPTH = 50;
 
 export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
@@ -77,7 +75,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
   let hasAnswered = false;
   const watch = createEmbedderWatch({ clock, onWarning });
   const vectors = embedder && createMemoryVectors({ embedder, watch });
-  /** Least recently searched first. */
+  /** Indexes, the least recently searched first. */
   const indexes = new Map<string, SearchIndex>();
   const behind = createBehind(deps, extend);
 
@@ -104,7 +102,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
     const after = Math.min(index.upTo, vectors?.upTo(address) ?? Infinity);
     for await (const page of typeof events === 'function' ? events(after) : [events]) {
       if (behind.isClosed()) return;
-      // Another search may have added this page meanwhile; events that are already known are skipped.
+      // Another search may have added this page meanwhile, so known events are skipped.
       await inParts(clock, page, (part) => {
         index.add(part);
         vectors?.add(address, part);
@@ -112,7 +110,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
     }
   }
 
-  /** The nearest events by meaning; none if the vector of the query is not there in time. */
+  /** The nearest events by meaning; none if the vector of the query is late. */
   async function nearest(index: SearchIndex, request: MemoryRequest): Promise<Hit[]> {
     const known = vectors?.of(request.address);
     if (!embedder || !known || known.size === 0 || !watch.isReady()) return [];
@@ -149,7 +147,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
   };
 }
 
-/** Gives way to other work between two parts of a page with much text. */
+/** Adds a page in parts. Lets other work run between two parts. */
 async function inParts(
   clock: Clock,
   page: readonly Event[],
@@ -166,7 +164,6 @@ async function inParts(
   if (from < page.length) add(page.slice(from));
 }
 
-/** Builds the indexes of long logs in the background. */
 function createBehind(
   { clock, onWarning }: Pick<MemorySearchDeps, 'clock' | 'onWarning'>,
   extend: (index: SearchIndex, request: MemoryRequest) => Promise<void>,
@@ -175,7 +172,7 @@ function createBehind(
   const closing = new AbortController();
 
   return {
-    /** Whether the index may be searched. That of a long log is built first, and waited for no longer than the deadline. */
+    /** Whether the index may be searched. The index of a long log is built first, and the wait for it has a deadline. */
     async isReady(index: SearchIndex, request: MemoryRequest): Promise<boolean> {
       const isLong = index.upTo === 0 && (request.upTo ?? 0) > MOST_AT_ONCE;
       if (!isLong && !building.has(index)) return true;
@@ -203,22 +200,20 @@ function createBehind(
 }
 
 /**
- * The vectors of messages, by conversation, made in the background of searches. The agents of a conversation share them,
- * so they are made only of texts that every agent may see.
+ * The vectors of messages by conversation, made in the background. The agents of a conversation share them, so only texts that
+ * every agent may see get one.
  */
 interface MemoryVectors extends AsyncDisposable {
-  /** Queues events that have no vector yet. */
   add(address: ActorAddress, events: readonly Event[]): void;
   of(address: ActorAddress): VectorIndex | undefined;
-  /** The last queued seq. */
   upTo(address: ActorAddress): number;
-  /** Embeds queued events in the background, unless that is under way or the embedder rests. Returns at once. */
+  /** Embeds queued events in the background, unless that is running or the embedder must not be called. Returns immediately. */
   work(): void;
 }
 
-/** Most events with a vector or waiting for one, in all: about 120 MB at 1,536 dimensions. */
+/** Maximum events with a vector or waiting for one, in all: about 120 MB at 1,536 dimensions. */
 const MAX_VECTORED = 20_000;
-/** The beginning of a text is enough for its topic, and no model refuses a text so short. */
+/** Characters of a text that are embedded. They suffice for its topic, and no model refuses so short a text. */
 const MAX_CHARS = 2_000;
 const BATCH = 64;
 
@@ -231,7 +226,7 @@ interface Conversation {
   upTo: number;
 }
 
-/** Errors caused by the texts themselves, which would be refused again. */
+/** Errors caused by the text itself, which would be refused again. */
 const REFUSALS: readonly ErrorCode[] = ['provider_invalid_request', 'provider_refused', 'context_overflow'];
 
 function newConversation(): Conversation {
@@ -247,7 +242,7 @@ function createMemoryVectors({
   watch: EmbedderWatch;
   maxEvents?: number;
 }): MemoryVectors {
-  /** Least recently used first. */
+  /** Conversations, the least recently used first. */
   const conversations = new Map<string, Conversation>();
   const closing = new AbortController();
   let working: Promise<void> | null = null;
@@ -264,7 +259,7 @@ function createMemoryVectors({
 
   async function embedQueued(): Promise<void> {
     while (watch.isReady() && !closing.signal.aborted) {
-      // The conversation used last has a turn under way.
+      // The conversation used last comes first, because it has a running turn.
       const next = [...conversations.values()].findLast(({ waiting }) => waiting.size > 0);
       if (!next) return;
       try {
@@ -276,7 +271,7 @@ function createMemoryVectors({
     }
   }
 
-  /** Texts stay queued after a failure, unless they were refused themselves. */
+  /** After a failure texts stay queued, unless they were refused themselves. */
   async function embedSome({ vectors, waiting }: Conversation): Promise<void> {
     const batch = [...waiting].slice(0, BATCH);
     const texts = batch.map(([, text]) => text);
@@ -314,7 +309,7 @@ function createMemoryVectors({
   };
 }
 
-/** Keeps at most `maxEvents` events. The last conversation stays, however large. Expects the oldest first. */
+/** Drops conversations, oldest first, until at most `maxEvents` events are left. The last one is never dropped. */
 function forgetOldest(conversations: Map<string, Conversation>, maxEvents: number): void {
   let total = 0;
   for (const { seen } of conversations.values()) total += seen.size;
@@ -327,13 +322,13 @@ function forgetOldest(conversations: Map<string, Conversation>, maxEvents: numbe
 
 /**
  * Whether the embedder may be called. After a failure it is not called for `REST_MS`. Of failures in a row only the first
- * is a warning. Only a query answered in time ends the row: an embedder that succeeds in the background but is always late
- * for turns would otherwise cause warnings for ever.
+ * causes a warning. Only a query that is answered in time ends the row. Otherwise an embedder that succeeds in the background
+ * but is always late for turns would cause warnings for ever.
  */
 interface EmbedderWatch {
   isReady(): boolean;
   failed(error: unknown): void;
-  /** The result of `ask`; null if it fails or takes longer than `ms`. */
+  /** The result of `ask`. Null if it fails or takes longer than `ms`. */
   withDeadline<T>(
     ms: number,
     signal: AbortSignal,
@@ -370,7 +365,7 @@ function createEmbedderWatch({
       );
       const late = clock.sleep(ms, AbortSignal.any([signal, asking.signal])).then(() => null);
       const outcome = await Promise.race([answer, late]);
-      // Ends the late request, or the sleep.
+      // Aborts the late request, or the sleep.
       asking.abort();
       if (signal.aborted) return null;
       if (outcome && 'value' in outcome) {

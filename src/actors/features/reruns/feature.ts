@@ -41,11 +41,11 @@ export const reruns: Feature = {
 };
 
 /**
- * Runs a turn that has ended again, in a fork. Returns the event of the original that records the fork.
+ * Runs an ended turn again, in a fork. Returns the event of the original that records the fork.
  *  R1  The fork has what the turn saw: the events up to its `upTo`, the inputs among them, and its baseline.
- *  R2  The turn is pinned with what the original was pinned with, so that without a change the same prompt is sent.
- *  R3  It is pinned after the fork is whole, as a turn that was left before its first attempt: a crash after that, or a
- *      restart, resumes it.
+ *  R2  The turn is pinned with the values of the original, so that without a change the same prompt is sent.
+ *  R3  It is pinned after the fork is complete, like a turn before its first attempt. After a crash or a restart it is
+ *      resumed.
  * Throws `turn_unknown`, `agent_unknown`, `command_refused`, `event_invalid`.
  */
 async function rerunTurn(
@@ -89,7 +89,7 @@ async function rerunTurn(
     rerun: runtimeId('forked', place.seq),
   };
   await patchAtRest(deps, address, (held) => {
-    // Repeating the command finds the turn begun or over.
+    // A repeated command finds the turn pinned or over.
     if (held && (held.turn || held.turnNo >= original.number)) return null;
     return { state: { turn: pinned, machineVersion: ACTOR_VERSION } };
   });
@@ -117,7 +117,7 @@ function checkTurn(original: LoggedTurn, runtime: AgentRuntime, { change, tools 
     );
 }
 
-/** Refused if the texts of its baseline are not in the store, as of an imported conversation. */
+/** The baseline of the turn. Throws `command_refused` if its texts are not in the store, as after an import. */
 async function frozenFor(
   deps: EngineDeps,
   original: LoggedTurn,
@@ -134,12 +134,11 @@ async function frozenFor(
 
 interface Instructed {
   draft: EventDraft;
-  /** Hash of the persona. */
   hash: string;
   text: string;
 }
 
-/** The baseline of the original with another persona. The next turn freezes the definition's again. */
+/** The baseline of the original with another persona. The next turn freezes that of the definition again. */
 function instruct(
   original: LoggedTurn,
   frozen: BaselineBody,
@@ -170,7 +169,7 @@ function instruct(
   };
 }
 
-/** The events that the original's first step found beyond what its turn saw: the agent's joining and its baseline. */
+/** The events after the original's inputs that its first step already used: the agent's joining and its baseline. */
 async function laterFacts(deps: EngineDeps, { log, agent, started }: LoggedTurn): Promise<EventDraft[]> {
   const { upTo, baseline } = started.body;
   const same = { from: log.conversation, to: log.conversation };
@@ -187,7 +186,7 @@ async function laterFacts(deps: EngineDeps, { log, agent, started }: LoggedTurn)
 
 type ChangeDraft = (draft: EventDraft, seq: number) => EventDraft;
 
-/** Throws `command_refused` if no message began the turn, and `event_invalid` for an unknown call. */
+/** The requested change. Throws `command_refused` if no message began the turn, and `event_invalid` for an unknown call. */
 function changeOf(original: LoggedTurn, change: RerunChange | undefined): ChangeDraft {
   if (change?.kind !== 'message') return (draft) => draft;
   const message = original.inputs.findLast(({ kind }) => kind === 'message');
@@ -197,7 +196,7 @@ function changeOf(original: LoggedTurn, change: RerunChange | undefined): Change
     seq === message.seq && draft.kind === 'message' ? { ...draft, body: { ...draft.body, content } } : draft;
 }
 
-/** The answers of the steps that are taken from the record: up to the call whose result is another. */
+/** The recorded answers that are used again: up to the call whose result is changed. */
 function keptSteps(original: LoggedTurn, { change }: Rerun): ModelAnswer[] {
   if (change?.kind !== 'toolResult') return [];
   const calls = callsOf(original).filter(
@@ -241,7 +240,7 @@ function pinnedAs(original: LoggedTurn): Omit<PinnedTurn, 'id' | 'baseline' | 'r
   return {
     upTo,
     inputs: started.body.inputs,
-    // Its first start is counted when it is resumed.
+    // Its first attempt is counted when it is resumed.
     attempt: 0,
     live,
     join,
@@ -249,12 +248,12 @@ function pinnedAs(original: LoggedTurn): Omit<PinnedTurn, 'id' | 'baseline' | 'r
     at: inputs.at(-1)?.at ?? started.at,
     ...promptRulesOf(started.body),
     ...(approved && { approved }),
-    // Whatever has become of the task that it worked on.
+    // The turn runs even if the task on which the original worked is over.
     byPerson: true,
   };
 }
 
-/** The calls that a decision of a person began the turn with. */
+/** The approved calls with which the turn began; null without any. */
 function approvedIn(original: LoggedTurn): ToolCall[] | null {
   const isApproved = original.inputs.some(
     (event) => event.kind === 'approval.decided' && event.body.outcome === 'approved',
@@ -269,7 +268,7 @@ interface Start {
   turn: Pick<PinnedTurn, 'rerun'>;
 }
 
-/** What is different for a turn that repeats another; null for any other turn. Read again after a crash. */
+/** The values that differ for a turn that repeats another; null for any other turn. Read again after a crash. */
 async function readRerun({
   deps,
   live,
@@ -281,7 +280,7 @@ async function readRerun({
   const rerun: Rerun | undefined = event?.kind === 'command' ? event.body.rerun : undefined;
   if (!rerun) throw new TroupeError('store_corrupt', `${turn.rerun} is not in the store`, { id: turn.rerun });
   const { change } = rerun;
-  // Without the original no result is known.
+  // Without the original no results are known.
   const original = await readTurn(deps.store, live.address.tenant, rerun.turn).catch((error: unknown) => {
     if (error instanceof TroupeError && error.code === 'turn_unknown') return null;
     throw error;
@@ -295,8 +294,8 @@ async function readRerun({
 type ModelChange = Extract<RerunChange, { kind: 'model' }>;
 
 /**
- * The agent with another model. Settings of a provider are those of an agent that has it: of one with the same model if
- * there is one. Throws `event_invalid`.
+ * The agent with another model. The settings of the provider come from an agent that uses it, if possible one with the same
+ * model. Throws `event_invalid`.
  */
 function withModel(agents: AgentRegistry, runtime: AgentRuntime, change: ModelChange): AgentRuntime {
   const { model, provider = runtime.profile.provider } = change;
@@ -325,7 +324,7 @@ function withModel(agents: AgentRegistry, runtime: AgentRuntime, change: ModelCh
 const NOT_RUN =
   '[not run: this turn is run again from its record, in which there is no result of this call with these arguments. Go on without it.]';
 
-/** Null for `original`: it is no longer in the store. */
+/** The recorded results of calls. `original` null: the turn is no longer in the store. */
 function recordedCalls(
   { store }: Pick<EngineDeps, 'store'>,
   { change, tools }: Rerun,
@@ -346,12 +345,12 @@ function recordedCalls(
   };
 }
 
-/** Of a call that waited, or was lost, no result is known. */
+/** Whether a call has a result. Calls that waited or were lost have none. */
 function hasEnded({ result }: LoggedCall): boolean {
   return result?.outcome === 'done' || result?.outcome === 'failed';
 }
 
-/** A handoff, or a question that was waited for. */
+/** Whether a call ended the turn: a handoff, or a question whose answer was awaited. */
 function endedByCalls({ own, end }: LoggedTurn): boolean {
   return end?.kind === 'turn.done' && !own.some(({ kind }) => kind === 'message');
 }

@@ -18,9 +18,9 @@ const MINUTE_MS = 60_000;
 
 /**
  * Sends the messages of schedules that have come due since the last check.
- *  F1  Each time is sent once, by whichever process: its event has one id.
- *  F2  Of several times that passed unchecked, only the last is sent.
- *  F3  The first check of a schedule sends nothing: earlier times do not count.
+ *  F1  For each scheduled time one message is sent, by any process, because its event has a fixed id.
+ *  F2  If several times passed without a check, only the last is sent.
+ *  F3  The first check of a schedule sends nothing, because earlier times do not count.
  */
 async function fireSchedules(
   deps: Pick<EngineDeps, 'store' | 'log' | 'clock' | 'onWarning'>,
@@ -36,7 +36,7 @@ async function fireSchedules(
       const due = seen === null ? now : schedule.lastBy(now);
       if (due === null || (seen !== null && due <= Number(seen))) continue;
       if (seen !== null) await fire(deps, schedule, due, participantsCache);
-      // After the event: a process that dies in between sends it again, under the same id.
+      // Written after the event. If the process dies in between, the event is sent again under the same id.
       await store.compareAndSet(DEFAULT_TENANT, key, seen, String(due));
     } catch (error) {
       onWarning(error, key);
@@ -59,7 +59,7 @@ async function fire(
   try {
     await events.append(log, [{ id, author: SYSTEM_AUTHOR, to: [to], kind: 'message', body: { content } }]);
   } catch (error) {
-    // Sent already, with the earlier text of the schedule.
+    // It was already sent, with an earlier text of the schedule.
     if (!(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
   }
 }

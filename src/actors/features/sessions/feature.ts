@@ -49,8 +49,8 @@ function sessionNamedIn(inputs: readonly Event[], agent: string): NamedSession |
 }
 
 /**
- * Makes the session that an input names the agent's own, if it fits; else records why not. Its first request holds the whole
- * prompt, because it has seen nothing of the conversation.
+ * Makes the session that an input names the agent's own, or records why that is not possible. Its first request has the whole
+ * prompt, because the session has seen nothing of the conversation.
  */
 async function adoptSession(run: TurnRun): Promise<void> {
   const { turn, runtime, baseline, resumed } = run;
@@ -87,9 +87,9 @@ async function refusalOf(run: TurnRun, named: NamedSession): Promise<SessionReas
 }
 
 /**
- * Decides what is sent to a provider with sessions. A session gets what it has not seen: the results that it waits for, or
- * everything since the last valid answer. If the session no longer matches, a new one gets the whole prompt. Decided for each
- * try, because a failure closes the turn in the provider.
+ * Decides what is sent to a provider with sessions. A session gets what it has not seen: the results for which it waits, or
+ * everything since the last valid answer. If the session no longer matches, a new one gets the whole prompt. This is decided
+ * for each try, because a failure closes the turn in the provider.
  */
 function askSession(run: TurnRun): Sending {
   const { prompt, live, turn } = run;
@@ -141,7 +141,7 @@ function hearSession(run: TurnRun, event: Extract<ModelEvent, { type: 'session' 
   noteSession(run, reason === 'first' ? 'started' : 'rebuilt', id, reason);
 }
 
-/** The session's part of a journalled answer. From here on the turn is open or settled in the provider. */
+/** The session's part of a journalled answer. Also records whether the turn is still open in the provider. */
 function answerSession(
   { meanwhile: { session }, runtime }: TurnRun,
   sending: Sending,
@@ -158,7 +158,7 @@ function answerSession(
   };
 }
 
-/** Drops a session that the provider no longer knows: a new one gets the whole prompt. */
+/** Drops a session that the provider no longer knows, so that a new one gets the whole prompt. */
 function loseSession(run: TurnRun, message: string): void {
   const { deps, live } = run;
   const { session } = run.meanwhile;
@@ -185,17 +185,17 @@ function noteSession(
 }
 
 /**
- * Marks of an answer with which a provider joins it again, in the journal beside the answers of the steps: the turn may go on
- * in another process.
+ * Adds the mark by which a provider resumes an answer that it has begun. Marks are in the journal, beside the answers of the
+ * steps, because the turn may continue in another process.
  *  B1  Marks are numbered, and the last one counts.
- *  B2  Those of a step that a resumed turn has taken events into do not count: what was begun has not seen them.
+ *  B2  If a resumed turn has taken in events at a step, its marks do not count, because the begun answer has not seen them.
  */
 async function withBegun(run: TurnRun, request: ModelRequest): Promise<ModelRequest> {
   const { last } = await marksOf(run);
   return last === null ? request : { ...request, begun: last };
 }
 
-/** Only during a call whose request went through `withBegun`. */
+/** Records a mark. To be called only during a call whose request was made by `withBegun`. */
 function noteBegun(run: TurnRun, mark: string): void {
   const { deps, live, meanwhile } = run;
   const { begun } = meanwhile;
@@ -226,7 +226,7 @@ function keyOf({ turn, step, meanwhile: { key } }: TurnRun): string {
   return `${journalKey(turn.id, step)}/begun.${index}.`;
 }
 
-/** Leaves an open turn, for whose results the provider would wait for ever. */
+/** Ends an open turn, for whose results the provider would otherwise wait for ever. */
 function leaveSession(run: TurnRun): void {
   const { session } = run.meanwhile;
   if (!session.open) return;
@@ -273,8 +273,8 @@ function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'ses
 }
 
 /**
- * Makes a session the property of this turn's actor, once and for good. False if it belongs to another agent or conversation of any
- * tenant, or if this one left it earlier: nobody may bring it back, because its place in the log is not known.
+ * Reserves a session for this turn's actor, for ever. Returns false if it belongs to another agent or conversation of any
+ * tenant, or if this actor has left it before: then its place in the log is unknown.
  */
 async function takeSession({ deps, live, runtime, turn }: TurnRun, id: string): Promise<boolean> {
   const { tenant, conversation, agent } = live.address;

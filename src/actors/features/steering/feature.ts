@@ -32,8 +32,8 @@ export const steering: Feature = {
 };
 
 /**
- * Takes events into a running turn, between two of its steps, or ends the turn if one of them interrupts it.
- *  T1  Taken events are written to the pinned turn, by one compare-and-set, before they are rendered. After a crash they
+ * Takes events into a running turn between two of its steps, or ends the turn if one of them interrupts it.
+ *  T1  Taken events are written to the pinned turn, by one compare-and-set, before they are rendered. So after a crash they
  *      are rendered again at the same step, and never twice.
  *  T2  All waiting events up to the last one that steers are taken, oldest first, so the inputs of a turn only grow.
  *  T3  A step takes events once, and never after it was sent or answered.
@@ -53,7 +53,7 @@ async function steerTurn(before: TurnRun): Promise<TurnRun> {
   return takeIn(looked, found.inputs);
 }
 
-/** Whether the step was neither sent nor answered. Otherwise the next step finds the same events again. */
+/** Whether the step was neither sent nor answered. If it was, the next step finds the same events. */
 async function mayTakeIn(run: TurnRun): Promise<boolean> {
   return !(await isSent(run)) && (await closeStep(run));
 }
@@ -73,7 +73,7 @@ async function takeIn(run: TurnRun, inputs: readonly Event[]): Promise<TurnRun> 
   return showSteered(changed(run, { turn: next }));
 }
 
-/** Whether the prompt of this step is known to have been sent: a retry must then send the same. */
+/** Whether the prompt of this step is known to have been sent, so that a retry must send the same. */
 async function isSent({ deps, live, turn, step }: TurnRun): Promise<boolean> {
   return (await deps.store.readReceipt(live.address.tenant, turn.id, step + 1)) !== null;
 }
@@ -86,7 +86,7 @@ async function showSteered(run: TurnRun): Promise<TurnRun> {
   return withSteered(run, shown);
 }
 
-/** `showSteered` for all steps: a resumed turn may end before it reaches a step that took events. */
+/** `showSteered` for all steps, because a resumed turn may end before it reaches a step that took events. */
 async function showAllSteered(run: TurnRun): Promise<TurnRun> {
   const { deps, live, turn } = run;
   if (!turn.steered) return run;
@@ -110,7 +110,6 @@ function draftOf(run: TurnRun, taken: TurnSteeredBody): EventDraft {
   return { ...ownDraft(run, `steered:${taken.step}`), kind: 'turn.steered', body: taken };
 }
 
-/** Events that have come for an agent at work. */
 type Beyond =
   | { kind: 'nothing' }
   | { kind: 'interrupt' }
@@ -118,12 +117,12 @@ type Beyond =
   | { kind: 'steer'; inputs: Event[] };
 
 const NOTHING: Beyond = { kind: 'nothing' };
-/** Events that need a new turn: a running turn cannot take them in. */
+/** Kinds that need a new turn, because a running turn cannot take them in. */
 const BEGINS_A_TURN: readonly Event['kind'][] = ['handoff', 'delegation.opened', 'command'];
 
 /**
- * Finds events after the inputs of a running turn that must not wait for the next turn. Nothing is folded, so the next turn
- * finds the events that are not taken. Costs one read of the head if nothing is new.
+ * Finds events after the inputs of a running turn that must not wait for the next turn. Folds nothing, so the next turn finds
+ * the events that are not taken. Without new events it costs one read of the head.
  */
 async function lookBeyond(run: TurnRun): Promise<{ seen: number; found: Beyond }> {
   const { deps, live, steer } = run;
@@ -146,7 +145,6 @@ async function findBeyond(run: TurnRun, head: number): Promise<Beyond> {
   return last === -1 ? NOTHING : { kind: 'steer', inputs: open.slice(0, last + 1) };
 }
 
-/** Whether an event after the inputs of a turn interrupts it. */
 async function isInterrupted(run: TurnRun): Promise<boolean> {
   const { deps, live, turn, runtime } = run;
   const head = await deps.store.head(live.address);
@@ -160,25 +158,25 @@ function cannotWait(event: Event, runtime: AgentRuntime): boolean {
 }
 
 /**
- * The treatment of an event whose agent is at work: the wish of its author, else the agent's setting. The end of a task
- * that the agent waits for steers the running turn. The cancellation of the agent's own task interrupts it.
+ * The policy for an event whose agent is at work: that of its author, otherwise the agent's setting. The end of a task for
+ * which the agent waits steers the running turn. The cancellation of the agent's own task interrupts it.
  */
 function busyPolicyOf(event: Event | EventDraft, runtime: Pick<AgentRuntime, 'whileBusy'>): BusyPolicy {
   if (isCancellation(event)) return 'interrupt';
-  // An approved call is made at the start of a turn, and a retry command asks for a new turn.
+  // An approved call is made at the start of a turn, and a retry command requests a new turn.
   if (event.kind === 'approval.decided' || event.kind === 'command') return 'queue';
   if (isTaskEnd(event)) return 'steer';
   return event.whileBusy ?? runtime.whileBusy;
 }
 
-/** Whether an event notifies an assignee, in the thread of its task, that the task is cancelled. */
+/** Whether an event tells an assignee, in the thread of its task, that the task is cancelled. */
 function isCancellation({ kind, id }: Event | EventDraft): boolean {
   return kind === 'delegation.ended' && id.endsWith(':cancel');
 }
 
 /**
- * The running turn that an event interrupts. Only a hint, as wakes are: a turn that is pinned at this moment looks for
- * interrupting events itself before its next step.
+ * The running turn that an event interrupts. A hint, like wakes: a turn that is pinned at this moment checks for interrupting
+ * events itself before its next step.
  */
 async function turnToInterrupt(
   { store, agents, registry }: Pick<EngineDeps, 'store' | 'agents' | 'registry'>,
@@ -193,7 +191,7 @@ async function turnToInterrupt(
   return turn && reachOf(turn) < event.seq ? turn.id : null;
 }
 
-/** Throws `agent_busy` if an addressed agent is at work and rejects messages meanwhile. A stored message is not refused. */
+/** Throws `agent_busy` if an addressed agent is at work and rejects messages while it is. Accepts a stored message again. */
 async function refuseBusy(
   { store, agents }: Pick<EngineDeps, 'store' | 'agents'>,
   log: ConversationKey,

@@ -8,7 +8,7 @@ import { isSuperseded, openedBy } from '../../tasks/task-ends.ts';
 
 export const supervision: Feature = { open: () => ({ supervision: { gate } }) };
 
-/** What holds back the end of a turn that has a sound answer. */
+/** Why a turn with a valid answer may not end; null if it may. */
 function gate(run: TurnRun): Gate | null {
   const note = run.runtime.isSupervised ? reasonsOf(run) : null;
   if (note === null) return null;
@@ -16,9 +16,8 @@ function gate(run: TurnRun): Gate | null {
   return stop ? { kind: 'given up', stop } : { kind: 'corrected', note };
 }
 
-/** In one turn, whatever changes between them. */
 const MOST_CORRECTIONS = 30;
-/** In a row, without a change. */
+/** Maximum corrections in a row without a change between them. */
 const MOST_IDLE = 3;
 
 function stopOf({ outputs, live, step, deps }: TurnRun): GuardStoppedBody | null {
@@ -38,15 +37,14 @@ function stopOf({ outputs, live, step, deps }: TurnRun): GuardStoppedBody | null
 }
 
 interface Corrections {
-  /** Corrections in this turn. */
   all: number;
   /** Corrections since something changed. */
   idle: number;
 }
 
 /**
- * Counts the corrections among the outputs of a turn. A different list or a successful call is a change; writing the same
- * list again is not.
+ * Counts the corrections among the outputs of a turn. A different list or a successful call is a change. Writing the same list
+ * again is not.
  */
 function countCorrections(outputs: readonly EventDraft[], before: TodosBody | null): Corrections {
   let all = 0;
@@ -76,9 +74,8 @@ function keyOf(list: TodosBody | null): string {
 }
 
 /**
- * The reasons why a turn may not end with its present answer, as text for the agent; null if it may. Depends only on facts
- * (the pinned log, the outputs, the settings), never on what the answer says, so a process that resumes the turn decides
- * the same.
+ * The reasons why a turn may not end with its present answer, as text for the agent; null if it may. Depends only on the pinned
+ * log, the outputs and the settings, never on the words of the answer, so a process that resumes the turn decides the same.
  */
 function reasonsOf(run: TurnRun): string | null {
   const reasons = [todoGate(run), silentGate(run)].filter((reason) => reason !== null);
@@ -93,20 +90,20 @@ function todoGate(run: TurnRun): string | null {
   return open.length > 0 ? todoText(open) : null;
 }
 
-/** Tasks that another result has made needless do not count: they are cancelled with this turn. */
+/** Whether the agent waits for a task. Tasks that another result has made needless do not count; this turn cancels them. */
 function isWaiting(run: TurnRun): boolean {
   const { tasks, address } = run.live;
   const isNeedless = isSuperseded(run);
   return openedBy(run) > 0 || openTasks(tasks, address.agent).some((task) => !isNeedless(task));
 }
 
-/** Applies to an empty answer of an agent that can be silent on purpose, unless the agent asked to stay silent. Replies that are data are never empty. */
+/** Applies to an empty answer of an agent that has the tool for silence but did not call it. Data is never empty. */
 function silentGate({ runtime, answer, silent }: TurnRun): string | null {
   if (!runtime.tools.has('no_response') || silent || !answer) return null;
   return answer.text.trim() === '' ? TEXTS.turn.silent : null;
 }
 
-/** Most items that are named; the others are counted. */
+/** Maximum items that are named. The others are counted. */
 const MOST_NAMED = 12;
 const MOST_TEXT = 120;
 
@@ -121,13 +118,12 @@ function clipped(text: string): string {
   return line.length > MOST_TEXT ? `${line.slice(0, MOST_TEXT).toWellFormed()}…` : line;
 }
 
-/** An agent's list with the changes of the running turn; null if it never made one. */
+/** An agent's list of todos with the changes of the running turn; null if it never made one. */
 function listOf(fold: TaskFold, agent: AgentId, outputs: readonly EventDraft[]): TodosBody | null {
   const latest = outputs.findLast(({ kind }) => kind === 'todos');
   return latest?.kind === 'todos' ? latest.body : (fold.todos.get(agent) ?? null);
 }
 
-/** The items of a list that are to be done now. */
 function openItems(list: TodosBody | null): TodoItem[] {
   if (!list || list.later) return [];
   return list.items.filter(({ status }) => status === 'pending' || status === 'active');

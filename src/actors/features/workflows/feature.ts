@@ -38,8 +38,8 @@ export const workflows: Feature = {
 };
 
 /**
- * Begins a run of a workflow for a person, or resumes one at a step. The turns of the agents do everything that follows.
- * Returns the event that directs the run; the same command again returns the same event.
+ * Begins a run of a workflow for a person, or resumes one at a step. The agents' turns advance it from then on.
+ * Returns the event that directs the run. A repeated command returns the same event.
  */
 async function startRun(
   conversations: ConversationDeps & { workflows: readonly Workflow[] },
@@ -82,7 +82,7 @@ function begun({ newId }: ConversationDeps, command: CommandOf<'run'>, workflow:
   return { run, workflow: workflow.id, directive: directiveFor(command, workflow), state };
 }
 
-/** Uses the present steps of the workflow, which may have been corrected. */
+/** The run resumed with the present steps of the workflow, which may have been corrected. */
 function resumed(
   runs: readonly Run[],
   command: CommandOf<'run'> & { step: string },
@@ -143,7 +143,7 @@ function refused(message: string, data: Record<string, unknown> = {}): TroupeErr
 
 /**
  * The events by which a turn that ends a step advances its runs: the next step, or the end of the run. They are part of the
- * turn's commit, so no process has to watch a run, and each step is requested once.
+ * turn's commit, so no process needs to watch a run, and each step is requested once.
  */
 async function advanceRuns(turn: TurnRun): Promise<OutgoingEvent[]> {
   const { live } = turn;
@@ -168,7 +168,7 @@ async function draftsOf(turn: TurnRun, run: Run): Promise<EventDraft[]> {
   return state.value === 'directed' ? directStep(turn, { ...run, state }) : [];
 }
 
-/** A waiting agent is not done, nor is an interrupted one, which continues with the new message. */
+/** The event for the run; null if the agent waits, or was interrupted and continues with the new message. */
 function eventOf(turn: TurnRun): WorkflowEvent | null {
   const { ending, live, outputs } = turn;
   if (ending.kind === 'failed') return { type: 'FAIL' };
@@ -206,7 +206,6 @@ function reasonOf({ ending }: TurnRun): string {
   return ending.kind === 'aborted' ? `its turn was stopped by ${ending.by}` : '';
 }
 
-/** The events of the turn that are not in the log yet. */
 function unstoredEvents({ turn, live, outputs, answer, runtime }: TurnRun): Event[] {
   const { tenant, conversation } = live.address;
   const { id, name } = runtime.profile;
@@ -220,12 +219,11 @@ function unstoredEvents({ turn, live, outputs, answer, runtime }: TurnRun): Even
   return [...own, { ...reply, kind: 'message', body: { content: text } }];
 }
 
-/** Most concurrent changes that are retried. */
 const MOST_TRIES = 10;
 
 /**
- * Begins a phase, or changes its instructions, for a person. The id of a change follows from the change before it, so of
- * two concurrent changes the second applies to the result of the first. Repeating a change returns its event.
+ * Begins a phase, or changes its instructions, for a person. The id of a change is derived from the change before it, so of
+ * two concurrent changes the second applies to the result of the first. A repeated change returns its event.
  */
 async function changePhase(
   { deps, participantsCache, trust }: ConversationDeps,
@@ -259,7 +257,7 @@ async function present(
   return event;
 }
 
-/** Most events of a phase, counted from its end, that a summary is made from. */
+/** Maximum events, the last ones of a phase, from which a summary is made. */
 const RECENT_EVENTS = 500;
 
 interface PhaseWish {
@@ -270,8 +268,8 @@ interface PhaseWish {
 }
 
 /**
- * The change from the present phase to the wanted one; null if it is the same. The old phase is summarised if another one
- * replaces it and agents said something in it. `unstored`: events of the phase that are not in the log yet.
+ * The change from the present phase to the wanted one; null if they are the same. The old phase is summarised if another one
+ * replaces it and an agent has spoken in it. `unstored`: events of the phase that are not in the log yet.
  */
 async function phaseChange(
   { store, clock, trust = null }: Pick<EngineDeps, 'store' | 'clock' | 'trust'>,
