@@ -34,9 +34,24 @@ export interface Declarations {
   options: Section[];
   methods: Section[];
   events: Section[];
+  notes: Section[];
+  evals: Section[];
 }
 
-/** Types of `src/index.ts` and `src/http/api/index.ts` whose fields are options of code, in the order of the page. */
+/** The modules whose exports are read. Of two exports of one name the first counts. */
+const MODULES = [
+  'src/index.ts',
+  'src/http/api/index.ts',
+  'src/events/live-notes.ts',
+  'src/providers/reply-limits.ts',
+  'src/providers/script.ts',
+  'src/tools/tool.ts',
+  'packages/nostr/src/index.ts',
+  'packages/client/src/index.ts',
+  'packages/evals/src/index.ts',
+];
+
+/** Types whose fields are options of code, in the order of the page. */
 const OPTIONS = [
   'TroupeOptions',
   'AppOptions',
@@ -47,9 +62,35 @@ const OPTIONS = [
   'ToolContext',
   'StatusOptions',
   'TracingOptions',
+  'ReplyLimits',
 ];
-/** Where these and the other types of the reference are exported. */
-const FILES = ['src/index.ts', 'src/http/api/index.ts', 'src/tools/tool.ts', 'packages/nostr/src/index.ts'];
+/** Notes of running turns. */
+const NOTES = [
+  'TextNote',
+  'ReasoningNote',
+  'ArgumentsNote',
+  'DroppedNote',
+  'CalledNote',
+  'ProgressNote',
+  'ResultNote',
+  'VoidNote',
+  'StateNote',
+];
+/** Types of `@troupe/evals` whose fields are told beside the matchers. */
+const EVALS = [
+  'Cause',
+  'CallOutcome',
+  'AskedWith',
+  'Often',
+  'Within',
+  'Bounds',
+  'PlayOptions',
+  'EvalSettings',
+  'SimulatedUserSettings',
+  'ScoreSettings',
+  'JudgeSettings',
+  'Policy',
+];
 /** A type longer than this is told by its kind alone. */
 const MAX_TYPE = 90;
 
@@ -59,7 +100,7 @@ export function readDeclarations(): Declarations {
   mkdirSync(cache, { recursive: true });
   const folder = mkdtempSync(path.join(cache, 'reference-'));
   const config = path.join(folder, 'tsconfig.json');
-  const files = FILES.map((file) => path.join(ROOT, file));
+  const files = MODULES.map((file) => path.join(ROOT, file));
   writeFileSync(config, JSON.stringify({ extends: path.join(ROOT, 'tsconfig.json'), include: [], files }));
   const api = new API();
   try {
@@ -71,7 +112,8 @@ export function readDeclarations(): Declarations {
       const module = source && project.checker.getSymbolAtLocation(source);
       if (!module) throw new Error(`${file} is not a module of the project`);
       for (const symbol of project.checker.getExportsOfModule(module))
-        exported.set(symbol.name, isAlias(symbol) ? project.checker.getAliasedSymbol(symbol) : symbol);
+        if (!exported.has(symbol.name))
+          exported.set(symbol.name, isAlias(symbol) ? project.checker.getAliasedSymbol(symbol) : symbol);
     }
     return new Reader(project.checker, exported).all();
   } finally {
@@ -92,9 +134,11 @@ class Reader {
   all(): Declarations {
     return {
       settings: this.#settings(),
-      options: OPTIONS.flatMap((name) => this.#options(name)),
-      methods: this.#methods('Troupe'),
+      options: [...OPTIONS.flatMap((name) => this.#options(name)), ...this.#scripts()],
+      methods: [...this.#methods('Troupe'), ...this.#methods('TroupeClient')],
       events: this.#events(),
+      notes: this.#notes(),
+      evals: [...this.#methods('RunMatchers'), ...EVALS.flatMap((name) => this.#options(name))],
     };
   }
 
@@ -202,6 +246,26 @@ class Reader {
     });
   }
 
+  /** The rules of a script, with their parts, and what a rule in code is asked. */
+  #scripts(): Section[] {
+    const sections = this.#options('ScriptRuleInput');
+    const rule = this.#checker.getDeclaredTypeOfSymbol(this.#named('ScriptRuleInput'));
+    for (const property of this.#checker.getPropertiesOfType(rule))
+      this.#blocks(property, `ScriptRuleInput.${property.name}`, sections);
+    return [...sections, ...this.#options('ScriptAsked')];
+  }
+
+  /** The place of a note, and each kind of note with the fields that it has beside its place. */
+  #notes(): Section[] {
+    const place = this.#options('LivePlace');
+    const known = new Set(['type', ...place.flatMap(({ fields }) => fields.map(({ name }) => name))]);
+    const notes = NOTES.flatMap((name) => this.#options(name)).map(({ text, fields }) => {
+      const kind = fields.find(({ name }) => name === 'type')?.type.replaceAll("'", '') ?? '';
+      return { title: `\`${kind}\``, text, fields: fields.filter(({ name }) => !known.has(name)) };
+    });
+    return [...place, ...notes];
+  }
+
   #fields(type: Type): Field[] {
     return this.#checker.getPropertiesOfType(type).map((property) => this.#field(property));
   }
@@ -236,6 +300,7 @@ class Reader {
       .replaceAll('undefined | ', '')
       .replaceAll('readonly ', '')
       .replaceAll('"', "'");
+    if (text.startsWith('string & ')) return 'string';
     if (text.length <= MAX_TYPE && !/[{<]/.test(text)) return text;
     const kinds = [
       text.includes('=>') && 'function',

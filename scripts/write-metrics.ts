@@ -1,12 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { METRICS } from '../src/events/metrics.ts';
 import { seriesOf } from '../src/http/metrics.ts';
 
 /**
- * `npm run metrics`: writes the table of metrics in `docs/reference/observability.md` and the dashboard `docs/grafana/troupe.json`.
- * A metric that no panel of `ROWS` shows gets a panel in the last row, so that a new one is declared in one place.
+ * `npm run metrics`: writes the dashboard `docs/grafana/troupe.json`. A metric that no panel of `ROWS` shows gets a panel in the last row, so that a new one is declared in one place.
  */
-const DOCUMENT = new URL('../docs/reference/observability.md', import.meta.url);
 const DASHBOARD = new URL('../docs/grafana/troupe.json', import.meta.url);
 
 interface Panel {
@@ -432,19 +430,6 @@ const ROWS: readonly Row[] = [
 
 type Metric = Pick<(typeof METRICS)[keyof typeof METRICS], 'type' | 'labels' | 'means'>;
 
-function rowOf([key, { type, labels, means }]: [string, Metric]): string {
-  const names = Object.keys(labels).join(',');
-  return `| \`${seriesOf(key, type)}${names && `{${names}}`}\` | ${means} |`;
-}
-
-/** The document with its table written anew. */
-export function withTable(document: string): string {
-  const lines = document.split('\n');
-  const start = lines.indexOf('| metric | meaning |') + 2;
-  const end = lines.indexOf('', start);
-  return [...lines.slice(0, start), ...Object.entries(METRICS).map(rowOf), ...lines.slice(end)].join('\n');
-}
-
 /** The panel of a metric that has none in `ROWS`. */
 function panelOf(key: string, { type, labels, means }: Metric): Graph {
   const series = seriesOf(key, type);
@@ -584,7 +569,7 @@ const FRAME = {
   title: 'Troupe',
   uid: 'troupe',
   description:
-    'Turns, tokens and cost, compactions, queue and leases, errors. What each metric means: docs/reference/observability.md.',
+    'Turns, tokens and cost, compactions, queue and leases, errors. What each metric means: docs/reference/metrics.md.',
   tags: ['troupe'],
   schemaVersion: 39,
   version: 1,
@@ -615,6 +600,5 @@ const FRAME = {
 };
 
 if (import.meta.main) {
-  writeFileSync(DOCUMENT, withTable(readFileSync(DOCUMENT, 'utf8')));
   writeFileSync(DASHBOARD, JSON.stringify(dashboardOf(METRICS), null, 2) + '\n');
 }

@@ -4,6 +4,8 @@ import { parseArgs } from 'node:util';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { Command as PersonCommand } from '../src/events/index.ts';
+import { METRICS } from '../src/events/metrics.ts';
+import { seriesOf } from '../src/http/metrics.ts';
 import { routeTable } from '../src/http/routes/index.ts';
 import { DOORS } from '../src/library/integrations/door.ts';
 import { openDoors } from '../src/library/runtime/doors.ts';
@@ -18,22 +20,25 @@ const NOTE = '<!-- Written by `npm run docs`: change the texts in the code. -->\
 
 /** Every generated page, by its path. */
 export async function referencePages(): Promise<Map<string, string>> {
-  const { settings, options, methods, events } = readDeclarations();
+  const { settings, options, methods, events, notes, evals } = readDeclarations();
   return new Map([
     ['docs/reference/settings.md', page('Settings', SETTINGS, settings.map(section))],
     ['docs/reference/options.md', page('Options in code', OPTIONS, options.map(section))],
-    ['docs/reference/methods.md', page('Methods of a troupe', METHODS, methods.map(section))],
+    ['docs/reference/methods.md', page('Methods', METHODS, methods.map(section))],
     ['docs/reference/commands.md', page('Commands', COMMANDS, commandSections(createProgram(), 'troupe'))],
     ['docs/reference/errors.md', page('Errors', ERRORS, [errorTable()])],
     ['docs/reference/events.md', page('Events', EVENTS, events.map(section))],
+    ['docs/reference/notes.md', page('Notes of running turns', NOTES, notes.map(section))],
+    ['docs/reference/evals.md', page('Matchers and options of tests', EVALS, evals.map(section))],
     ['docs/reference/routes.md', page('Routes', ROUTES, [await tableOfRoutes(), commandTable()])],
+    ['docs/reference/metrics.md', page('Metrics', METRICS_LEAD, [metricTable()])],
   ]);
 }
 
 const SETTINGS = `Everything that the agents file, \`defineTroupe\` and \`createTroupe\` take. What is wrong is refused at the start with its path. How
 they work together: [the agents file](agents-file.md).`;
 const OPTIONS = `What the functions of \`troupe\` and \`troupe/http\` take beside the company.`;
-const METHODS = `\`createTroupe\` gives a \`Troupe\`. [The library](../how-to/library.md) explains the important ones.`;
+const METHODS = `\`createTroupe\` gives a \`Troupe\`: [library](../how-to/library.md). \`createTroupeClient\` of \`@troupe/client\` gives a \`TroupeClient\`: [client](../how-to/client.md).`;
 const COMMANDS = `\`npx troupe COMMAND\`, in a checkout \`npm run -s troupe -- COMMAND\`. Every command takes \`--json\`, has \`--help\` and exits non-zero on failure.
 Commands that read or act talk to the server at \`--url\` or \`TROUPE_URL\`, with the key in \`TROUPE_KEY\` or \`TROUPE_TOKEN\`; without a URL they open
 the data directory (\`--data\`, default \`.troupe\`), or talk to the local server that has it open. \`dev\` and \`send\` read \`.env\`; what is set already
@@ -45,11 +50,21 @@ later, \`fix_input\` of the call, \`operator\` must act on the machine, \`stop\`
 [security](../explanation/security.md#authentication-and-scopes).`;
 const EVENTS = `What a log holds, by \`kind\`. Every event also has \`id\`, \`conversation\`, \`seq\`, \`at\`, \`tenant\`, \`author\`, \`to\` and perhaps \`turn\` and \`context\`:
 [words](words.md).`;
+const NOTES = `What \`stream\` and \`watch\` tell of running turns, besides events ([library](../how-to/library.md#see-what-happens-meanwhile)). Over HTTP they are the frames \`stream\` (text), \`state\` and
+\`activity\` (all others, by \`kind\`).`;
+const EVALS = `The matchers of \`expect(run)\` in \`@troupe/evals\`, and the options of its functions: [testing](../how-to/testing.md).`;
 const ROUTES = `All routes of the API, with the scope that each needs. Bodies, answers and errors are in \`/api/openapi.json\` of a server;
 [HTTP](http.md) has a first request.`;
 
 const COMMANDS_OF_PEOPLE = `## Commands
 Bodies of \`POST /api/commands\`, and what \`troupe.command\` takes. \`author\` is the caller, by default the operator.`;
+
+const METRICS_LEAD = `What \`GET /metrics\` shows, beside Node's own \`nodejs_…\` and \`process_…\`. Counters start at zero with the process; times are in seconds. Labels have few, known
+values: never an id. [Queries](observability.md#metrics), [alerts](../how-to/operations.md#what-to-watch).
+
+\`part\` of a turn is \`wait\` (from the newest event the turn answers to its start; not part of the turn's time), \`build\` (the prompt), \`relief\` (compaction), \`admission\`
+(limits of the provider, budgets, the record of an answer), \`first_token\`, \`stream\` (to the last token), \`tools\`, \`back_off\` (before a call is repeated) and \`commit\`,
+each the sum over its steps. A turn resumed by another process counts no \`wait\`, and nothing of its time before.`;
 
 function page(title: string, lead: string, sections: readonly string[]): string {
   return `# ${title}\n${NOTE}\n${lead}\n\n${sections.join('\n')}`;
@@ -104,6 +119,14 @@ function errorTable(): string {
     ({ code: name, policy, text }) => `| \`${name}\` | ${policy} | ${cell(text)} |\n`,
   );
   return `| code | policy | what has happened, and the remedy |\n|---|---|---|\n${rows.join('')}`;
+}
+
+function metricTable(): string {
+  const rows = Object.entries(METRICS).map(([key, { type, labels, means }]) => {
+    const names = Object.keys(labels).join(',');
+    return `| \`${seriesOf(key, type)}${names && `{${names}}`}\` | ${cell(means)} |\n`;
+  });
+  return `| metric | meaning |\n|---|---|\n${rows.join('')}`;
 }
 
 async function tableOfRoutes(): Promise<string> {

@@ -100,7 +100,7 @@ test('the documents name every route, provider, built-in tool and compaction str
   expect([...providers, ...BUILTIN_TOOLS].filter((name) => !agentsFile.includes(name))).toEqual([]);
   const inDetail = codeIn(read('docs/reference/providers.md'));
   expect(providers.filter((name) => !inDetail.includes(name))).toEqual([]);
-  const metrics = codeIn(read('docs/reference/observability.md'));
+  const metrics = codeIn(read('docs/reference/metrics.md'));
   expect(CompactionStrategy.options.filter((name) => !metrics.includes(name))).toEqual([]);
 });
 

@@ -130,7 +130,7 @@ const REFUSED = [
 ] as const;
 
 /**
- * Every metric, in the order of the documents. `npm run metrics` writes their table and their dashboard from it.
+ * Every metric, in the order of the documents. `npm run docs` writes their table, `npm run metrics` their dashboard.
  * A label whose values are not `OPEN` takes these alone.
  */
 export const METRICS = {
@@ -145,7 +145,7 @@ export const METRICS = {
     { outcome: TURN_ENDS },
   ),
   turn_part: timer(
-    'the parts of that time, see below; a turn counts only those that it had',
+    'the parts of that time; a turn counts only those that it had',
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300],
     { part: TURN_PARTS },
   ),

@@ -62,17 +62,17 @@ export interface RunMatchers<R = unknown> {
   toHaveWoken(agent: Who, cause?: Cause, often?: Often): R;
   /** An agent answered somebody who asked it, directly or through others: `toHaveAnswered('billing', 'mia', /back to you/)`. */
   toHaveAnswered(agent: Who, whom: Who, what?: What, often?: Often): R;
-  /** Somebody said it, to whomever: `expect(run).not.toHaveSaid(/./, /password/)`. */
+  /** Somebody said it, in a message, beside calls, as a question, an answer or a task: `expect(run).not.toHaveSaid(/./, /password/)`. */
   toHaveSaid(who: Who, what: What, often?: Often): R;
-  /** The model of an agent was sent it: instructions, history, descriptions of tools. */
+  /** The model of an agent was sent it: instructions, history, `name: description` of a tool. */
   toHaveBeenTold(agent: Who, what: What, often?: Often): R;
   /** An agent handed the conversation over. `summary`: words of any of its fields. */
   toHaveHandedOver(from: Who, to: Who, summary?: What, often?: Often): R;
   /** An agent gave another one a task. */
   toHaveDelegated(from: Who, to: Who, task?: What, often?: Often): R;
-  /** An agent called a tool with these arguments: `toHaveCalled('figures', 'read_file', { name: /csv$/ })`. */
+  /** An agent called a tool with these arguments: `toHaveCalled('figures', 'read_file', { name: /csv$/ })`. An approved call counts once. */
   toHaveCalled(agent: Who, tool: What, args?: Args, expected?: CallOutcome & Often): R;
-  /** An agent asked a person: `toHaveAsked('billing', 'dana', /refund/i, { choices: ['refund nothing'] })`. */
+  /** An agent asked a person, or everybody: `toHaveAsked('billing', 'dana', /refund/i, { choices: ['refund nothing'] })`. */
   toHaveAsked(agent: Who, whom: Who, question?: What, expected?: AskedWith & Often): R;
   /** An agent asked a person to approve a call: `toHaveAskedApproval('editor', 'ana', 'publish', { title: /tram/ })`. */
   toHaveAskedApproval(agent: Who, whom: Who, tool: What, args?: Args, often?: Often): R;

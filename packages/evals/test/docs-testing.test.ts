@@ -61,9 +61,9 @@ test('the first test of docs/how-to/testing.md has five lines', () => {
   expect(body.split('\n').length).toBeLessThanOrEqual(5);
 });
 
-test('docs/how-to/testing.md has a row for each matcher, and names each moment', async () => {
+test('docs/reference/evals.md has a row for each matcher', async () => {
   const { MATCHERS } = await import('../src/matchers.ts');
-  const text = readFileSync(path.join(ROOT, 'docs/how-to/testing.md'), 'utf8');
+  const text = readFileSync(path.join(ROOT, 'docs/reference/evals.md'), 'utf8');
   const rows = text
     .split('\n')
     .filter((line) => line.startsWith('| `to'))
