@@ -9,7 +9,7 @@ import { canonicalJson, type GuardStoppedBody, parseExact, type ToolOutcome } fr
 export interface RepeatedCalls {
   /** Keys of the results so far. */
   seen: ReadonlySet<string>;
-  /** Number of last steps in a row without a new result. */
+  /** Number of the latest steps without a new result. */
   stale: number;
 }
 

@@ -165,7 +165,7 @@ interface Meanwhile {
    * them. Its answer and the end of the turn wait.
    */
   writing: Promise<unknown>[];
-  /** Written later: receipts with the commit, and the answer that seems to end the turn only if the turn continues. */
+  /** `receipts` are written with the commit. `answer` seems to end the turn, and is written only if the turn continues. */
   kept: {
     receipts: { receipt: PromptReceipt; at: number }[];
     answer: ModelAnswer | null;

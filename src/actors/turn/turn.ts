@@ -792,7 +792,7 @@ function hasSession({ runtime, meanwhile }: TurnRun): boolean {
   return runtime.provider.capabilities.sessionResumption || meanwhile.session.base !== null;
 }
 
-/** Whether the agent has ever had a task here, or works in a thread. */
+/** Whether the turn may open, end or wait for tasks. */
 function hasTasks({ live, outputs }: TurnRun): boolean {
   const { tasks, thread } = live.tasks;
   return thread !== null || tasks.size > 0 || outputs.length > 0;

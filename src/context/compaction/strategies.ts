@@ -272,7 +272,7 @@ const OUTPUTS_SHARE = 0.05;
 const STEPS_SHARE = 0.15;
 const PREFIX_SHARE = 0.1;
 const OLD_TEXT_SHARE = 0.04;
-/** While the prompt is too long, texts are shortened again with an aim reduced by this factor. */
+/** Factor of the aim each time that texts are shortened again, while the prompt is too long. */
 const AGAIN = 0.7;
 const MAX_TRIES = 6;
 
