@@ -148,13 +148,13 @@ export type { Metrics } from './events/metrics.ts';
 export type { TracingOptions } from './base/tracing.ts';
 export { loadAgentsFile } from './library/config/load-agents-file.ts';
 
-/** Loads the API when it is first used: it takes some 30 MB, which a program without it is spared. */
+/** Loads the API at its first use: it takes some 30 MB, which programs without it save. */
 function api(): typeof http {
   const isSource = import.meta.url.endsWith('.ts');
   return createRequire(import.meta.url)(`./http/api/index.${isSource ? 'ts' : 'js'}`) as typeof http;
 }
 
-/** As `createApp` of `troupe/http`. */
+/** See `createApp` of `troupe/http`. */
 export const createApp: typeof http.createApp = (...given) => api().createApp(...given);
-/** As `nodeListener` of `troupe/http`. */
+/** See `nodeListener` of `troupe/http`. */
 export const nodeListener: typeof http.nodeListener = (...given) => api().nodeListener(...given);

@@ -2,7 +2,7 @@ import { Argument, Command, Help, InvalidArgumentError, Option } from 'commander
 import { version } from './process/version.ts';
 import { LANGUAGES, TEMPLATES } from './init/project-files.ts';
 
-/** Keeps the list of commands on one screen: options of `troupe` itself are in the usage line only. */
+/** Keeps the list of commands on one screen: the options of `troupe` itself are only in the usage line. */
 const HELP = new Help();
 const AGENT_ACTIONS = [
   'join',
@@ -48,7 +48,7 @@ export function createProgram(): Command {
   return program;
 }
 
-/** Those that would not fit on the screen of the help. `join` and the like are short for `agent join`. */
+/** The commands that would not fit on the help's screen. `join` and similar ones are short for `agent join`. */
 function moreCommands({ commands }: Command): string {
   const isShort = (name: string) => AGENT_ACTIONS.some((action) => action === name);
   const hidden = commands
@@ -57,7 +57,6 @@ function moreCommands({ commands }: Command): string {
   return `\nMore, each with --help: ${hidden.filter((name) => !isShort(name)).join(', ')}`;
 }
 
-/** Commands that give agents work. */
 function addMessageCommands(program: Command): void {
   client(program.command('send'))
     .description('send a message and show the replies')
@@ -91,7 +90,7 @@ function addMessageCommands(program: Command): void {
     );
 }
 
-/** What agents are told of the people who write to them. */
+/** The command for what agents are told about the people who write to them. */
 function addPersonCommand(program: Command): void {
   client(program.command('person'))
     .description('show or change what agents are told of a person')
@@ -103,7 +102,6 @@ function addPersonCommand(program: Command): void {
     .action(async (id, options) => (await import('./commands/tenant.ts')).person(id, options));
 }
 
-/** Commands about what agents wait for. */
 function addTaskCommands(program: Command): void {
   client(program.command('tasks'))
     .description('list what agents are waiting for')
@@ -179,7 +177,7 @@ function addRerunCommands(program: Command): void {
     );
 }
 
-/** Commands that change conversations and who takes part. */
+/** Commands that change conversations and their participants. */
 function addConversationCommands(program: Command): void {
   client(program.command('retry'))
     .description('retry a turn; fork goes on from a point, rerun changes it')
@@ -252,7 +250,6 @@ function addConversationCommands(program: Command): void {
     .action(async (person, options) => (await import('./commands/transfer.ts')).erase(person, options));
 }
 
-/** Commands that only read. */
 function addReadCommands(program: Command): void {
   client(program.command('context'))
     .description('show the exact prompt of an agent, the next or a past one')
@@ -313,7 +310,6 @@ function addReadCommands(program: Command): void {
     .action(async (options) => (await import('./commands/overview.ts')).stuck(options));
 }
 
-/** Import and export. */
 function addTransferCommands(program: Command): void {
   client(program.command('import'))
     .description('import a transcript or an export')
@@ -336,7 +332,6 @@ function addTransferCommands(program: Command): void {
     );
 }
 
-/** Checks of the installation. */
 function addDoctorCommand(program: Command): void {
   program
     .command('doctor')
@@ -359,7 +354,6 @@ function client(command: Command): Command {
     .option('--json', 'machine-readable output');
 }
 
-/** Options of commands about who takes part. */
 function toAgent(command: Command): Command {
   return client(command)
     .option('--reason <text>', 'reason, kept in the log')
@@ -456,7 +450,6 @@ function grace(text: string): number {
   throw new InvalidArgumentError(`It must be at most ${MAX_GRACE_DAYS}d.`);
 }
 
-/** Parses a duration to milliseconds. */
 function duration(text: string): number {
   const [, number, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const factor = UNITS[unit];
@@ -515,7 +508,6 @@ export function addWebhookCommands(program: Command, client: (command: Command) 
     .action(async (id, options) => (await import('./commands/tenant.ts')).webhooksRotate(id, options));
 }
 
-/** `troupe nostr …` */
 function addNostrCommands(program: Command, client: (command: Command) => Command): void {
   const nostr = program
     .command('nostr')
@@ -562,7 +554,7 @@ function addNostrCommands(program: Command, client: (command: Command) => Comman
     .action(async (relay, options) => (await import('./commands/nostr.ts')).testRelay(relay, options));
 }
 
-/** Options of the commands that open the store by themselves. */
+/** Options of commands that open the store themselves. */
 function stored(command: Command): Command {
   return command
     .option('--data <dir>', 'data directory (default: .troupe)')
@@ -598,7 +590,7 @@ function addInitCommand(program: Command): void {
     .action(async (dir, options) => (await import('./commands/init.ts')).init(dir, options));
 }
 
-/** What editors need. */
+/** Adds the command that editors need. */
 function addSchemaCommand(program: Command): void {
   program
     .command('schema', { hidden: true })
@@ -607,7 +599,6 @@ function addSchemaCommand(program: Command): void {
     .action(async (options) => (await import('./commands/schema.ts')).schema(options));
 }
 
-/** Commands that run until they are stopped. */
 function addProcessCommands(program: Command): void {
   program
     .command('dev')
@@ -617,7 +608,7 @@ function addProcessCommands(program: Command): void {
     .option('--host <name>', 'address to listen on', '127.0.0.1')
     .option('--data <dir>', 'data directory, or :memory:', '.troupe')
     .option('--concurrency <n>', 'most turns at once', wholeNumber(1, 10_000))
-    // Rare, and the help is to fit on a screen: docs/reference/commands.md has it.
+    // Hidden, because it is rare and the help should fit on a screen. docs/reference/commands.md describes it.
     .addOption(new Option('--durability <what>').choices(['disk', 'process']).hideHelp())
     .option(...RECORD)
     .option(...REPLAY)
@@ -721,7 +712,6 @@ function addEvalCommands(program: Command, client: (command: Command) => Command
     );
 }
 
-/** Collects the values of an option that may be repeated. */
 function repeated(file: string, files: string[] = []): string[] {
   return [...files, file];
 }

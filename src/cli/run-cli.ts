@@ -4,19 +4,19 @@ import { errorText } from './render/output.ts';
 import { createProgram } from './program.ts';
 
 const USAGE = 2;
-/** Commander writes the nearest name on a line of its own. */
+/** Commander writes its suggestion on a line of its own. */
 const NEAREST = /\n\((Did you mean )(.*)\?\)$/;
 
-/** Runs one command line and returns the exit code: 0, 1 for an error, 2 for a wrong command line. */
+/** Runs one command line. Returns the exit code: 0, 1 for an error, 2 for an invalid command line. */
 export async function runCli(args: string[]): Promise<number> {
   const asJson = args.includes('--json');
-  // The reader of a pipe may leave early, as `head` does.
+  // The reader of a pipe may close it early, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
     throw error;
   });
   const program = createProgram();
-  // All errors are written below, in the same way.
+  // All errors are written below, in one format.
   program.configureOutput({ outputError: () => {} });
   inherit(program);
   try {
@@ -40,7 +40,7 @@ function helpFor([name, ...rest]: string[], { commands }: Command, path = 'troup
 }
 
 function usageError({ code, message }: CommanderError, help: string, asJson: boolean): number {
-  // Without a command, commander prints the help itself and calls that an error.
+  // Without a command, commander prints the help itself and reports that as an error.
   if (code !== 'commander.help') {
     const problem = message.replace(/^error: /, '').replace(/\.$/, '');
     const text = NEAREST.test(problem)
@@ -51,7 +51,6 @@ function usageError({ code, message }: CommanderError, help: string, asJson: boo
   return USAGE;
 }
 
-/** Copies the settings to all subcommands. */
 function inherit(parent: Command): void {
   for (const command of parent.commands) {
     command.copyInheritedSettings(parent);

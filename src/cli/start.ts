@@ -1,7 +1,6 @@
 import nodeModule from 'node:module';
 
-// Must come before all other imports: a short command spends half of its time compiling.
-// Deno has none.
+// Must come before all other imports, because a short command spends half of its time compiling. Deno does not have it.
 nodeModule.enableCompileCache?.();
 const { runCli } = await import('./run-cli.ts');
 

@@ -33,14 +33,14 @@ import type {
 const Count = z.int().nonnegative();
 
 /**
- * Answers of the API. Where the domain already has a type, `typed` gives the schema that type, and the document describes
- * only the part that clients need.
+ * Schemas of the API's answers. Where the domain already has a type, `typed` gives the schema that type, and the OpenAPI
+ * document describes only the part that clients need.
  */
 export function typed<T>(json: object = { type: 'object' }): z.ZodType<T> {
   return z.custom<T>().meta({ ...json });
 }
 
-/** A list that may come in parts: `next` is the `skip` of the next part, null at the end. */
+/** A list that may be split over several answers: `next` is the `skip` of the next one, null at the end. */
 export type Part<T> = T & { next: number | null };
 
 const NEXT = { type: ['integer', 'null'] };
@@ -380,7 +380,7 @@ export const SearchAnswer = z.strictObject({
       conversation: ConversationId,
       row: RowAnswer,
       excerpt: z.string(),
-      /** Where the words are in the excerpt. */
+      /** Positions of the search terms in the excerpt. */
       marks: z.array(z.tuple([Count, Count])),
     }),
   ),

@@ -4,23 +4,23 @@ import type { Principal, Reading, Traffic } from '../library/access/index.ts';
 import type { Troupe } from '../library/troupe.ts';
 import { rateLimited } from './refusal.ts';
 
-/** The caller of a request, and the troupe of their tenant, narrowed to what they were granted. */
+/** The caller of a request, and their tenant's troupe, limited to what they were granted. */
 export interface Caller {
   /** Who they are, with their scopes and grants. */
   principal: Principal;
   /** Each method checks the grant. */
   troupe: Troupe;
-  /** Whether the credential still identifies the same principal; for streams. Null: it cannot change. */
+  /** Whether the credential still identifies the same principal; open streams ask. Null: it cannot change. */
   isStillGood: (() => Promise<boolean>) | null;
-  /** What callers and tenants may do at once, and how often. */
+  /** Limits on what callers and tenants may do at once, and how often. */
   traffic: Traffic;
-  /** To be called by a request that now waits for others: requests of its tenant need not wait for it any longer. */
+  /** Called by a request that begins to wait for something else: other requests of its tenant no longer queue behind it. */
   parked: () => void;
-  /** Account of a request that only reads. Null for writes. */
+  /** The request's account of reads. Null for writes. */
   reading: Reading | null;
 }
 
-/** A symbol, so that it is none of the variables of an app that this one is mounted in. */
+/** A symbol cannot clash with the context variables of an app that this one is mounted in. */
 const CALLER = Symbol('caller');
 
 /** Kept on the context itself: a `WeakMap` would keep each finished request alive until the next full garbage collection. */
@@ -37,7 +37,7 @@ export function callerOf(context: Context): Caller {
   return caller;
 }
 
-/** Opens an account of what the caller reads. Throws `rate_limited` if that was too much lately. */
+/** Opens an account of the caller's reads. Throws `rate_limited` if the caller has read too much lately. */
 export async function beginReading({
   principal,
   traffic,
@@ -49,7 +49,7 @@ export async function beginReading({
   throw rateLimited(message, most, reading.retryAfterMs);
 }
 
-/** Reads on the caller's account. A GET request is on it already. Throws as `beginReading` does. */
+/** Charges the reads of `work` to the caller. A GET request has its account already. Throws as `beginReading` does. */
 export async function readAs<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
   if (caller.reading) return work();
   const reading = await beginReading(caller);

@@ -1,8 +1,8 @@
 import type { Context } from 'hono';
 
 /**
- * Content codings that the client accepts, in lower case. None where the app does not write to `node:http` itself: what answers a `Request` with
- * a `Response` compresses by itself, and Next.js drops `content-encoding`, Workers compress once more.
+ * Content codings that the client accepts, in lower case. Empty unless the app writes to `node:http` itself. Servers that
+ * expect a `Response` compress by themselves: Next.js drops `content-encoding`, and Workers would compress twice.
  */
 export function codingsFor(context: Context): Set<string> {
   const { outgoing } = (context.env ?? {}) as { outgoing?: object };

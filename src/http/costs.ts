@@ -7,20 +7,20 @@ const Money = z.number().nullable();
 const Count = z.number().nonnegative();
 
 const CostGroup = z.strictObject({
-  /** An agent, a model, the id of a person, or a day. */
+  /** Name of an agent or a model, id of a person, or a day. */
   name: z.string(),
-  /** US dollars; null: no price of it is known. */
+  /** US dollars; null if no price is known. */
   usd: Money,
   calls: Count,
   /** Model calls without a known price. */
   unknown: Count,
   /** US dollars that the vendor's cache saved. */
   saved: z.number(),
-  /** Tokens: sent and not in a cache, read from a cache, written by the model. */
+  /** Tokens: input not from a cache, input from a cache, output. */
   fresh: Count,
   cached: Count,
   output: Count,
-  /** US dollars of summaries for compactions, and of calls that failed. */
+  /** US dollars for compaction summaries, and for calls that failed. */
   summaries: Count,
   failures: Count,
 });
@@ -30,22 +30,22 @@ export const CostsAnswer = z.strictObject({
   total: CostGroup,
   agents: z.array(CostGroup),
   models: z.array(CostGroup),
-  /** By the first person who wrote in the conversation. */
+  /** Grouped by the first person who wrote in the conversation. */
   people: z.array(CostGroup),
   days: z.array(CostGroup),
-  /** Conversations of the period that are not read yet: ask again. */
+  /** Conversations of the period that are not counted yet; a further request counts more. */
   unread: Count,
 });
 export type CostsAnswer = z.infer<typeof CostsAnswer>;
 
-/** Longest time of an answer; the next one goes on. */
+/** Longest time one answer may take, ms; the next request continues. */
 const MAX_MS = 1_500;
 const PAGE = 100;
-/** A conversation may have waited for its threads since before the period. */
+/** A conversation that was still waiting for its threads may have begun this long before the period. */
 const LOOK_BACK_MS = 86_400_000;
 const MOST_PEOPLE = 100;
 
-/** What all conversations of a tenant cost on the days from `from` on. A conversation is read again when it has new events. */
+/** The cost of all conversations of a tenant on the days from `from` on. A conversation is read again when it has new events. */
 export async function readCosts(
   troupe: Troupe,
   keeper: InboxKeeper,

@@ -10,31 +10,30 @@ import { TroupeError } from '../base/errors.ts';
 import { createHash } from 'node:crypto';
 import type { Principal } from '../library/access/index.ts';
 
-/** What a client of another protocol says, and where. */
+/** What a client of another protocol says, and in which conversation. */
 export interface Spoken extends Pick<
   NewMessage,
   'id' | 'to' | 'content' | 'attachments' | 'reply' | 'whileBusy'
 > {
   /** Id of the conversation. */
   conversation: string;
-  /** The door: `openai`, `ag-ui`, … */
+  /** Name of the door: `openai`, `ag-ui`, … */
   channel: string;
 }
 
-/** A message that was stored, and the changes that follow from it. */
+/** A stored message, and the changes that follow from it. */
 export interface Exchange {
   /** Seq of the message. */
   seq: number;
-  /** Ms since the epoch. */
+  /** Time of the message, ms since the epoch. */
   at: number;
-  /** What happens until it is over. */
+  /** Yields all changes until the answer is complete, and returns the answer. */
   changes: (signal: AbortSignal) => AsyncGenerator<ChatChange, Answer>;
 }
 
 /**
- * Sends what a client says, as its caller, and gives what comes of it. Besides the scope `write`, of the route, it needs
- * `read`. `before` runs once the message is admitted. Throws as `admitMessage` and `send` do, and `agent_unknown` if nobody is
- * to answer.
+ * Sends what a client says, as its caller, and returns what follows. The route has the scope `write`; this also needs `read`.
+ * `before` runs once the message is admitted. Throws as `admitMessage` and `send` do, and `agent_unknown` if nobody is to answer.
  */
 export async function beginExchange(
   caller: Caller,
@@ -47,7 +46,7 @@ export async function beginExchange(
   admitMessage(caller, conversation, message);
   await before?.();
   const { event } = await troupe.send(conversation, message);
-  // What follows is waiting.
+  // From here on the request only waits.
   caller.parked();
   if (event.to.length === 0) throw nobodyAnswers();
   const { seq, at } = event;
@@ -57,12 +56,12 @@ export async function beginExchange(
 /** The author of callers without one of their own. */
 const CLIENT = { kind: 'user', id: 'user', name: 'User' } as const;
 
-/** As whom a client of another protocol writes. */
+/** The author as which a client of another protocol writes. */
 export function authorOf({ principal }: Pick<Caller, 'principal'>): Author {
   return principal.author ?? CLIENT;
 }
 
-/** Gives a command as the client. Throws `event_too_large` as for a message. */
+/** Gives a command on behalf of the client. Throws `event_too_large` as for a message. */
 export async function giveCommand(caller: Caller, command: CommandInput): Promise<Event> {
   checkWords(JSON.stringify(command));
   const event = await caller.troupe.command(command, authorOf(caller));
@@ -70,7 +69,7 @@ export async function giveCommand(caller: Caller, command: CommandInput): Promis
   return event;
 }
 
-/** What has come and comes of an event, as changes of a chat. */
+/** What followed and still follows from an event, as changes of a chat. */
 export function changesSince(
   troupe: Troupe,
   { conversation, seq }: { conversation: string; seq: number },
@@ -79,7 +78,7 @@ export function changesSince(
   return openChat(troupe, conversation).follow(seq, signal);
 }
 
-/** Waits for the whole answer, as long as its reader does, and no longer than `ends`. */
+/** Waits for the whole answer, until its reader leaves or `ends` aborts. */
 export async function wholeAnswer(
   { req }: Context,
   { changes }: Exchange,
@@ -91,10 +90,10 @@ export async function wholeAnswer(
   return next.value;
 }
 
-/** Most bytes of files within one answer; the others are named only. */
+/** Most bytes of files within one answer. Further files are only named. */
 const MOST_BYTES = 4 * 1_024 * 1_024;
 
-/** An attachment of a message. `base64` is null where it has no bytes, as in an import, or there is no more room. */
+/** An attachment of a message. `base64` is null if its bytes are not stored, as after an import, or the answer has no more room. */
 export interface EventFile {
   /** Its media type. */
   mediaType: string;
@@ -106,7 +105,7 @@ export interface EventFile {
   base64: string | null;
 }
 
-/** Reads the attachments of messages, for one answer: later ones find the room that earlier ones have left. */
+/** Returns a reader of attachments for one answer, whose room they share: earlier ones leave less for later ones. */
 export function filesIn(troupe: Pick<Troupe, 'attachment'>): (event: Event) => Promise<EventFile[]> {
   let left = MOST_BYTES;
   return async ({ kind, body, conversation, seq }) => {
@@ -141,10 +140,10 @@ async function readOrNull(
 }
 
 const MAX_ID = 128;
-/** Fewer letters of a hash may be those of another name. */
+/** Least characters of a hash that tell names apart. */
 const LEAST_NAME = 16;
 
-/** An idempotency key of a client, as one of this caller alone: others may use the same. */
+/** A client's idempotency key, made unique for this caller: other callers may use the same key. */
 export function callersKey({ id }: Principal, ...given: readonly string[]): string {
   return digest([id, ...given]);
 }
@@ -153,7 +152,7 @@ function digest(parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
 }
 
-/** A name that is too long is replaced by its hash, so that different names stay different. */
+/** A name that is too long is replaced by its hash, so that different names remain different. */
 function fitted(name: string, room: number): string {
   if (name.length <= room) return name;
   if (room >= LEAST_NAME) return digest([name]).slice(0, room);
@@ -166,7 +165,7 @@ function fitted(name: string, room: number): string {
   );
 }
 
-/** An id of a conversation that the caller may write to. Throws `event_invalid` if it may not begin one. */
+/** The id of a new conversation that the caller may write to. Throws `event_invalid` if the caller may not begin one. */
 export function newConversation({ conversations }: Principal, name: string): string {
   const patterns = conversations ?? ['*'];
   const prefix = patterns.find((pattern) => pattern.endsWith('*'))?.slice(0, -1);

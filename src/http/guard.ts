@@ -22,13 +22,16 @@ import { KeyedBuckets } from '../base/token-bucket.ts';
 export interface GuardOptions extends GateOptions {
   /** Accepted host names in addition to the loopback ones. Requests with a credential may use any name. */
   allowedHosts?: readonly string[] | undefined;
-  /** Where clients reach the app, with the path of its mount: `https://agents.example/inspector`. Doors sign what names it. */
+  /**
+   * Where clients reach the app, including the path of its mount: `https://agents.example/inspector`. Doors sign documents
+   * that contain it.
+   */
   publicUrl?: string | undefined;
-  /** Pages of other origins that may read and write as the page of this app does. Default: none. */
+  /** Origins whose pages may read and write like the page of this app. Default: none. */
   cors?: readonly string[] | undefined;
   /** Refuses all writes. */
   readOnly?: boolean | undefined;
-  /** Browsers send this as `x-troupe-token` with writes that carry no credential. Without it such writes are refused. */
+  /** Browsers send this as `x-troupe-token` with writes that carry no credential. Unset, such writes are refused. */
   writeToken?: string | undefined;
 }
 
@@ -38,7 +41,7 @@ const WRITE_TOKEN_HEADER = 'x-troupe-token';
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 export const READS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/** Whether a host, as in a URL, is this machine. */
+/** Whether a host, in the form of URLs, is this machine. */
 export function isLoopback(host: string): boolean {
   return LOOPBACK.has(host) || host === '::1';
 }
@@ -52,10 +55,10 @@ interface GuardParts {
 }
 
 /**
- * Admits known callers with the scope of their route, and gives the routes a troupe narrowed to the caller.
+ * Admits known callers that have the scope of the route, and gives the routes a troupe limited to the caller.
  *
- * Pages of other origins can send requests to a server on this machine. `Host` reveals them if their DNS name was
- * pointed at this machine; `Origin` reveals the others. Browsers send no bearer credentials by themselves.
+ * Pages of other origins can send requests to a server on this machine. `Host` reveals such a page if its DNS name was pointed
+ * at this machine; `Origin` reveals the others. Browsers never send bearer credentials by themselves.
  */
 export function guard({ troupe, gate, options, traffic, rules }: GuardParts): MiddlewareHandler {
   return async function checkCaller(context, next) {
@@ -134,7 +137,7 @@ export async function trustedCaller(
   }
 }
 
-/** Without a credential, requests must use a known host name. Throws `Refusal`. */
+/** Requests without a credential must use a known host name. Throws `Refusal`. */
 export function checkHost(req: HonoRequest, options: GuardOptions): void {
   if (!isKeyless(options)) return;
   const name = hostNameOf(req);
@@ -143,19 +146,19 @@ export function checkHost(req: HonoRequest, options: GuardOptions): void {
   throw new Refusal(403, 'host_refused', message, { host: name });
 }
 
-/** Whether it is a name of this machine, or one that was allowed. */
+/** Whether it is a name of this machine or an allowed one. */
 export function isKnownHost(name: string, { allowedHosts = [] }: GuardOptions): boolean {
   return LOOPBACK.has(name) || allowedHosts.includes(name);
 }
 
-/** Without the port, in lower case. */
+/** The host name without its port, in lower case. */
 export function hostNameOf(req: HonoRequest): string {
   return nameOf(req).replace(/:\d+$/, '').toLowerCase();
 }
 
 /**
- * Browsers name a page's origin in `Origin`; programs send none. Our own page sends the write token from its document,
- * which no other page can read.
+ * Browsers send a page's origin in `Origin`; programs send none. Our own page sends the write token from its document, which
+ * no other page can read.
  */
 function checkWrite(
   req: HonoRequest,
@@ -186,7 +189,7 @@ function refuseForeign(
   if (isListed(origin, options)) return;
   const isForeign = origin !== undefined && hostOf(origin) !== nameOf(req);
   const site = req.header('sec-fetch-site');
-  // A page of another port of this machine counts as the same site.
+  // A page on another port of this machine counts as the same site.
   const isElsewhere = site === 'cross-site' || (site === 'same-site' && isLocal(principal));
   if (!isForeign && !isElsewhere) return;
   const from = origin ?? 'elsewhere';
@@ -198,7 +201,7 @@ function isListed(origin: string | undefined, { cors }: GuardOptions): boolean {
   return origin !== undefined && cors?.includes(origin) === true;
 }
 
-/** True if the caller sent no credential. */
+/** Whether the caller sent no credential. */
 function isLocal({ id }: Principal): boolean {
   return id === LOCAL.id;
 }
@@ -213,7 +216,7 @@ function isSame(given: string, wanted: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Null for the origin `null` and others without a host. */
+/** Null for the origin `null`, and for others without a host. */
 function hostOf(origin: string): string | null {
   return URL.parse(origin)?.host ?? null;
 }
@@ -224,8 +227,8 @@ interface GateOptions {
   /** Identifies the owner of a key or token, like `troupe.authenticate`. Without it only `token` is accepted. */
   authenticate?: ((credential: string) => Promise<Principal | null>) | undefined;
   /**
-   * Treatment of requests without a credential. `local`, the default: they may do everything if there is no
-   * `token`. `refused`: for servers that other machines can reach.
+   * What requests without a credential may do. `local`, the default: everything, if there is no `token`. `refused`: nothing,
+   * for servers that other machines can reach.
    */
   keyless?: 'local' | 'refused' | undefined;
   /** Limits per address, caller, author and tenant. Requests without a credential are not counted. */
@@ -234,7 +237,7 @@ interface GateOptions {
 
 interface Identified {
   principal: Principal;
-  /** Null for a credential that cannot change. */
+  /** Null if the credential cannot change. */
   isStillGood: (() => Promise<boolean>) | null;
 }
 
@@ -246,7 +249,7 @@ interface Gate {
 /** Number of credentials that are cached as valid. */
 const MAX_GOOD = 10_000;
 const BEARER = /^Bearer +(\S+) *$/i;
-/** Stands for no credential: SDKs of other APIs always send one. */
+/** Counts as no credential: SDKs of other APIs always send one. */
 const PLACEHOLDER = 'none';
 const PLACEHOLDER_HEADER = `Bearer ${PLACEHOLDER}`;
 
@@ -307,12 +310,12 @@ function unknownCaller(): Refusal {
   return new Refusal(401, 'token_required', 'send the header "Authorization: Bearer <token>"');
 }
 
-/** Digests have equal lengths, so that comparing them reveals nothing about the token's length. */
+/** Digests have equal lengths, so comparing them reveals nothing about the token's length. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Empty if the server does not know it: all callers then share one address. */
+/** Empty if the server does not know the address: all callers then share one. */
 function addressOf({ env }: Context): string {
   const { incoming } = Object(env) as { incoming?: { socket?: { remoteAddress?: string } } };
   return incoming?.socket?.remoteAddress ?? '';

@@ -36,17 +36,15 @@ import { callerOf } from './caller.ts';
 import { beginningsOf, wordsOf, addTerms, conversationTerm } from '../library/projection/search-words.ts';
 import { createProjectionCache } from './projection-caches.ts';
 
-/** What is stored of a conversation for the inbox. */
+/** What the store keeps of a conversation for the inbox. */
 type StoredStanding = Standing & ConversationKind;
 
-/** A conversation in the inbox. */
 interface InboxLine extends StoredStanding {
   id: ConversationId;
-  /** Seq of the last event. */
   head: number;
   /** Time of the last event, ms. */
   at: number;
-  /** Of what is asked: whether the caller may answer or decide it, and the ids of the people who may; none: everyone. */
+  /** Whether the caller may answer or decide what is asked, and the ids of the people who may; none: everyone. */
   may?: MayDecide | undefined;
 }
 
@@ -59,7 +57,7 @@ export interface Inbox {
   counts: Record<StandingState, number>;
   /** Conversations with events that are not counted yet. */
   unread: number;
-  /** What `costliest` compares: dollars if the price of every agent of the company is known. */
+  /** Order of `costliest`: dollars if the price of every agent is known, else tokens. */
   costs: 'dollars' | 'tokens';
   lines: InboxLine[];
   next: string | null;
@@ -71,44 +69,44 @@ export interface InboxQuery {
   owner?: string | undefined;
   from?: number | undefined;
   to?: number | undefined;
-  /** Part of the first message or of the id, in any case, from the beginning of a word. */
+  /** Part of the first message or of the id, ignoring case, from the beginning of a word. */
   q?: string | undefined;
-  /** Default: both. */
+  /** Kind of conversation. Default: both. */
   kind?: ConversationKind['kind'] | undefined;
   /** Beginning of the id. */
   prefix?: string | undefined;
   order: StandingOrder;
   limit: number;
   after?: string | undefined;
-  /** Who asks: for them `may` of a line says what they may decide. Default: it is absent. */
+  /** Person who asks: `may` of a line then tells what they may decide. Default: `may` is absent. */
   as?: Author | undefined;
 }
 
-/** Longest wait for conversations that have events since the last answer; reading continues in the background. */
+/** Longest wait for conversations with events since the last answer, ms. Reading continues in the background. */
 const MAX_WAIT_MS = 500;
-/** How long reading continues after the last answer. */
+/** How long reading continues after the last answer, ms. */
 const KEEP_MS = 600_000;
-/** Conversations read before the store is asked for others. */
+/** Conversations that are read before the store is asked for more. */
 const SLICE = 100;
 
 /**
- * Keeps the standings of one tenant while somebody looks at its inbox. A process that is asked for no inbox does nothing.
- *  K1  A process has one run at a time, and of several processes one: `behind` answers the others with null.
- *  K2  A standing, with the passages before it, depends on the log alone, so that it may be stored twice, by any process, in any order of events.
- *  K3  A run ends when nothing is behind, or when nobody has looked for `KEEP_MS`. The next look begins another.
- *  K4  A conversation that cannot be read is passed over for the rest of the run, and stays counted as unread.
+ * Keeps the standings of one tenant while somebody looks at its inbox. A process whose inbox nobody asks for does nothing.
+ *  K1  A process has one run at a time, and only one of several processes has one: `behind` answers the others with null.
+ *  K2  A standing and its passages depend on the log alone. Any process may store them, even twice, whatever the order.
+ *  K3  A run ends when nothing is behind, or when nobody has looked for `KEEP_MS`. The next look begins another run.
+ *  K4  A conversation that cannot be read is skipped for the rest of the run, and stays counted as unread.
  */
 export interface InboxKeeper {
-  /** Resolves when the run is over that this call began or joined. Never rejects. */
+  /** Resolves when the run that this call began or joined is over. Never rejects. */
   catchUp(): Promise<void>;
   /** Reads one conversation and stores its standing. Throws `conversation_unknown`. */
   read(conversation: string): Promise<StoredStanding>;
-  /** What a conversation with its threads cost; null if that is to be read and `onlyKept`. */
+  /** Cost of a conversation with its threads. Null with `onlyKept` if it would have to be read. */
   costOf(
     row: Pick<ListedStanding, 'id' | 'head'>,
     how: { onlyKept: boolean },
   ): Promise<readonly CostPart[] | null>;
-  /** Whether a person may end the oldest question or approval of a line. Null: it is over. */
+  /** Whether a person may end the oldest question or approval of a line. Null if it has already ended. */
   mayDecide(line: InboxLine, person: Author): Promise<MayDecide | null>;
 }
 
@@ -120,10 +118,10 @@ interface KeeperOptions {
   onError: (error: unknown) => void;
 }
 
-/** Answers of `mayDecide` that are kept. */
+/** Most cached answers of `mayDecide`. */
 const MOST_DECISIONS = 2_000;
 
-/** Conversations whose cost is kept. */
+/** Most conversations whose cost is cached. */
 const MOST_COSTS = 20_000;
 
 /** Number of tenants whose keepers are cached. */
@@ -174,7 +172,7 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
           unreadable.add(id);
           if (!isUnknown(error)) onError(error);
         });
-        // An embedded store answers at once, so others need a turn of the event loop.
+        // Lets other work run, because an embedded store never yields to the event loop.
         await setImmediate();
       }
     }
@@ -195,9 +193,9 @@ export function createInboxKeeper(troupe: Troupe, { clock, signal, onError }: Ke
   };
 }
 
-/** What is read of the conversations of lines, kept until they have new events. */
+/** Reads conversations of inbox lines, and caches the results until they have new events. */
 function createLineReader(troupe: Troupe): Pick<InboxKeeper, 'mayDecide' | 'costOf'> {
-  /** Kept for the end of the log that it was read at: home asks again every few seconds. */
+  /** Keyed by the end of the log at which it was read: the home view asks again every few seconds. */
   const decisions = new LRUCache<string, MayDecide>({ max: MOST_DECISIONS });
 
   async function mayDecide({ id, head, asks }: InboxLine, person: Author): Promise<MayDecide | null> {
@@ -212,7 +210,7 @@ function createLineReader(troupe: Troupe): Pick<InboxKeeper, 'mayDecide' | 'cost
     return may;
   }
 
-  /** By conversation, with the end of the log that they were read at. */
+  /** By conversation, with the end of the log at which they were read. */
   const costs = new LRUCache<string, { head: number; parts: readonly CostPart[] }>({ max: MOST_COSTS });
 
   async function costOf(
@@ -235,7 +233,7 @@ function createLineReader(troupe: Troupe): Pick<InboxKeeper, 'mayDecide' | 'cost
   return { mayDecide, costOf };
 }
 
-/** Agents that the inbox can be filtered by. */
+/** Most agents by which the inbox can be filtered. */
 const MAX_AGENTS = 200;
 
 function rowOf(
@@ -260,7 +258,7 @@ function rowOf(
   };
 }
 
-/** One page of the inbox. `troupe` is narrowed to what the caller may see. */
+/** One page of the inbox. `troupe` is limited to what the caller may see. */
 export async function readInbox(
   troupe: Troupe,
   keeper: InboxKeeper,
@@ -288,10 +286,10 @@ export async function readInbox(
   };
 }
 
-/** The term of all conversations of a kind. No word has its sign. */
+/** The term that all conversations of a kind have. No word contains its `=`. */
 const kindTerm = (kind: ConversationKind['kind']) => `=${kind}`;
 
-/** A single word is found by its term alone, without a look at the rows. */
+/** A single word is found by its term alone, without reading the rows. */
 function wordsFilter(q: string | undefined, kind: InboxQuery['kind']) {
   const text = q?.toLowerCase();
   const words = q === undefined ? [] : indexedTerms(q);
@@ -300,12 +298,12 @@ function wordsFilter(q: string | undefined, kind: InboxQuery['kind']) {
   return text === undefined || (others.length === 0 && only?.term === text) ? { terms } : { terms, text };
 }
 
-/** Terms of a text that is part of longer ones: a short word at its end says nothing. */
+/** Index terms of a text. A first word of one or two characters is left out: alone, it may begin a longer word. */
 function indexedTerms(q: string) {
   return beginningsOf(q).filter(({ term, whole }, index) => index > 0 || !whole || term.length > 2);
 }
 
-/** Waits until a keeper has caught up, but no longer than an answer may take. */
+/** Waits until a keeper has caught up, but no longer than one answer may take. */
 export async function waitAWhile(keeper: InboxKeeper, clock: Clock): Promise<void> {
   const over = new AbortController();
   const late = clock.sleep(MAX_WAIT_MS, over.signal);
@@ -324,13 +322,13 @@ async function lineOf(
     const may = as && standing.asks && (await keeper.mayDecide(line, as));
     return may ? { ...line, may } : line;
   } catch (error) {
-    // The conversation was deleted meanwhile.
+    // The conversation was deleted in the meantime.
     if (isUnknown(error)) return null;
     throw error;
   }
 }
 
-/** Null for one that another version has stored in another form. */
+/** Null if another version has stored it in another form. */
 function readStanding(data: string): StoredStanding | null {
   const parsed = StandingRecord.safeParse(JSON.parse(data));
   return parsed.success ? parsed.data : null;
@@ -389,7 +387,7 @@ const STANDING = {
     .nullable(),
 };
 
-/** The stored form of a standing. One of another form is computed anew. */
+/** The stored form of a standing. A standing in another form is computed anew. */
 const StandingRecord: z.ZodType<StoredStanding> = z.strictObject(STANDING);
 
 export const InboxAnswer = z.strictObject({
@@ -408,13 +406,13 @@ export const InboxAnswer = z.strictObject({
   next: z.string().nullable(),
 });
 
-/** Events of one passage: the seqs from a multiple of it, plus 1. */
+/** Events of one passage: it begins at a multiple of this, plus 1. */
 const PASSAGE_EVENTS = 32;
 const PAGE = 10 * PASSAGE_EVENTS;
 
 /**
- * Stores the passages of a log from the one that its standing ends in, up to `head`. A passage depends on the log alone, so
- * that it may be stored twice, and by any process.
+ * Stores the passages of a log up to `head`, from the one in which its standing ends. A passage depends on the log alone, so
+ * any process may store it, even twice.
  */
 async function indexWords(
   { standings, passages, events }: Pick<Troupe, 'standings' | 'passages' | 'events'>,
@@ -439,7 +437,7 @@ async function indexWords(
     }
     if (done.length > 0) await passages.save(conversation, done);
     if (page.events.length === 0) return;
-    // An embedded store answers at once, so others need a turn of the event loop.
+    // Lets other work run, because an embedded store never yields to the event loop.
     await setImmediate();
   }
 }

@@ -6,15 +6,15 @@ import { messageFrom } from '../library/asking/ask.ts';
 import type { Asked, CommandInput, NewMessage, StuckLine, Troupe } from '../library/troupe.ts';
 import { checkAllAuthors, checkAuthor, unknownConversation, checkScope } from './permissions.ts';
 
-/** Length of the prefix of the source's id that every fork's id keeps, for any seq. */
+/** Characters of the source's id with which every fork's id begins, for any seq. */
 const FORK_STEM = 90;
 
 /**
- * What narrowing does with each member of `Troupe`. A new member does not compile until it is listed here.
- *  - `shared`: passed on as it is; its routes ask for a scope of their own.
+ * What limiting does with each member of `Troupe`. A new member does not compile until it is listed here.
+ *  - `shared`: passed on unchanged; its routes require a scope of their own.
  *  - `conversation`: reads or changes conversations, so the caller's grant is checked.
  *  - `message`: stores messages, so the caller's author is checked too.
- *  - `handle`: made of the narrowed members.
+ *  - `handle`: made from the limited members.
  */
 const NARROWING = {
   tenant: 'shared',
@@ -78,12 +78,12 @@ type Members<K extends Kind> = {
 type MembersOf<K extends Kind> = Pick<Troupe, Members<K>>;
 
 /**
- * A troupe for one caller, limited to the authors it may write as and the conversations it was granted. Other
- * conversations give the error of unknown ids, before anything is looked up.
+ * A troupe for one caller, limited to the authors it may write as and the conversations it was granted. Other conversations
+ * give the error of unknown ids before anything is looked up.
  */
 export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
   const { author, scopes, conversations: granted } = principal;
-  // This caller has no limits and gets the application's own troupe.
+  // This caller has no limits, and gets the application's own troupe.
   if (granted === null && author === null && scopes.includes('operate') && scopes.includes('read'))
     return troupe;
   const spoken = limitAuthors(troupe, principal);
@@ -92,7 +92,7 @@ export function limitTroupe(troupe: Troupe, principal: Principal): Troupe {
     granted === null
       ? { ...shared, ...membersOf(troupe, 'conversation'), ...spoken }
       : { ...shared, ...limitConversations(troupe, spoken, principal, granted) };
-  // The id is checked as it is for the application itself, and the grant by each method of the handle.
+  // The id is validated as for the application itself; each method of the handle checks the grant.
   return { ...narrowed, conversation: (id) => conversationHandle(narrowed, troupe.conversation(id).id) };
 }
 
@@ -153,7 +153,7 @@ function limitConversations(
       return spoken.command(command, by);
     },
     async import(chunks, request) {
-      // A file may hold several conversations, whose ids then begin with this stem; `mayLeadTo` checks each of them.
+      // A file may hold several conversations, whose ids begin with this stem; `mayLeadTo` checks each of them.
       const stem = request.conversation ?? '';
       if (!may(stem) && !covers(principal, `${stem}*`)) throw unknownConversation(stem);
       return spoken.import(chunks, { ...request, mayLeadTo: may });
@@ -167,7 +167,7 @@ function limitConversations(
       yield* troupe.export(check(conversation), options);
     },
     delete: async (conversation, options) => troupe.delete(check(conversation), options),
-    // A person may have spoken anywhere.
+    // Needs a grant of all conversations, because a person may have spoken in any of them.
     erase: async () => {
       const message = 'this key is for certain conversations: erasing needs one for the whole tenant';
       throw new TroupeError('command_refused', message);
@@ -186,7 +186,7 @@ function limitConversations(
   };
 }
 
-/** Numbers of other callers' queues stay hidden. */
+/** Hides the counts of other callers' queues. */
 function limitWork(
   troupe: Troupe,
   granted: readonly string[],
@@ -219,7 +219,7 @@ function limitStandings(
 ): Troupe['standings'] {
   return {
     list: (query) => standings.list({ ...query, among: granted }),
-    // Standings are stored for all conversations of the tenant or not at all.
+    // Null, because standings are stored for all conversations of the tenant or for none.
     behind: () => Promise.resolve(null),
     save: async (conversation, standing) => standings.save(check(conversation), standing),
     seqOf: async (conversation) => standings.seqOf(check(conversation)),
@@ -241,7 +241,7 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
   function checked(asked: Asked): NewMessage {
     const message = messageFrom(asked, principal.author ?? undefined);
     checkAuthor(principal, message.author);
-    // Stopping a turn needs the same scope here as by command.
+    // Interrupting a turn needs the same scope by message as by command.
     if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
     return message;
   }
@@ -267,7 +267,7 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
 const TASK_COMMANDS: ReadonlySet<string> = new Set(['answer', 'decide', 'cancelTask']);
 const UNREAD: ReadonlySet<string> = new Set(['task_unknown', 'command_refused', 'event_invalid']);
 
-/** Refusals name what is open, who has ended it and how: a caller that may not read is told none of it. */
+/** A refusal names the task, and who has ended it and how. A caller that may not read gets an error without them. */
 async function commandUnread(
   troupe: Troupe,
   command: CommandInput,
@@ -283,7 +283,7 @@ async function commandUnread(
   }
 }
 
-/** Conversations that a command names or creates must be granted. */
+/** Throws unless the caller was granted all conversations that a command names or creates. */
 function checkCommand(
   command: CommandInput,
   principal: Principal,
@@ -297,7 +297,7 @@ function checkCommand(
   const named = command.command === 'fork' ? command.conversation : undefined;
   const source = named ?? parseTurnId(command.turn ?? '')?.conversation;
   if (source === undefined) return;
-  // The beginning of the fork's id; the rest is not known yet.
+  // Beginning of the fork's id; its end is not known yet.
   const name = source.length <= FORK_STEM ? `${source}-fork-` : source.slice(0, FORK_STEM);
   if (!covers(principal, `${name}*`)) throw unknownConversation(name);
 }
@@ -310,14 +310,14 @@ function conversationOf(note: Note): string {
   return note.type === 'event' ? note.event.conversation : note.conversation;
 }
 
-/** Holders in other conversations are counted and not named. */
+/** Holders in other conversations are counted but not named. */
 function withoutHidden(stuck: StuckLine, may: (conversation: string) => boolean): StuckLine {
   if (stuck.reason.kind !== 'slot_full') return stuck;
   const { line, heldBy } = withoutHolders(stuck, stuck.reason.heldBy, may);
   return { ...line, reason: { ...stuck.reason, heldBy } };
 }
 
-/** The sentence of a wait ends with its holders. */
+/** The sentence about a wait ends with the names of its holders. */
 function withoutHolders<L extends { words: string }, H extends { conversation: string }>(
   line: L,
   holders: readonly H[],

@@ -3,18 +3,18 @@ import { METRICS, type Metrics, type Readings, TENANTS_SHOWN } from '../events/m
 import type { Troupe } from '../library/troupe.ts';
 import type { Clock } from '../base/clock.ts';
 
-/** Metrics of this process, and their text in the Prometheus format. */
+/** Metrics of this process, in the Prometheus text format. */
 export interface ProcessMetrics extends Metrics {
   /** Media type of `text`. */
   readonly contentType: string;
-  /** All of it, as Prometheus reads it. */
+  /** All metrics, as Prometheus reads them. */
   text(troupe: Services): Promise<string>;
 }
 
-/** What is asked when the metrics are read. */
+/** The services that are asked when the metrics are read. */
 type Services = Pick<Troupe, 'health'> & { queues(): Promise<object> };
 
-/** Longest wait for a service: one that does not answer must not delay the other metrics. */
+/** Longest wait for a service, ms: one that does not answer must not delay the other metrics. */
 const SERVICE_MS = 2_000;
 
 export function createMetrics({ version }: { version: string }): ProcessMetrics {
@@ -27,7 +27,7 @@ export function createMetrics({ version }: { version: string }): ProcessMetrics 
   for (const [key, metric] of Object.entries(METRICS)) {
     const settings = {
       name: seriesOf(key, metric.type),
-      // `/metrics` is no Markdown.
+      // `/metrics` is not Markdown.
       help: metric.means.replaceAll('`', ''),
       labelNames: Object.keys(metric.labels),
       registers,
@@ -86,13 +86,13 @@ export function createMetrics({ version }: { version: string }): ProcessMetrics 
 
 type Type = (typeof METRICS)[keyof typeof METRICS]['type'];
 
-/** The name of a metric in Prometheus, with the suffix of its type. */
+/** The Prometheus name of a metric, with the suffix of its type. */
 export function seriesOf(key: string, type: Type): string {
   if (type === 'counter') return `troupe_${key}_total`;
   return type === 'timer' ? `troupe_${key}_seconds` : `troupe_${key}`;
 }
 
-/** Whether this process should get work. `store` and `queue` are `ok` or describe the problem. */
+/** Whether this process should get work. `store` and `queue` are `ok`, or describe the problem. */
 export interface Readiness {
   status: 'ok' | 'unavailable' | 'stopping';
   store: string;
@@ -106,7 +106,7 @@ interface ReadinessOptions {
 }
 
 const ANSWER_MS = 3_000;
-/** The endpoint is public and unlimited, so the services are checked at most once in this time. */
+/** The endpoint is public and unlimited, so the services are checked at most once in this time, in ms. */
 const KEPT_MS = 1_000;
 const SILENT = { store: 'no answer in time', queue: 'no answer in time' };
 
@@ -125,7 +125,7 @@ export function createReadiness(
     if (!asked || now - asked.at >= KEPT_MS) asked = { at: now, health: ask() };
     const { store, queue } = await asked.health;
     const isReachable = store === 'ok' && queue === 'ok';
-    // Read last: the process may have begun to stop meanwhile.
+    // Read last: the process may have begun to stop in the meantime.
     const status = signal?.aborted ? 'stopping' : isReachable ? 'ok' : 'unavailable';
     return { status, store, queue };
   };

@@ -4,34 +4,34 @@ import type { Caller } from './caller.ts';
 import { rateLimited } from './refusal.ts';
 
 const STREAM_RETRY_MS = 5_000;
-/** How often an open stream checks its caller. With the cache of keys, a revoked key's stream ends within 5 s. */
+/** How often an open stream checks its caller, ms. With the cache of keys, the stream of a revoked key ends within 5 s. */
 const CHECK_CALLER_MS = 2_500;
 const OWNERS = { caller: 'one caller', tenant: 'one tenant', process: 'this process' };
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  // A server around that compresses would keep events back until its buffer is full.
+  // A compressing proxy would hold events back until its buffer is full.
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
-  // Ends with its stream, so that a closing server need not wait for the connection to time out.
+  // The connection ends with the stream, so that a closing server need not wait for its timeout.
   connection: 'close',
 };
 
 interface StreamOptions {
-  /** Who asks for it. */
+  /** Who asks for the stream. */
   caller: Caller;
   /** Source of time. */
   clock: Clock;
   /** Aborted when the process is about to end. */
   signal?: AbortSignal | undefined;
-  /** Added to those of a stream of server-sent events. */
+  /** Headers added to those of every event stream. */
   headers?: Readonly<Record<string, string>>;
-  /** A place that is held already; it ends with the stream. Default: a new one. */
+  /** A place that is already held; it ends with the stream. Default: a new one. */
   place?: HeldPlace;
 }
 
-/** A place among what is open at once. */
+/** One of the places for requests that stay open. */
 export interface HeldPlace {
-  /** Aborted when it has to end. */
+  /** Aborted when the request has to end. */
   ends: AbortSignal;
   /** Gives it back. */
   end: () => void;
@@ -40,7 +40,7 @@ export interface HeldPlace {
 /** Silence after which a comment keeps the connection alive, ms. */
 const HEARTBEAT_MS = 15_000;
 
-/** Counts an answer that takes long as one of the caller's streams, until `end`. Throws `rate_limited` if there are too many. */
+/** Counts a long answer as one of the caller's streams, until `end`. Throws `rate_limited` if there are too many. */
 function takePlace({ principal, traffic }: Pick<Caller, 'principal' | 'traffic'>): { end(): void } {
   const place = traffic.openStream(principal);
   if (!('full' in place)) return place;
@@ -70,7 +70,7 @@ export async function* withHeartbeats(
   }
 }
 
-/** Null: nothing came for a while. */
+/** Null if nothing came for a while. */
 async function orSilence<T>(
   next: Promise<T>,
   { clock, ends }: { clock: Pick<Clock, 'sleep'>; ends: AbortSignal },
@@ -85,11 +85,11 @@ async function orSilence<T>(
 }
 
 interface HoldOptions extends Pick<StreamOptions, 'clock' | 'signal'> {
-  /** Who asks for it. */
+  /** Who asks for the place. */
   caller: Pick<Caller, 'principal' | 'traffic' | 'isStillGood'>;
 }
 
-/** As `takePlace`. `ends` aborts with the place, with the caller's rights, and when the process is about to end. */
+/** Takes a place as `takePlace` does. `ends` aborts when it is given back, and when the caller or the process has to end. */
 export function holdPlace({ caller, clock, signal }: HoldOptions): HeldPlace {
   const { isStillGood } = caller;
   const place = takePlace(caller);
@@ -103,9 +103,8 @@ export function holdPlace({ caller, clock, signal }: HoldOptions): HeldPlace {
 }
 
 /**
- * Does what a caller asks for with a place that is held from the beginning: a client repeats a request that is refused
- * because there are too many streams, so nothing of it may be stored by then. A failure ends the place; what answers ends it
- * otherwise.
+ * Runs `work` with a place that is taken first. A client repeats a request that was refused because of too many streams, so
+ * nothing of it may be stored by then. If `work` fails, the place is given back here; otherwise the answer does it.
  */
 export async function withPlace<T>(options: HoldOptions, work: (place: HeldPlace) => Promise<T>): Promise<T> {
   const place = holdPlace(options);
@@ -118,9 +117,8 @@ export async function withPlace<T>(options: HoldOptions, work: (place: HeldPlace
 }
 
 /**
- * Answers with a stream of server-sent events, for as long as its caller is known. Counts as one of the caller's streams:
- * throws `rate_limited` if there are too many. `write` yields the text; it ends when its signal does, which is also when the
- * reader has left.
+ * Answers with a stream of server-sent events, for as long as its caller is known. Counts as one of the caller's streams: throws
+ * `rate_limited` if there are too many. `write` yields the text; its signal aborts at the end, also when the reader leaves.
  */
 export function openStream(
   context: Context,
@@ -130,7 +128,7 @@ export function openStream(
   // The body of a HEAD request is never read, so its stream would never end.
   if (context.req.method === 'HEAD') return context.body(null, 200, { ...HEADERS, ...headers });
   const { ends, end: close } = place ?? holdPlace({ caller, clock, signal });
-  // A client that does not read would otherwise occupy its slot forever.
+  // Otherwise a client that does not read would hold its place forever.
   ends.addEventListener('abort', close, { once: true });
   const body = textStream(finallyDo(write(ends), close), {
     onCancel: close,
@@ -140,7 +138,7 @@ export function openStream(
   return context.body(body, 200, { ...HEADERS, ...headers });
 }
 
-/** Aborts `open` when the caller's credential is no longer valid or its rights changed. Ends when `open` is aborted. */
+/** Aborts `open` when the caller's credential is no longer valid or its rights have changed. Ends when `open` is aborted. */
 async function abortWhenUnknown(
   isStillGood: () => Promise<boolean>,
   clock: Pick<Clock, 'sleep'>,
@@ -150,7 +148,7 @@ async function abortWhenUnknown(
   for (;;) {
     await clock.sleep(CHECK_CALLER_MS, signal);
     if (signal.aborted) return;
-    // After a failed lookup the next round tries again.
+    // A failed lookup is repeated in the next round.
     if (!(await isStillGood().catch(() => true))) return open.abort();
   }
 }
@@ -161,7 +159,7 @@ function destroyConnection({ env }: Context): void {
   outgoing?.destroy?.();
 }
 
-/** Runs `close` at the end of the source. `onCancel` handles a reader that leaves before the source starts. */
+/** Runs `close` at the end of the source. `onCancel` runs if the reader leaves before the source starts. */
 async function* finallyDo(
   source: AsyncGenerator<string, void>,
   close: () => void,
@@ -174,7 +172,7 @@ async function* finallyDo(
 }
 
 interface TextStreamOptions {
-  /** Runs when the reader has left; it must end a waiting source, because `return` waits for the next yield. */
+  /** Runs when the reader has left. It must end a waiting source, because `return` waits for the next yield. */
   onCancel?: (() => void) | undefined;
   /** Aborts when nothing more may be sent; a waiting source must then end by itself. */
   ends?: AbortSignal | undefined;

@@ -10,21 +10,21 @@ import { checkWords } from './read-json.ts';
 import { OPERATOR } from './schemas.ts';
 import type { Caller } from './caller.ts';
 
-/** What the guard asks of the callers of a route. */
+/** What the guard requires of the callers of a route. */
 export interface Rule {
   scopes: readonly Scope[];
   needsNoToken?: true | undefined;
 }
 
-/** By the name of the route. */
+/** Rules by the name of the route. */
 export type RouteRules = Readonly<Record<string, Rule>>;
 
-/** The rule of the matched route. Null: no route of this app was matched. Throws `Error` for an undeclared one. */
+/** The rule of the matched route. Null if no route of this app was matched. Throws `Error` for an undeclared route. */
 export function routeOf(context: Context, rules: RouteRules): Rule | null {
-  // The mount path as it is declared, like the paths below: it may have parameters.
+  // The declared mount path, which may have parameters, like the paths below.
   const mount = baseRoutePath(context).replace(/(?<!\/)\/+$/, '');
   for (const { method, path } of matchedRoutes(context)) {
-    // Middleware, of this app or of the one it is mounted in.
+    // A middleware, of this app or of the one that it is mounted in.
     if (method === 'ALL' || !path.startsWith(`${mount}/`)) continue;
     const described = describedPath(path.slice(mount.length));
     const route = `${method} ${described}`;
@@ -36,12 +36,12 @@ export function routeOf(context: Context, rules: RouteRules): Rule | null {
   return null;
 }
 
-/** Throws `Refusal` if the caller has not this scope. */
+/** Throws `Refusal` unless the caller has this scope. */
 export function checkScope(principal: Principal, scope: Scope): void {
   checkAny(principal, [scope]);
 }
 
-/** One of them is needed. Throws `Refusal`. */
+/** Throws `Refusal` unless the caller has one of these scopes. */
 export function checkAny({ scopes }: Principal, needs: readonly Scope[]): void {
   const [first] = needs;
   if (first === undefined || needs.some((scope) => scopes.includes(scope))) return;
@@ -80,11 +80,11 @@ export function checkAllAuthors({ author, scopes }: Principal): void {
 }
 
 /**
- * Who would decide for the caller: its own author, else the person named, else the operator. Throws `Refusal` for another than
- * its own.
+ * The author who would decide on behalf of the caller: the caller's own author, else the named person, else the operator.
+ * Throws `Refusal` if the named person is not the caller's own author.
  */
 export function deciderFor(principal: Principal, person: string | undefined): Author {
-  // Only people decide, so for the system nothing is decidable.
+  // A caller that may not write decides nothing, like the system: only people decide.
   if (!principal.scopes.includes('write')) return SYSTEM_AUTHOR;
   const own = principal.author ?? OPERATOR;
   const author = person === undefined ? own : { ...own, id: person };
@@ -107,8 +107,8 @@ export function unknownConversation(conversation: string): TroupeError {
 }
 
 /**
- * Checks that a caller may send a message now: the conversation, the author, and the author's rate, in this order. A refused
- * message must not use up the rate of the author it names. Throws `conversation_unknown` and `Refusal`.
+ * Checks that a caller may send a message now: the conversation, the author, then the author's rate. This order matters: a
+ * refused message must not use up the rate of the author it names. Throws `conversation_unknown` and `Refusal`.
  */
 export function admitMessage(
   { principal, traffic }: Pick<Caller, 'principal' | 'traffic'>,
@@ -123,11 +123,11 @@ export function admitMessage(
   if (wait > 0) throw rateLimited(`at most ${limit} messages a second of one author`, limit, wait);
 }
 
-/** The rights of a new key. */
+/** Rights of a new key. */
 interface Reach {
   scopes: readonly Scope[];
   author?: Author | null | undefined;
-  /** Absent or null: all. */
+  /** Absent or null: all conversations. */
   conversations?: readonly string[] | null | undefined;
 }
 
@@ -158,7 +158,7 @@ export function checkReach(principal: Principal, { scopes, author, conversations
   checkConversations(principal, conversations);
 }
 
-/** True if the caller may see a key or webhook. One that reaches beyond the caller's grant is hidden. */
+/** Whether the caller may see a key or webhook. One that reaches beyond the caller's grant is hidden. */
 export function sees(principal: Principal, { conversations }: Pick<Reach, 'conversations'>): boolean {
   return beyondGrant(principal, conversations) === null;
 }

@@ -7,7 +7,6 @@ import { TroupeError } from '../base/errors.ts';
 import type { Projection } from '../library/projection/model.ts';
 import { foldEvents, newProjection } from '../library/projection/projection.ts';
 
-/** Number of tenants whose projections are cached. */
 const MAX_TENANTS = 32;
 
 /** Returns the projections that the caller of a request may see. */
@@ -23,7 +22,7 @@ export function createProjectionCaches(root: Troupe): ProjectionCacheOf {
     const { principal, troupe } = callerOf(context);
     const cache = caches.memo(principal.tenant);
     if (principal.conversations === null) return cache;
-    // All callers share the projection; the caller's own troupe checks access.
+    // All callers share the projection, so the caller's own troupe checks access.
     const check = (conversation: string) => troupe.events(conversation, { after: 0, limit: 1 });
     return {
       async latest(conversation) {
@@ -42,38 +41,36 @@ export function createProjectionCaches(root: Troupe): ProjectionCacheOf {
 export interface ProjectionCache {
   /** The projection at the head of the log. Concurrent calls share the work. Throws `conversation_unknown`. */
   latest(conversation: string): Promise<Projection>;
-  /** The projection after this seq, and the present head of the log. */
+  /** The projection after this seq, and the current head of the log. */
   at(conversation: string, seq: number): Promise<{ projection: Projection; head: number }>;
 }
 
-/** Number of conversations that are cached. */
 const MAX_CONVERSATIONS = 64;
-/** Events between checkpoints. Each checkpoint shares its unchanged parts with later ones. */
+/** Events between checkpoints. A checkpoint shares its unchanged parts with later ones. */
 const CHECKPOINT_EVENTS = 2_000;
-/** Checkpoints per conversation; longer conversations space them further apart. */
+/** Most checkpoints per conversation; in longer conversations they are further apart. */
 const MAX_CHECKPOINTS = 8;
-/** Checkpoints over all conversations. */
+/** Most checkpoints over all conversations. */
 const MAX_ALL_CHECKPOINTS = 64;
 const PAGE = 1_000;
-/** Events after which the projection is stored again. */
+/** Number of new events after which the projection is stored again. */
 const STORED_EVENTS = 1_000;
 const READER = 'inspector';
 
 interface Entry {
   latest: Projection;
-  /** Id of the last folded event, which changes if the conversation is deleted and recreated. */
+  /** Id of the last folded event. It differs after a conversation was deleted and created again. */
   lastId: string | null;
   past: Projection[];
-  /** Whether the stored projection was looked for. */
+  /** Whether the store was asked for a projection. */
   isOpened: boolean;
   /** Seq of the stored projection. */
   stored: number;
-  /** Began with the stored projection, so that `past` lacks what is before it. */
+  /** The entry began with the stored projection, so `past` lacks what came before. */
   isRestored: boolean;
-  /** Events between two checkpoints. */
   interval: number;
   running: Promise<Projection> | null;
-  /** Calls during a run share the next one: the run may have read before their events were written. */
+  /** Calls during a run share the next run, because this one may have read before their events were written. */
   queued: Promise<Projection> | null;
 }
 
@@ -139,9 +136,9 @@ export function createProjectionCache(troupe: Source): ProjectionCache {
 
 type Entries = LRUCache<string, Entry>;
 
-/** Folds the newer events of a conversation, from the stored projection on if this process has none. */
+/** Folds the newer events of a conversation, starting from the stored projection if this process has none. */
 function createCatchUp(troupe: Source, entries: Entries) {
-  /** Begins with the stored projection. The first read sets `lastId`: the store has compared it with the log. */
+  /** Begins with the stored projection. The first read sets `lastId`: the store has already compared it with the log. */
   async function open(conversation: string, entry: Entry): Promise<void> {
     if (entry.isOpened) return;
     const found = await troupe.checkpoint?.(conversation, READER);
@@ -173,7 +170,7 @@ function createCatchUp(troupe: Source, entries: Entries) {
       const after = Math.max(0, known - 1);
       const { events, head } = await troupe.events(conversation, { after, limit: PAGE });
       const isOther = known > 0 && entry.lastId !== null && events[0]?.id !== entry.lastId;
-      // Words of what was folded before may be gone.
+      // Folded events may contain text that has since been erased.
       const isErased = known > 0 && events.some((event) => event.seq > known && isErasure(event));
       if (isOther || isErased) {
         Object.assign(entry, newEntry(conversation), { running: entry.running, isOpened: true });

@@ -12,9 +12,9 @@ const MAX_MESSAGE_BYTES = MAX_BODY_BYTES + Math.ceil(MAX_ATTACHED_BYTES / 3) * 4
 const LONG_BODY_BYTES = 65_536;
 const MAX_JSON_DEPTH = 64;
 const MAX_VALUES = 20_000;
-/** Of a chat, which may have thousands of messages. */
+/** Limit for a chat, which may have thousands of messages. */
 const MAX_CHAT_VALUES = 200_000;
-/** Settings, such as a key or a webhook. */
+/** Limit for settings, such as a key or a webhook. */
 export const SMALL_BODY_BYTES = 65_536;
 const BODIES_RETRY_MS = 1_000;
 
@@ -23,40 +23,39 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 const EMPTY =
   'the body is empty, or a parser of the server around Troupe has read it: hand it on as "body" of the request, see docs/how-to/mounting.md';
 
-/** Limits of one kind of body. */
 interface BodyLimits {
   bytes: number;
   values: number;
 }
 
-/** Parses the body. Each limit is checked before the work that it limits. */
+/** Parses the body. Each limit is checked before the work that it bounds. */
 export async function readJson(context: Context, bytes: number = MAX_BODY_BYTES): Promise<unknown> {
   return (await readValue(context, { bytes, values: MAX_VALUES })).value;
 }
 
-/** Parses a message. Its text has the limit of any other body; its attachments have their own. */
+/** Parses a message. Its text has the limit of any other body; attachments have a limit of their own. */
 export async function readMessage(context: Context): Promise<unknown> {
   const { value, size } = await readValue(context, { bytes: MAX_MESSAGE_BYTES, values: MAX_VALUES });
   if (size - attachedBytes(value) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
   return value;
 }
 
-/** Parses one message in the words of another protocol, where the words of attachments may stand anywhere. */
+/** Parses one message of another protocol, where attachments may stand anywhere. */
 export async function readOneMessage(context: Context): Promise<unknown> {
   return (await readValue(context, { bytes: MAX_MESSAGE_BYTES, values: MAX_VALUES })).value;
 }
 
-/** Parses the messages of a chat, which clients send whole though only the newest is read. */
+/** Parses the messages of a chat. Clients send all of them, though only the newest is read. */
 export async function readMessages(context: Context): Promise<unknown> {
   return (await readValue(context, { bytes: MAX_MESSAGE_BYTES, values: MAX_CHAT_VALUES })).value;
 }
 
-/** Checks the words of one message. Throws `event_too_large`. */
+/** Checks the length of one message's text. Throws `event_too_large`. */
 export function checkWords(text: string): void {
   if (Buffer.byteLength(text) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
 }
 
-/** Base64 has one byte per character; text with more is invalid and is refused later. */
+/** Base64 has one byte per character. Text with wider characters is invalid, and is refused later. */
 function attachedBytes(body: unknown): number {
   const { attachments } = Object(body) as { attachments?: unknown };
   if (!Array.isArray(attachments)) return 0;
@@ -93,7 +92,7 @@ async function readValue(
   }
 }
 
-/** Throws before anything is built of the body. */
+/** Throws before anything is built from the body. */
 function checkBounds(bytes: Uint8Array, values: number): void {
   switch (exceeded(bytes, { depth: MAX_JSON_DEPTH, values, bare: MAX_BODY_BYTES })) {
     case null:
@@ -131,7 +130,7 @@ async function readBytes(context: Context, limit: number): Promise<Uint8Array> {
   }
 }
 
-/** The chunks of the body. Throws `event_invalid` if the sender disconnects early, which is no fault of the server. */
+/** The chunks of the body. Throws `event_invalid` if the sender disconnects early, which is not the server's fault. */
 export async function* chunksOf(request: Request): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const chunk of request.body ?? []) yield chunk as Uint8Array;
@@ -164,14 +163,14 @@ function decode(bytes: Uint8Array): string {
 }
 
 const FIRST_BYTES = 4_096;
-/** Pieces that may have any size. */
+/** Number of pieces that may have any size. */
 const FREE_PIECES = 1_000;
-/** Smallest average size of further pieces: each piece costs as much as hundreds of bytes. */
+/** Smallest average size of further pieces, because each piece costs as much as hundreds of bytes. */
 const MIN_PIECE_BYTES = 64;
 
 /**
- * Collects pieces in one buffer. Pieces are copied and not kept: a list of one-byte pieces takes hundreds of times their
- * size. The buffer doubles as it fills, and ignores announced sizes.
+ * Collects pieces in one buffer. Pieces are copied, not kept: a list of one-byte pieces takes hundreds of times their size.
+ * The buffer doubles as it fills, and ignores announced sizes.
  */
 export class GrowingBuffer {
   #bytes = new Uint8Array(FIRST_BYTES);
@@ -200,12 +199,11 @@ export class GrowingBuffer {
   }
 }
 
-/** Limits of a JSON text. */
 interface JsonBounds {
   depth: number;
-  /** Values in all, keys of objects included: each becomes an object, however few bytes it has. */
+  /** Number of values, including keys of objects: each becomes an object, however few bytes it has. */
   values: number;
-  /** Bytes outside of strings: of signs, numbers and white space. */
+  /** Bytes outside of strings: punctuation, numbers and white space. */
   bare: number;
 }
 
@@ -213,8 +211,8 @@ const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * The first limit that a JSON text in UTF-8 exceeds, or null. One pass over the bytes that builds nothing and checks no
- * syntax: parsing a text of tiny lists takes thirty times its size and a second per ten megabytes.
+ * The first limit that a JSON text in UTF-8 exceeds, or null. One pass over the bytes, which builds nothing and checks no
+ * syntax: parsing a text of tiny lists takes thirty times its size, and a second per ten megabytes.
  */
 export function exceeded(bytes: Uint8Array, limits: JsonBounds): keyof JsonBounds | null {
   let [depth, values, bare] = [0, 1, 0];
@@ -235,7 +233,6 @@ export function exceeded(bytes: Uint8Array, limits: JsonBounds): keyof JsonBound
   return null;
 }
 
-/** Index of the closing quote. */
 function endOfString(bytes: Uint8Array, start: number): number {
   for (let at = start + 1; at < bytes.length; at++) {
     if (bytes[at] === BACKSLASH) at += 1;

@@ -19,7 +19,7 @@ type RefusalCode =
   | 'webhook_unknown'
   | 'content_type_refused';
 
-/** An answer that refuses a request. */
+/** An error answer that refuses a request. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   /** Status of the answer. */
@@ -50,7 +50,7 @@ export function countedRefusal(thrown: unknown): Counted | null {
   return METRICS.requests_refused.labels.code.find((each) => each === code) ?? null;
 }
 
-/** Sets `allow`, too. */
+/** Also sets the header `allow`. */
 export function methodRefused(context: Context, methods: readonly string[]): Refusal {
   const { method, path } = context.req;
   const allow = methods.join(', ');
@@ -80,18 +80,18 @@ const STATUS: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   event_too_large: 413,
   tenant_busy: 429,
   address_unreachable: 502,
-  // The wait was ended: the client has left, its key was revoked, or the process is about to end.
+  // The wait was ended: the client left, its key was revoked, or the process is about to end.
   aborted: 503,
   data_busy: 503,
   shutting_down: 503,
   store_unavailable: 503,
   queue_unavailable: 503,
-  // Another process may have a newer version that can read it.
+  // Another process may run a newer version, which can read it.
   actor_newer: 503,
 };
 const RETRY_AFTER_SECONDS = '1';
 
-/** The error as `{error: {code, message, data}}`. Unexpected errors are reported to the operator, not to the client. */
+/** The error as `{error: {code, message, data}}`. Details of unexpected errors go to the operator, not to the client. */
 export function errorResponse(
   context: Context,
   thrown: unknown,
@@ -114,19 +114,19 @@ export function errorResponse(
   return context.json({ error: { code, message: error.message, data: error.data } }, status, headers);
 }
 
-/** RFC 6750. Clients learn how to send a credential; `invalid_token` that theirs is of no use. */
+/** As RFC 6750 says: tells clients how to send a credential, and with `invalid_token` that theirs is not accepted. */
 function challenge({ req }: Context): Record<string, string> {
   const why = req.header('authorization') === undefined ? '' : ', error="invalid_token"';
   return { 'www-authenticate': `Bearer realm="troupe"${why}` };
 }
 
-/** In whole seconds, as the header needs it. */
+/** The delay in whole seconds, as the header needs it. */
 function retryAfter({ retryAfterMs }: Record<string, unknown>): Record<string, string> | undefined {
   if (typeof retryAfterMs !== 'number') return undefined;
   return { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1_000))) };
 }
 
-/** An unknown agent is a missing resource where a path names it, and bad input where a body does. */
+/** An unknown agent is a missing resource where a path names it, and invalid input where a body does. */
 function statusOf(code: ErrorCode, method: string): ContentfulStatusCode {
   if (code === 'agent_unknown' && method === 'GET') return 404;
   return STATUS[code] ?? 500;

@@ -14,21 +14,21 @@ import { type Door, DOORS, type DoorName } from '../library/integrations/door.ts
 type Method = 'GET' | 'POST' | 'DELETE';
 export type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 502 | 503;
 
-/** What the handlers of a door use of the process. */
+/** What a door's handlers need of the process. */
 export interface DoorServer {
   /** Source of time. */
   clock: Clock;
   /** Aborted when the process is about to end. */
   signal?: AbortSignal | undefined;
-  /** Where clients reach the app, for what is signed. Throws `Refusal` for a host that nobody has named. */
+  /** Address at which clients reach the app, for documents that are signed. Throws `Refusal` for a host that is not allowed. */
   addressOf: (context: Context) => string;
   /** Version of Troupe, for clients. */
   version: string;
-  /** Receives errors that clients are not told. */
+  /** Receives errors whose details clients are not told. */
   onError: (error: unknown) => void;
 }
 
-/** What our own handlers use beside it. */
+/** What Troupe's own handlers need in addition. */
 export interface RouteServer extends DoorServer {
   /** The troupe of the default tenant. */
   root: Troupe;
@@ -48,7 +48,7 @@ export type ParamName<P extends string> = P extends `${string}{${infer Name}}${i
   : never;
 
 export interface RouteRequest<P extends string, Q, B> {
-  /** The request as the framework has it. */
+  /** The request in the framework's form. */
   context: Context;
   /** Parameters of the path. */
   params: Record<ParamName<P>, string>;
@@ -56,13 +56,13 @@ export interface RouteRequest<P extends string, Q, B> {
   query: Q;
   /** Reads and checks the body. Throws `event_invalid`, `event_too_large`, `Refusal`. */
   body: () => Promise<B>;
-  /** Who asks. */
+  /** Who makes the request. */
   caller: Caller;
-  /** The troupe, narrowed to what the caller may see and do. */
+  /** The troupe, limited to what the caller may see and do. */
   troupe: Troupe;
 }
 
-/** An answer of another status or media type than the usual one. Without both it has no body. */
+/** An answer whose status or media type differs from the usual. Without both fields it has no body. */
 interface OtherAnswer {
   /** Its media type, if it is not JSON. */
   type?: string;
@@ -73,27 +73,30 @@ interface OtherAnswer {
 export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   /** Method of the request. */
   method: M;
-  /** Path with parameters as `{name}`; the segment before each names what it is an id of. */
+  /** Path with parameters as `{name}`. The segment before a parameter names the kind of its id. */
   path: P;
   /** Scopes, one of which the caller needs. `[]`: any known caller. `public`: answered before the guard. */
   scopes: readonly Scope[] | 'public';
-  /** Parameters of the path that the API has no schema for. */
+  /** Parameters of the path for which the API has no schema. */
   params?: Partial<Record<ParamName<P>, PathParameter>>;
-  /** Pages of the server's own origin may write without its token: clients of a protocol name that origin and know no token. */
+  /**
+   * Pages of the server's own origin may write without the write token: clients of some protocols send that origin and know no
+   * token.
+   */
   needsNoToken?: true;
   /** Operation id; null keeps the route out of the document. */
   id: string | null;
-  /** What it does, for the document. */
+  /** What the route does, for the document. */
   summary: string;
   /** Schema of the query. */
   query?: z.ZodObject & z.ZodType<Q>;
   /** Schema of the body. */
   body?: z.ZodType<B>;
-  /** Most bytes of the body, if it is to be smaller than others. */
+  /** Most bytes of the body, if the usual limit is too large. */
   bodyBytes?: number;
-  /** Media type of a body that is a file; its handler reads it. */
+  /** Media type of a body that is a file. The handler reads it itself. */
   bodyType?: string;
-  /** A body that is accepted where `main` is a conversation and `writer` an agent, as in the examples of the path. */
+  /** A body that is accepted if `main` is a conversation and `writer` an agent, as in the path's examples. */
   example?: unknown;
   /** Status of success. Default: 200. */
   status?: 200 | 201 | 202;
@@ -105,23 +108,24 @@ export interface RouteSpec<M extends Method, P extends string, Q, B, A> {
   also?: Readonly<Record<number, OtherAnswer>>;
   /** Errors in addition to those that follow from the input. */
   errors?: readonly ErrorStatus[];
-  /** Names of headers that an answer of success may have. */
+  /** Names of headers that a successful answer may have. */
   headers?: readonly string[];
   /** JSON pointers to ids in the answer, by the path noun that they fit, and to the tenant that they belong to. */
   gives?: Partial<Record<PathNoun | 'tenant', string>>;
-  /** A parameter may be empty, so that the handler can say which one is missing. */
+  /** A parameter may be empty, so that the handler can report which one is missing. */
   allowsEmptyParams?: true;
   /** Returns the JSON answer, or a `Response` if status, headers or media type differ. */
   handle(request: RouteRequest<P, Q, B>, server: DoorServer): A | Response | Promise<A | Response>;
 }
 
-/** A declared route, whatever its types. */
+/** A declared route of any types. */
 export type Route = Omit<RouteSpec<Method, string, unknown, unknown, unknown>, 'handle'> & {
-  // A method, whose parameters TypeScript compares both ways: each handler takes the request of its own route.
+  // Declared as a method, whose parameters TypeScript compares in both directions: each handler takes the request of its own
+  // route.
   handle(request: never, server: DoorServer): unknown;
 };
 
-/** The one declaration of a route. Guard, OpenAPI document and client derive from it. */
+/** Declares a route, once: guard, OpenAPI document and client derive from it. */
 export function defineRoute<
   const M extends Method,
   const P extends string,
@@ -138,19 +142,19 @@ export function defineRoute<
   return route;
 }
 
-/** `GET /api/turns/{turn}`: the name of a route in tables and in the client. */
+/** The name of a route in tables and in the client: `GET /api/turns/{turn}`. */
 export function routeName({ method, path }: Pick<Route, 'method' | 'path'>): string {
   return `${method} ${path}`;
 }
 
-/** Converts a Hono path to the form of the document: `/api/turns/:turn{[^/]*}` is `/api/turns/{turn}`. `words` is no parameter. */
+/** Converts a Hono path to the form of the document: `/api/turns/:turn{[^/]*}` becomes `/api/turns/{turn}`. */
 export function describedPath(path: string): string {
   return path
     .replace(/(?<=\/):words\{([^{}]*)\}/g, '$1')
     .replace(/(?<=\/):(\w+)(?:\{\[\^\/\][*+]([^{}]*)\})?/g, '{$1}$2');
 }
 
-/** Hono takes what follows any colon for a parameter, so a part with one is a parameter with an expression. */
+/** Hono reads any colon as the start of a parameter, so a segment with one is declared as a parameter with an expression. */
 function honoPart(part: string, { allowsEmptyParams }: Pick<Route, 'allowsEmptyParams'>): string {
   const [, name, rest = ''] = /^\{(\w+)\}(.*)$/.exec(part) ?? [];
   if (name === undefined) return part.includes(':') ? `:words{${part}}` : part;
@@ -158,7 +162,7 @@ function honoPart(part: string, { allowsEmptyParams }: Pick<Route, 'allowsEmptyP
   return allowsEmptyParams ? `:${name}{[^/]*}` : `:${name}`;
 }
 
-/** Registers routes, in their order. */
+/** Registers routes in order. */
 export function addRoutes(app: Hono, routes: readonly Route[], server: RouteServer): void {
   for (const route of routes) {
     const parts = route.path.split('/').map((part) => honoPart(part, route));
@@ -173,7 +177,7 @@ async function answer(context: Context, route: Route, server: RouteServer): Prom
   return result instanceof Response ? result : context.json(result as object, route.status ?? 200);
 }
 
-/** V8 keeps what an object literal with accessors refers to until the next full garbage collection: a class, it does not. */
+/** A class, because V8 keeps what an object literal with accessors refers to until the next full garbage collection. */
 class Asked implements RouteRequest<string, unknown, unknown> {
   readonly context: Context;
   readonly params: Record<string, string>;
@@ -187,7 +191,7 @@ class Asked implements RouteRequest<string, unknown, unknown> {
     this.query = route.query ? parseInput(route.query, context.req.query(), 'the query') : {};
   }
 
-  /** A field, since handlers take it apart from the request. */
+  /** A field, because handlers take it out of the request by destructuring. */
   readonly body = async (): Promise<unknown> => {
     const { body, bodyBytes } = this.#route;
     return body && parseInput(body, await readJson(this.context, bodyBytes), 'the body');
@@ -202,12 +206,12 @@ class Asked implements RouteRequest<string, unknown, unknown> {
   }
 }
 
-/** Makes a door of routes: of a protocol that is not ours, in a package of its own. `doors` of a definition opens it. */
+/** Makes a door from routes, for a protocol in a package of its own. `doors` of a definition opens it. */
 export function defineDoor(door: Omit<Door, 'routes'> & { readonly routes: readonly Route[] }): Door {
   return door;
 }
 
-/** Doors are made with `defineDoor` alone. */
+/** The cast is safe, because only `defineDoor` makes doors. */
 export function routesOf({ routes }: Door): readonly Route[] {
   return routes as readonly Route[];
 }
@@ -220,7 +224,7 @@ const PATHS: Readonly<Record<DoorName, RegExp>> = {
   openai: /^\/api\/(?:conversations\/[^/]+\/)?v1\//,
 };
 
-/** The door of `@troupe/doors` to which a path belongs; null: it is of none. */
+/** The door of `@troupe/doors` to which a path belongs; null if there is none. */
 export function doorOf(path: string): DoorName | null {
   return DOORS.find((name) => PATHS[name].test(path)) ?? null;
 }

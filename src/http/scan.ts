@@ -17,11 +17,11 @@ import { rankOf, type StandingState } from '../library/projection/standing.ts';
 import { type InboxKeeper, waitAWhile } from './inbox.ts';
 
 const PAGE = 1_000;
-/** Size of the first page when reading backwards, which is often enough. Later pages are longer. */
+/** Events of the first page when reading backwards, which are often enough. Later pages are longer. */
 const FIRST_STRETCH = 50;
-/** Events read for one answer. Callers continue with further requests, so that others are served in between. */
+/** Most events read for one answer. Callers continue with further requests, so that others are served in between. */
 export const MAX_SCANNED = 20_000;
-/** Pages read for one answer: a page holds few large events. */
+/** Most pages read for one answer: a page of large events holds few of them. */
 const MAX_PAGES = 50;
 
 interface RowsRequest extends RowFilter {
@@ -31,10 +31,10 @@ interface RowsRequest extends RowFilter {
 }
 
 interface FoundRows {
-  /** Ascending by seq. */
+  /** In ascending order of seq. */
   rows: Row[];
   head: number;
-  /** Whether the log continues: backwards, or with `after` forwards. */
+  /** Whether the log continues: before the rows, or with `after` behind them. */
   more: boolean;
   /** The next `before` or `after`; null at the end. */
   next: number | null;
@@ -102,7 +102,7 @@ function take(rows: Row[], event: Event, filter: RowFilter): void {
   if (matchesRow(row, event, filter)) rows.push(row);
 }
 
-/** Pages of events before a seq, the newest first, for events of any size. */
+/** Pages of events before a seq, newest first, for events of any size. */
 async function* backwards(
   troupe: Pick<Troupe, 'events'>,
   conversation: string,
@@ -114,7 +114,7 @@ async function* backwards(
     const { events, head } = await troupe.events(conversation, { after, limit: end - after });
     const last = events.at(-1)?.seq ?? end;
     if (last < Math.min(end, head)) {
-      // Pages are read forwards; this one ended before the range did.
+      // Pages are read forwards, and this one ended before the range did.
       stretch = Math.min(events.length, Math.floor((end - after) / 2));
       continue;
     }
@@ -131,7 +131,7 @@ interface FoundTimes {
   next: number | null;
 }
 
-/** The times of at most `limit` events after a seq. Throws `conversation_unknown`. */
+/** Times of at most `limit` events after a seq. Throws `conversation_unknown`. */
 export async function scanTimes(
   troupe: Pick<Troupe, 'events'>,
   conversation: string,
@@ -151,11 +151,11 @@ export async function scanTimes(
   }
 }
 
-/** Time after which an answer ends with what it has. */
+/** Time after which an answer ends with what it has, ms. */
 const MAX_MS = 2_000;
-/** Events after which it does. */
+/** Number of events after which an answer ends with what it has. */
 const MAX_EVENTS = 50_000;
-/** Passages asked for at a time. */
+/** Passages that are requested at a time. */
 const PASSAGES = 25;
 
 interface SearchQuery {
@@ -163,7 +163,7 @@ interface SearchQuery {
   conversation?: string | undefined;
   agent?: string | undefined;
   states?: readonly StandingState[] | undefined;
-  /** Times of events: from <= at < to. */
+  /** Bounds of the events' times: from <= at < to. */
   from?: number | undefined;
   to?: number | undefined;
   limit: number;
@@ -171,16 +171,16 @@ interface SearchQuery {
 }
 
 interface SearchHits {
-  /** The passage with the newest events first; within it the newest event. */
+  /** The passage with the newest events first; within a passage the newest event first. */
   hits: ({ conversation: ConversationId; row: Row } & Found)[];
-  /** Conversations with events that are not searched yet. */
+  /** Conversations with events that are not indexed yet. */
   unread: number;
   next: string | null;
 }
 
 type Searched = Pick<Troupe, 'events' | 'passages' | 'standings'>;
 
-/** Searches the index of words, and shows what is in the log: words that are gone from it are never found. */
+/** Searches the index of words, but takes results from the log: deleted or erased text is never found. */
 export async function searchConversations(
   troupe: Searched,
   keeper: InboxKeeper,
@@ -236,12 +236,11 @@ function isSought(event: Event, { agent, from, to }: SearchQuery): boolean {
   return agent === undefined || matchesRow(rowOf(event), event, { agents: [agent] });
 }
 
-/** Where an answer ended. */
 interface Place {
-  /** The passage before the one it ended in; '' for the first. */
+  /** Passage before the one in which it ended; '' for the first. */
   passage: string;
   conversation: string;
-  /** The last event it has looked at; the next ones are before it. */
+  /** Last event that was looked at; the next answer looks at earlier ones. */
   seq: number;
 }
 
@@ -270,7 +269,7 @@ async function* candidates(
   }
 }
 
-/** The events of a passage, the newest first; none of a removed conversation. */
+/** The events of a passage, newest first; none if the conversation was deleted. */
 async function readPassage(troupe: Searched, { id, first, last }: FoundPassage): Promise<Event[]> {
   const read: Event[] = [];
   try {
@@ -281,7 +280,7 @@ async function readPassage(troupe: Searched, { id, first, last }: FoundPassage):
       after = events.at(-1)!.seq;
     }
   } catch (error) {
-    // The conversation was deleted meanwhile.
+    // The conversation was deleted in the meantime.
     if (!(error instanceof TroupeError) || error.code !== 'conversation_unknown') throw error;
   }
   return read.reverse();

@@ -27,40 +27,42 @@ const AttachmentFields = z.strictObject({
   mediaType: MediaType.optional(),
   /** Base64. */
   data: z.string().optional(),
-  /** Alternative to `data`: fetched from this URL, if the agents file allows it. */
+  /** Instead of `data`: fetched from this URL, if the agents file allows it. */
   url: z.string().min(1).max(2_048).optional(),
 });
-// An object instead of a union, so that each problem has its path.
+// An object, not a union, so that each problem has its path.
 const NewAttachmentBody = AttachmentFields.superRefine(({ mediaType, data, url }, context) => {
   const problem = (field: string, message: string) =>
     context.addIssue({ code: 'custom', path: [field], message });
   if (data === undefined && url === undefined) problem('data', 'give data or a url');
   if (data !== undefined && url !== undefined) problem('url', 'give data or a url, not both');
   if (data !== undefined && mediaType === undefined) problem('mediaType', 'is missing');
-  // The document leaves these rules out: of alternatives beside fields, generators make types without the fields.
+  // The document omits these rules: from alternatives beside fields, generators would make types without the fields.
 }) as unknown as z.ZodType<NewAttachment | AttachmentByAddress>;
 export const NewEventBody = z.strictObject({
-  /** Ids with a ':' parse, so that messages stored by an earlier version can be sent again; new ones are refused later. */
+  /**
+   * Ids with a ':' are accepted here, so that messages stored by an earlier version can be sent again; new ones are refused later.
+   */
   id: EventId.meta({
     pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$',
     description:
       'Chosen by the client, so that a repeated request stores the event once. Ids with ":" are reserved for the runtime.',
   }).optional(),
   author: Author,
-  // Checks the number before the items.
+  // Checks the number of recipients before each of them.
   to: z.array(z.unknown()).max(MAX_RECIPIENTS).pipe(z.array(Recipient)).optional(),
   content: z.string(),
   attachments: z.array(NewAttachmentBody).max(MAX_MESSAGE_ATTACHMENTS).optional(),
   replyTo: EventId.optional(),
-  /** Behaviour while an addressed agent is busy. Default: the agent's own setting. */
+  /** What to do while an addressed agent is busy. Default: the agent's own setting. */
   whileBusy: BusyPolicy.optional(),
   /** False: for people only; no agent sees the message or is woken by it. */
   includeInContext: z.boolean().optional(),
-  /** Where a gateway took the message from. Default: `http`. Another name needs the scope `operate`. */
+  /** Where the message comes from. Default: `http`. Another name needs the scope `operate`. */
   channel: Channel.optional(),
-  /** A session that an addressed agent is to adopt. Needs the scope `operate`. */
+  /** A session that an addressed agent should adopt. Needs the scope `operate`. */
   session: NamedSession.omit({ refused: true }).optional(),
-  /** Only the runtime writes the rest of an event's context. */
+  /** Only the runtime writes the other fields of an event's context. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),
 });
 
@@ -72,7 +74,7 @@ export const CommandRequest = z.looseObject({
   author: Author.default(OPERATOR),
 });
 
-/** A number in a query: decimal digits only. An empty value is refused, and is not 0. */
+/** A number in a query: decimal digits only. An empty value is refused; it does not count as 0. */
 function whole(schema: z.ZodInt): z.ZodType<number, number | string> {
   const toNumber = (text: unknown) => (typeof text === 'string' && DIGITS.test(text) ? Number(text) : text);
   return z.preprocess(toNumber, schema) as unknown as z.ZodType<number, number | string>;
@@ -83,11 +85,11 @@ const TRUE = ['true', '1', 'yes', 'on', 'y', 'enabled'] as const;
 const FALSE = ['false', '0', 'no', 'off', 'n', 'disabled'] as const;
 /** A parameter of a query that is `true` or `false`. */
 export const Flag = z.enum([...TRUE, ...FALSE]).transform((word) => TRUE.some((each) => each === word));
-/** A seq in a query or a path: a whole number from 0. */
+/** A seq in a query or a path: a whole number, at least 0. */
 export const Seq = whole(z.int().nonnegative());
-/** The `seq` of an event: they begin at 1. */
+/** The `seq` of an event, at least 1. */
 export const StoredSeq = whole(z.int().positive());
-/** The place of an attachment within its message, from 0. */
+/** Index of an attachment within its message, from 0. */
 export const AttachmentIndex = whole(
   z
     .int()
@@ -116,15 +118,15 @@ const TurnName = z
   .max(220)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}:[A-Za-z0-9][A-Za-z0-9_-]{0,63}:[1-9]\d*$/);
 const RecordId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/);
-/** A parameter of a path. An invalid value answers 404, or 400 if the route would create the id. */
+/** A parameter of a path. An invalid value gives 404, or 400 if the route would create the id. */
 export interface PathParameter {
-  /** What it may be. */
+  /** Schema of its value. */
   schema: z.ZodType;
   /** A valid value, for the document. */
   example: string;
 }
 
-/** By the segment before them. */
+/** By the path segment before the parameter. */
 export const PATH_PARAMETERS = {
   conversations: { schema: ConversationId, example: 'main' },
   agents: { schema: AgentId, example: 'writer' },
@@ -138,10 +140,10 @@ export const PATH_PARAMETERS = {
 
 export type PathNoun = keyof typeof PATH_PARAMETERS;
 
-/** Server administrators may name another tenant than their own. */
+/** Server administrators may name a tenant other than their own. */
 export const TenantQuery = z.object({ tenant: TenantId.optional() });
 
-/** Parses what a client sent. Throws `event_invalid`; `data` has the first path and the problems. */
+/** Parses what a client sent. Throws `event_invalid`; `data` has the first problem's path and all problems. */
 export function parseInput<T>(schema: z.ZodType<T>, input: unknown, what: string): T {
   return parseGiven(schema, input, what, 'event_invalid');
 }

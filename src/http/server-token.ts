@@ -3,7 +3,7 @@ import { isLoopback } from './guard.ts';
 
 type Env = Record<string, string | undefined>;
 
-/** The token of this server; undefined without one. Throws `config_invalid` for a token that no header can carry. */
+/** The token of this server; undefined if it has none. Throws `config_invalid` for a token that a header cannot carry. */
 export function readToken(env: Env): string | undefined {
   return readWord(env, 'TROUPE_TOKEN');
 }
@@ -19,8 +19,8 @@ export function requireToken(host: string, env: Env): string | undefined {
 const ONE_WORD = /^[!-~]+$/;
 
 /**
- * Reads a key or token from an environment variable; undefined if it is not set. Throws `config_invalid` for a value
- * that no header can carry. The message does not repeat the value, as the error of `fetch` would.
+ * Reads a key or token from an environment variable; undefined if it is not set. Throws `config_invalid` for a value that a
+ * header cannot carry. The message does not repeat the value, as the error of `fetch` would.
  */
 export function readWord(env: Env, variable: string): string | undefined {
   if (!env[variable]) return undefined;

@@ -38,11 +38,11 @@ interface ProgramOptions {
 }
 
 interface RemoteOptions {
-  /** The agent card, or the address under which it is. */
+  /** The agent card's URL, or that of the server that has the card at `/.well-known/agent-card.json`. */
   url: string;
   /** Bearer token. */
   apiKey: string | undefined;
-  /** Public keys of which one must have signed the card. */
+  /** Public keys. One of them must have signed the card. */
   cardKeys: readonly Readonly<Record<string, unknown>>[] | undefined;
   clock: Clock;
   replyLimits?: ReplyLimitSettings;

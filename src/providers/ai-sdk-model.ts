@@ -14,7 +14,7 @@ export interface AiSdkModel {
   doStream(options: never): PromiseLike<{ stream: ReadableStream<unknown> }>;
 }
 
-/** All models of a vendor package of the AI SDK, by their ids: `bedrock` itself. */
+/** A vendor package of the AI SDK, such as `bedrock`: it makes a model from an id. */
 export interface AiSdkVendor {
   readonly specificationVersion: 'v4';
   /** The model with this id. */
@@ -35,7 +35,7 @@ export interface AiSdkEmbeddingModel {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   (typeof value === 'object' && value !== null) || typeof value === 'function';
 
-/** A model of any version of the specification. */
+/** Whether the value is a language model of the AI SDK, of any version of its specification. */
 export function isAiSdkModel(value: unknown): value is AiSdkModel {
   return isObject(value) && 'specificationVersion' in value && typeof value['doStream'] === 'function';
 }
@@ -48,7 +48,7 @@ export function isAiSdkVendor(value: unknown): value is AiSdkVendor {
   return isObject(value) && 'specificationVersion' in value && typeof value['languageModel'] === 'function';
 }
 
-/** Null: the model can be used. */
+/** Why a model of this version of the specification cannot be used; null if it can. */
 export function versionProblem({
   specificationVersion: version,
 }: {
@@ -59,7 +59,7 @@ export function versionProblem({
   return `is a model of version ${given} of the AI SDK's specification, and v4 is needed: install a version of its package that depends on @ai-sdk/provider 4`;
 }
 
-/** The model with the id of the agent's. */
+/** The vendor's model that the agent names. */
 export function modelOf(vendor: AiSdkVendor, { id, model }: { id: string; model: string }): AiSdkModel {
   try {
     return vendor.languageModel(model);

@@ -2,26 +2,23 @@ import { createHash } from 'node:crypto';
 import { type ImageRef, parseExact, type ToolCall, type Usage } from '../events/index.ts';
 import type { ModelRequest } from './provider.ts';
 
-/** An id for a call that came without one: the same if the same step is asked again. */
+/** An id for a call that came without one. The same step gets the same id when it is asked again. */
 export function mintCallId(trace: ModelRequest['trace'], index: number): string {
   return `call_${trace.turn}_${trace.step}_${index}`.replace(/[^A-Za-z0-9_-]/g, '_');
 }
 
-/** The id itself if the vendor accepts it, else a digest: call and result are renamed alike. */
+/** The id itself if the vendor accepts it, else a digest. A call and its result get the same digest. */
 export function fitCallId(id: string, accepted: RegExp): string {
   if (accepted.test(id)) return id;
   return `call_${createHash('sha256').update(id).digest('hex').slice(0, 32)}`;
 }
 
-/** Models invent tool names that vendors then refuse to read back for the rest of the conversation. */
+/** Replaces characters that vendors refuse: models invent such tool names, and the log sends them back in every later request. */
 export function fitToolName(name: string): string {
   return name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'unknown';
 }
 
-/**
- * Arguments for vendors that take them as text: some servers parse them and refuse the whole request over one invalid
- * text.
- */
+/** Arguments for vendors that take them as text. Invalid JSON is replaced: some servers refuse the whole request over it. */
 export function fitArgs(args: string): string {
   return args !== '' && parseArgs(args) ? args.toWellFormed() : '{}';
 }
@@ -31,13 +28,13 @@ export function fitCacheKey(cacheKey: string): string {
   return createHash('sha256').update(cacheKey).digest('base64url');
 }
 
-/** How often arguments are looked for in a JSON string in a JSON string. */
+/** Most levels of JSON strings that are decoded to find the arguments. */
 const MOST_ENCODED = 3;
 const EMPTY_FIRST = /^\{\s*\}\s*(?=\{)/;
 
 /**
- * The text of arguments, from what servers send in its place: an object, null, JSON encoded twice, an empty object before the
- * real one, the same object twice in a row. What is none of these stays as it is, and the tool refuses it with words.
+ * The text of arguments, repaired where servers send something else: an object, null, JSON encoded twice, an empty object
+ * before the real one, the same object twice in a row. Any other text stays as it is, and the tool refuses it with a reason.
  */
 export function argsText(given: unknown, depth = 0): string {
   if (typeof given !== 'string') return given === null || given === undefined ? '' : JSON.stringify(given);
@@ -52,13 +49,13 @@ export function argsText(given: unknown, depth = 0): string {
     : given;
 }
 
-/** The object that this JSON string holds as text; '' if it holds none. */
+/** The object that this JSON string encodes, as text; '' if there is none. */
 function decoded(text: string, depth: number): string {
   try {
     const args = argsText(JSON.parse(text), depth + 1);
     return parseArgs(args) ? args : '';
   } catch {
-    return ''; // No JSON: it stays as it is.
+    return ''; // Not JSON: the text stays as it is.
   }
 }
 
@@ -71,11 +68,11 @@ export function parseArgs(args: string): Record<string, unknown> | null {
       ? (value as Record<string, unknown>)
       : null;
   } catch {
-    return null; // Not JSON: the caller decides what follows.
+    return null; // Not JSON: the caller decides.
   }
 }
 
-/** The images that a message names, with their bytes in base64. A request may lack some of them. */
+/** The images that a message names, with their bytes in base64. Images that the request lacks are left out. */
 export function shownImages(
   named: readonly ImageRef[] = [],
   images: ModelRequest['images'],
@@ -87,19 +84,18 @@ export function shownImages(
 }
 
 export interface FinishedCalls {
-  /** The calls that may be made. */
   calls: ToolCall[];
-  /** The tool of a call that began and did not come whole. */
+  /** Name of a tool whose call did not arrive whole. */
   broken?: string | undefined;
-  /** The answer was cut, whatever its end is called. */
+  /** The answer was cut, whatever reason the vendor gave for its end. */
   isCut: boolean;
 }
 
 /**
- * The calls of a finished answer that its model has written to their end. The limit of output tokens may fall before or inside
- * the arguments of the last one, and no arguments are `{}` to a tool: it would run with what nobody wrote. So the last call of a
- * cut answer counts only with a whole object that is not empty. Some servers do not say that they cut. Of an answer that a filter
- * has ended no call is made.
+ * The calls of a finished answer that arrived whole. The limit of output tokens may cut the last call before or inside its
+ * arguments. A tool reads empty arguments as `{}` and would run with arguments that the model never wrote, so the last call of
+ * a cut answer counts only if its arguments are an object that is not empty. An answer counts as cut at that limit even where
+ * the server does not say so. A refused answer has no calls.
  */
 export function wholeCalls(
   calls: readonly ToolCall[],

@@ -4,13 +4,13 @@ import { policyOf } from '../base/errors.ts';
 
 /** A failed call as its vendor or SDK described it, without any vendor's types. */
 export interface VendorError extends DelaySource {
-  /** Of the HTTP response. */
+  /** HTTP status of the response. */
   status?: number;
   /** The vendor's error codes and types, in lower case. */
   words: readonly string[];
-  /** No response from the vendor at all: refused, reset, timed out, cut. */
+  /** No response arrived from the vendor: the connection was refused, reset, cut or timed out. */
   connection: boolean;
-  /** A connection failure that may pass: no server listens, or it hung up. Wrong names and certificates stay wrong. */
+  /** A connection failure that may pass: no server listens, or it hung up. A wrong host name or certificate does not pass. */
   away?: boolean;
 }
 
@@ -37,7 +37,7 @@ const REFUSED_WORDS = [
   'cyber_policy',
   'misalignment_policy_violation',
 ];
-/** Those in capitals at Google: https://cloud.google.com/apis/design/errors. */
+/** Those in capitals are Google's: https://cloud.google.com/apis/design/errors. */
 const BUSY_WORDS = ['overloaded_error', 'overloaded', 'server_is_overloaded', 'slow_down', 'unavailable'];
 const RATE_WORDS = ['rate_limit_error', 'rate_limit_exceeded', 'rate_limited', 'resource_exhausted'];
 const AUTH_WORDS = [
@@ -49,7 +49,7 @@ const AUTH_WORDS = [
   'permission_denied',
 ];
 
-/** Decides the code, and with it what the engine does (see errors.ts). The first rule that holds wins: specific before general. */
+/** Decides the code, and so what the engine does (see errors.ts). The first rule that matches wins, so specific rules come first. */
 function codeOf(error: VendorError, opened: boolean): ModelFailure['code'] {
   if (error.connection) return opened ? 'provider_truncated' : 'provider_unreachable';
   return RULES.find(([, holds]) => holds(error))?.[0] ?? 'provider_failed';
@@ -62,7 +62,7 @@ const RULES: readonly (readonly [code: ModelFailure['code'], holds: (error: Vend
     (error) =>
       says(error, QUOTA_WORDS) || error.status === 402 || /credit balance is too low/i.test(error.message),
   ],
-  // Before 403: a project without access to a model gets 403 with this code.
+  // Before the rule for 403: a project without access to a model gets 403 with this code.
   ['provider_model_unknown', (error) => says(error, MODEL_WORDS) || isModelRefused(error)],
   ['provider_auth', (error) => hasStatus(error, 401, 403) || says(error, AUTH_WORDS)],
   [
@@ -104,7 +104,7 @@ function isNotFound(error: VendorError): boolean {
 /** A server that runs but is overloaded. */
 const BUSY = /overload|capacity|busy|too many|pending requests/i;
 
-/** A proxy whose server is down, or a server that is still loading its model. Worth minutes of waiting. */
+/** Whether a proxy's server is down or a server is still loading its model: worth waiting minutes for. */
 function isAway({ status, words, message, away }: VendorError, opened: boolean): boolean {
   if (opened) return false;
   if (away || status === 502) return true;
@@ -114,13 +114,13 @@ function isAway({ status, words, message, away }: VendorError, opened: boolean):
 interface ClassifyOptions {
   /** The answer had begun, so a lost connection counts as a truncation. */
   opened: boolean;
-  /** For dates in retry-after; milliseconds since the epoch. */
+  /** Now, in milliseconds since the epoch, for dates in `retry-after`. */
   now: number;
-  /** Texts that must not reach the log: some servers repeat the key that they refuse. */
+  /** Texts that must not reach the log: some servers repeat the key that they refused. */
   secrets?: readonly string[];
 }
 
-/** The failure of a call, with the code that decides what the engine does. */
+/** The failure of a call. Its code decides what the engine does. */
 export function classifyFailure(
   error: VendorError,
   { opened, now, secrets = [] }: ClassifyOptions,
@@ -139,9 +139,9 @@ export function classifyFailure(
   };
 }
 
-/** A message as people may see it: without keys, which some servers repeat, and of bounded length. */
+/** A message that may be shown to people: of bounded length, and without keys, which some servers repeat. */
 export function shownMessage(message: string, secrets: readonly string[]): string {
-  // Cut last: half of a key is not recognised.
+  // Cut after redaction, because half a key would not be recognised.
   return createRedact(secrets)(message).slice(0, MESSAGE_LIMIT).toWellFormed();
 }
 
@@ -179,10 +179,10 @@ export function vendorErrorOf(thrown: unknown): VendorError {
   return vendor;
 }
 
-/** Errors stand in one another: in `error`, in lists of them, and in the `response` that failed. */
+/** Errors are nested: in `error`, in lists, and in the `response` that failed. */
 const MOST_NESTED = 5;
 
-/** The records of a vendor's report, from the outside to the inside. Gemini's chat completions send it in a list. */
+/** The records of a vendor's report, outermost first. Gemini's chat completions send a list. */
 function recordsIn(body: unknown): Record<string, unknown>[] {
   const records: Record<string, unknown>[] = [];
   let at = body;
@@ -197,7 +197,7 @@ function recordsIn(body: unknown): Record<string, unknown>[] {
   return records;
 }
 
-/** Google names the kind of an error in its `status`, and the reason among its details. */
+/** Google names the kind of an error in `status`, and the reason in its details. */
 function wordsOf(record: Record<string, unknown>): string[] {
   const { code, type, status, details } = record;
   const reasons = Array.isArray(details) ? details.slice(0, 16).map((each) => recordOf(each)['reason']) : [];
@@ -207,15 +207,15 @@ function wordsOf(record: Record<string, unknown>): string[] {
   );
 }
 
-/** Within a stream the code of an error is the status that its answer would have had. */
+/** An error within a stream has as its code the HTTP status that a plain answer would have had. */
 function statusIn(words: readonly string[]): number | undefined {
   const code = words.find((word) => /^[45]\d\d$/.test(word));
   return code === undefined ? undefined : Number(code);
 }
 
 /**
- * FastAPI, and with it many servers, put the words into `detail`, or into a list of them. OpenRouter says "Provider returned error"
- * and passes on what the provider said.
+ * FastAPI, and so many servers, put the message into `detail`, or into a list there. OpenRouter's own message is "Provider
+ * returned error", and the provider's message is in `metadata`.
  */
 function messageIn({ message, detail, msg, metadata }: Record<string, unknown>): string | undefined {
   const [first] = Array.isArray(detail) ? (detail as unknown[]) : [detail];
@@ -241,7 +241,7 @@ function isConnectionLoss(error: Error): boolean {
   const { code } = error as { code?: unknown };
   if (typeof code === 'string' && NETWORK_CODE.test(code)) return true;
   if (error.constructor.name.startsWith('APIConnection')) return true;
-  // undici's messages for a request that did not start and for a body that was cut.
+  // undici's messages for a request that did not start, and for a body that was cut.
   return error instanceof TypeError && (error.message === 'fetch failed' || error.message === 'terminated');
 }
 
@@ -259,17 +259,17 @@ function messageOf(causes: readonly Error[], thrown: unknown): string {
   return [...new Set(parts)].join(': ');
 }
 
-/** A delay in milliseconds is asked for in the headers of an answer, in a field of its body, or in words. */
+/** Where a vendor may ask for a delay: the headers of its answer, a field of its body, or its message. */
 interface DelaySource {
-  /** Of the answer. */
+  /** Headers of the answer. */
   headers?: { get(name: string): string | null };
-  /** The records of the error, from the outside to the inside. */
+  /** The records of the error, outermost first. */
   records?: readonly Record<string, unknown>[];
-  /** The vendor's words. */
+  /** The vendor's message. */
   message: string;
 }
 
-/** The delay that a vendor asks for; undefined if it names none. `now`: ms since the epoch, for dates. */
+/** The delay in ms that a vendor asks for; undefined if it names none. `now`: ms since the epoch, for dates. */
 function retryDelayOf({ headers, records = [], message }: DelaySource, now: number): number | undefined {
   const inHeaders = headers && parseRetryAfter(headers, now);
   if (inHeaders !== undefined) return inHeaders;
@@ -280,7 +280,7 @@ function retryDelayOf({ headers, records = [], message }: DelaySource, now: numb
   return delayInWords(message, now);
 }
 
-/** Reads `retry-after-ms`, or `retry-after` in seconds, as a duration or as a date. */
+/** Milliseconds from `retry-after-ms`, or from `retry-after`: seconds or a date. */
 export function parseRetryAfter(
   headers: { get(name: string): string | null },
   now: number,
@@ -293,7 +293,7 @@ export function parseRetryAfter(
 }
 
 /**
- * Fields of bodies, with the milliseconds of their unit. `retryDelay`: google.rpc.RetryInfo,
+ * Fields that name a delay, with the milliseconds of their unit. `retryDelay`: google.rpc.RetryInfo,
  * https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto. `retry_after_seconds`: OpenRouter,
  * https://openrouter.ai/docs/api-reference/errors. `estimated_time`: Hugging Face, while a model loads.
  */
@@ -308,7 +308,7 @@ const FIELDS: Readonly<Record<string, number>> = {
   retry_after_ms: 1,
   retryAfterMs: 1,
 };
-/** Details and upstream errors that are read in one record. */
+/** Most details and upstream errors that are read from one record. */
 const MOST_DETAILS = 16;
 
 function delayIn(record: Record<string, unknown>, now: number): number | undefined {
@@ -323,7 +323,7 @@ function delayIn(record: Record<string, unknown>, now: number): number | undefin
     }
     const reset = resetIn(fields['headers'], now);
     if (reset !== undefined) return reset;
-    // OpenRouter passes the text of the vendor's own error on.
+    // OpenRouter passes on the text of the vendor's own error.
     const upstream = typeof fields['raw'] === 'string' ? delayInWords(fields['raw'], now) : undefined;
     if (upstream !== undefined) return upstream;
   }
@@ -342,7 +342,7 @@ function delayOf(value: unknown, unit: number): number | undefined {
   return seconds === undefined ? undefined : msOf(Number(seconds) * 1000 + Number(nanos) / 1_000_000);
 }
 
-/** OpenRouter repeats the headers of a limit in the body: the time of the reset in milliseconds. */
+/** OpenRouter repeats the headers of a limit in the body; the reset is a time in milliseconds since the epoch. */
 function resetIn(headers: unknown, now: number): number | undefined {
   if (typeof headers !== 'object' || headers === null) return undefined;
   const reset = Object.entries(headers).find(([name]) => name.toLowerCase() === 'x-ratelimit-reset')?.[1];
@@ -351,12 +351,12 @@ function resetIn(headers: unknown, now: number): number | undefined {
 }
 
 const LONGEST_MESSAGE = 8_192;
-/** A number with a unit. Longer units come first. */
+/** A number with a unit. Longer units come first, so that `ms` is not read as `m`. */
 const AMOUNT =
   /(\d{1,9}(?:\.\d{1,12})?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])/giy;
-/** What stands before the delay in words: "Please try again in 6m0s", "retry after 26 seconds", "Limit resets at: 2026-…". */
+/** Words before a delay: "Please try again in 6m0s", "retry after 26 seconds", "Limit resets at: 2026-…". */
 const ASKS = /(?:try again|retry(?:[-_ ]?(?:after|delay))?|wait|resets?|available)[^\d\n]{0,40}(?=\d)/gi;
-/** A number behind this without a unit is one of seconds. */
+/** A number after this without a unit counts seconds. */
 const IN_SECONDS = /^retry[-_ ]?(?:after|delay)/i;
 const NUMBER = /\d{1,9}(?:\.\d{1,12})?/y;
 const BETWEEN = / ?(?:,|and)? ?/giy;
@@ -382,7 +382,7 @@ function bareSeconds(text: string, from: number): number | undefined {
   return msOf(Number(number) * 1000);
 }
 
-/** A date without a zone is one of UTC. */
+/** A date without a time zone counts as UTC. */
 function dateAt(text: string, from: number): string {
   DATE.lastIndex = from;
   const [date = ''] = DATE.exec(text) ?? [];
@@ -391,7 +391,7 @@ function dateAt(text: string, from: number): string {
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Amounts one behind the other, such as `1h2m3.4s` or `1 minute and 30 seconds`. */
+/** The sum of consecutive amounts, such as `1h2m3.4s` or `1 minute and 30 seconds`. */
 function durationOf(text: string, from = 0): number | undefined {
   let total: number | undefined;
   for (let at = from; ;) {
@@ -416,7 +416,7 @@ function whenOf(date: string, now: number): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - now);
 }
 
-/** Rounded up: a try that comes a moment too early is refused again. */
+/** Rounded up: a request that comes a moment too early is refused again. */
 function msOf(ms: number): number | undefined {
   return Number.isFinite(ms) ? Math.max(0, Math.ceil(ms)) : undefined;
 }

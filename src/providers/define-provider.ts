@@ -14,9 +14,9 @@ import { vendorFetch } from './vendor-fetch.ts';
 export interface ModelCall {
   /** Aborts when the turn is stopped, and at the limits of time and silence. */
   signal: AbortSignal;
-  /** As the global `fetch`, but refuses redirects to other origins and answers beyond the limits of size. */
+  /** Like the global `fetch`, but refuses redirects to other origins and answers beyond the limits of size. */
   fetch: typeof fetch;
-  /** Counts what is buffered and not yielded yet, such as arguments of a call that grow. Throws at the limits. */
+  /** Counts text that `read` buffers before it yields it, such as the arguments of a call. Throws at the limits. */
   buffered: (kind: 'arguments' | 'reasoning', text: string) => void;
 }
 
@@ -24,27 +24,27 @@ export interface ModelCall {
 export interface ProviderDefinition {
   /** Shown to people and in metrics: letters, digits, `.`, `_` and `-`. */
   name: string;
-  /** What differs from a plain model that takes tools. Providers with a memory of their own are none of these. */
+  /** What differs from a plain model that takes tools. A provider with a memory of its own cannot be defined here. */
   capabilities?: Partial<Omit<ProviderCapabilities, 'sessionResumption' | 'rewind' | 'fork'>> | undefined;
-  /** Removed from the messages of errors: keys, which vendors may repeat. */
+  /** Keys, which are removed from error messages: vendors may repeat them. */
   secrets?: readonly string[] | undefined;
   /** Limits of the size and duration of an answer. Default: those of the other providers. */
   replyLimits?: ReplyLimitSettings | undefined;
   /**
-   * One call of the model. Yields `text` as it comes, `reasoning`, each `call` once its arguments are complete, and at the
-   * end `done` with the usage. What it throws becomes the failure of the call: an HTTP `status` and a `retry-after` header
-   * of the error decide whether it is tried again. Ends when `signal` aborts. Never retries.
+   * One call of the model. Yields `text` as it comes, `reasoning`, each `call` once its arguments are complete, and finally
+   * `done` with the usage. An error that it throws becomes the failure of the call; the error's HTTP `status` and
+   * `retry-after` header decide whether the call is retried. Must end when `signal` aborts, and must not retry.
    */
   read(request: ModelRequest, call: ModelCall): AsyncIterable<ModelEvent>;
-  /** Called when the troupe is closed, maybe more than once. */
+  /** Called when the troupe is closed, perhaps more than once. */
   close?(): Promise<void>;
 }
 
 const NAME = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
 
 /**
- * A provider of a program's own. What is not as the port demands is mended or becomes a failure: silence and endless
- * answers end at the limits, a stream that just ends is `provider_truncated`.
+ * Makes a provider from a program's own model. Events that break the port's contract are repaired or become a failure:
+ * silence and endless answers end at the limits, and a stream that just ends fails with `provider_truncated`.
  *
  *     const mine = defineProvider({ name: 'mine', async *read({ messages }) {
  *       yield { type: 'text', delta: await generate(messages) };
@@ -89,8 +89,8 @@ export function defineProvider(definition: ProviderDefinition): Provider {
 }
 
 /**
- * As the global `fetch`, but refuses redirects to other origins and answers beyond the limits of size, and waits 3.5 s for a
- * connection. For packages that make their requests themselves: `createAnthropic({ fetch: boundedFetch() })`.
+ * Like the global `fetch`, but refuses redirects to other origins and answers beyond the limits of size, and waits 3.5 s for a
+ * connection. For packages that make their own requests: `createAnthropic({ fetch: boundedFetch() })`.
  */
 export function boundedFetch(settings?: ReplyLimitSettings): typeof fetch {
   return vendorFetch(replyLimits(settings)) as typeof fetch;
@@ -102,7 +102,7 @@ function eventsOf(name: string, events: AsyncIterable<ModelEvent>): AsyncIterabl
   throw new TroupeError('provider_invalid_reply', message);
 }
 
-/** Every event is a sign of life. Calls and reasoning are counted again when they are whole. */
+/** Every event proves that the vendor is alive. Calls and reasoning are counted here once they are whole. */
 async function* counted(
   events: () => AsyncIterable<ModelEvent>,
   { touch, limits }: { touch: () => void; limits: ReplyLimits },

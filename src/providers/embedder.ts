@@ -26,15 +26,15 @@ export interface EmbedderDefinition {
   name: string;
   /** Name of the model. */
   model: string;
-  /** Removed from the messages of errors: keys, which vendors may repeat. */
+  /** Keys, which are removed from error messages: vendors may repeat them. */
   secrets?: readonly string[] | undefined;
   /** Time for one call of `read`, in ms. Default 30,000. */
   timeoutMs?: number | undefined;
   /** Most texts of one call. Default and most: 96. */
   maxTexts?: number | undefined;
   /**
-   * One vector for each text, in their order, all of one length. The texts are never empty, and cut to 24,000 bytes. What it
-   * throws is the failure of the call, by `status` and `headers` as for `defineProvider`. `fetch` is bounded.
+   * One vector for each text, in their order, all of one length. No text is empty, and each is cut to 24,000 bytes. An error
+   * that it throws becomes the failure of the call, by its `status` and `headers` as for `defineProvider`. `fetch` is bounded.
    */
   read(
     texts: readonly string[],
@@ -43,7 +43,7 @@ export interface EmbedderDefinition {
 }
 
 /**
- * An embedder of a program's own, for `context: { embedder: { provider: 'custom', embedder: mine } }`.
+ * Makes an embedder from a program's own model, for `context: { embedder: { provider: 'custom', embedder: mine } }`.
  *
  *     const mine = defineEmbedder({ name: 'mine', model: 'small', read: (texts) => vectorsOf(texts) });
  */
@@ -68,21 +68,21 @@ export function defineEmbedder(definition: EmbedderDefinition): Embedder {
 interface EmbedderReader {
   name: string;
   model: string;
-  /** Removed from messages. */
+  /** Texts that are removed from messages. */
   secrets?: readonly string[] | undefined;
   /** Time for one request, up to the last byte of its response. Default 30,000 ms. */
   timeoutMs?: number | undefined;
   /** Most texts of one request. Default and most: 96. */
   maxInputs?: (() => Promise<number | undefined>) | undefined;
-  /** One vector for each text, in order. They are checked. May throw anything. */
+  /** One vector for each text, in order. The result is checked. May throw anything. */
   read(texts: string[], signal: AbortSignal): PromiseLike<unknown>;
 }
 
-/** Servers refuse more inputs in one request. */
+/** Servers refuse a request with more inputs. */
 export const MAX_INPUTS = 96;
-/** About 8,000 tokens, the usual limit of one input: prose of any script has at least three bytes per token. */
+/** About 8,000 tokens, the usual limit of one input: prose in any script has at least three bytes per token. */
 const MAX_INPUT_BYTES = 24_000;
-/** About half of the tokens that OpenAI takes in one request: keys and numbers have fewer bytes per token. */
+/** About half of the tokens that OpenAI accepts in one request, because keys and numbers have fewer bytes per token. */
 const MAX_REQUEST_BYTES = 480_000;
 
 /** Holds a reader to the contract of the embedder port, whatever its vendor does. */
@@ -99,7 +99,7 @@ export function guardedEmbedder(reader: EmbedderReader): Embedder {
     ended.addEventListener('abort', interrupt, { once: true });
     try {
       ended.throwIfAborted();
-      // Packages may not pass the signal on.
+      // Raced, because packages may not pass the signal on.
       return vectorsOf(await Promise.race([reader.read(texts, ended), interrupted.promise]), texts.length);
     } catch (thrown) {
       throw failureOf(thrown, signal, timeout);
@@ -169,7 +169,6 @@ function fitInput(text: string): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** A continuation byte of UTF-8. */
 function isContinuation(byte = 0): boolean {
   return (byte & 0b1100_0000) === 0b1000_0000;
 }

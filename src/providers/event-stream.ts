@@ -1,16 +1,16 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 
-/** Words with which proxies keep a connection open, sent as data. */
+/** Text that proxies send as data to keep a connection open. */
 const KEEP_ALIVE = /^[\w .:-]{0,64}$/;
-/** Such words that are none of these. */
+/** Matching text that reports a failure instead. */
 const SAYS_FAILURE = /error|fail|denied|limit|invalid|timeout/i;
 const DONE = '[DONE]';
 
 /**
- * The JSON objects of a streamed answer, as servers frame them: events with or without names, a last event without the empty
- * line behind it, empty data, comments; or no events at all but one JSON document, a list or lines of JSON. A reported
- * error is thrown, with the `headers` of the answer and the report as `error`. `type` of an object that has none is the
- * name of its event.
+ * The JSON objects of a streamed answer, in every framing that servers use: events with or without names, empty data,
+ * comments, a last event without an empty line after it; or no events but one JSON document, a list, or lines of JSON. An
+ * object without a `type` gets the name of its event. An error that the server reports is thrown, with the `headers` of the
+ * answer, and the report as `error`.
  */
 export async function* readEventStream<E>({ body, headers }: Response): AsyncGenerator<E> {
   if (!body) return;
@@ -33,13 +33,13 @@ export async function* readEventStream<E>({ body, headers }: Response): AsyncGen
   }
   parser.feed('\n\n');
   for (const frame of frames) {
-    // An event that was cut off is no event: its answer is incomplete.
+    // A truncated event is dropped: its answer is incomplete anyway.
     if (frame.data.trim() !== DONE && isWhole(frame.data))
       yield* objectsOf<E>(parsed(frame), frame.event, headers);
   }
 }
 
-/** Null: nothing but white space has come yet. No line of an event stream begins like this. */
+/** Null while only white space has arrived. No line of an event stream begins like JSON. */
 function beginsJson(piece: string): boolean | null {
   const first = piece.trimStart()[0];
   return first === undefined ? null : first === '{' || first === '[';
@@ -66,14 +66,14 @@ function isWhole(data: string): boolean {
   }
 }
 
-/** One document, perhaps with events behind it, or a document on each line. */
+/** One document, perhaps followed by events, or one document on each line. */
 function documentsIn(text: string): unknown[] {
   const [document = ''] = text.split(/^data:/m, 1);
   try {
     return [JSON.parse(document)];
   } catch {
     const lines = text.split(/[\r\n]+/).map((line) => line.replace(/^data:/, '').trim());
-    // The last line may be cut off.
+    // The last line may be truncated.
     return lines.filter((line) => line !== DONE && isWhole(line)).map((line): unknown => JSON.parse(line));
   }
 }
@@ -86,13 +86,13 @@ function* objectsOf<E>(value: unknown, event: string | undefined, headers: Heade
   }
 }
 
-/** OpenAI's Responses report a failure in an event of the type `error`, which has its words beside it. */
+/** OpenAI's Responses report a failure in an event of the type `error`, with the message beside the type. */
 function saysError(value: object): boolean {
   const { error, object, errors } = value as { error?: unknown; object?: unknown; errors?: unknown };
   return Boolean(error) || object === 'error' || (Array.isArray(errors) && errors.length > 0);
 }
 
-/** The failure that an answer reports, in the form that `vendorErrorOf` reads. `text`: its body as it came. */
+/** The failure that an answer reports, in the form that `vendorErrorOf` reads. `text`: the body as it arrived. */
 function reportedFailure(text: string, body: unknown, facts: { status?: number; headers: Headers }): Error {
   return Object.assign(new Error(text.trim() || 'the answer has no body'), facts, { error: body });
 }

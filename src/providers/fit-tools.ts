@@ -5,9 +5,9 @@ import { isSchema, mapSchema, type Schema, type ToolRules } from './tool-schema.
 
 /** A tool as a vendor gets it. */
 interface Fitted {
-  /** Null: it cannot be offered. */
+  /** Null: the tool cannot be offered. */
   spec: ToolSpec | null;
-  /** The names of properties for the vendor, and back. Null: they are its own. */
+  /** Property names for the vendor, and back. Null: none was renamed. */
   names: Names | null;
 }
 
@@ -16,7 +16,7 @@ interface Names {
   back: ReadonlyMap<string, string>;
 }
 
-/** Tools never change and are sent again with each request. */
+/** Cached, because tools never change and are sent again with each request. */
 const fitted = new WeakMap<ToolRules, WeakMap<ToolSpec, Fitted>>();
 
 function fit(tool: ToolSpec, rules: ToolRules): Fitted {
@@ -40,7 +40,7 @@ export function toolProblem(tool: ToolSpec, rules: ToolRules): string | null {
     : null;
 }
 
-/** The request with its tools as a vendor takes them, and the events of its answer with their own names of properties. */
+/** The request with tools in the vendor's form, and `restore`, which gives the events of its answer the original property names. */
 export function withFittedTools(
   request: ModelRequest,
   rules: ToolRules | undefined,
@@ -62,7 +62,7 @@ export function withFittedTools(
   return { request: { ...request, tools, messages }, restore: (events) => withOwnKeys(events, names) };
 }
 
-/** The pieces of a call whose properties were renamed are given at once: half a name cannot be named back. */
+/** The pieces of a call with renamed properties are given in one, because part of a name cannot be translated back. */
 async function* withOwnKeys(
   events: AsyncIterable<ModelEvent>,
   names: ReadonlyMap<string, Names>,
@@ -87,7 +87,7 @@ async function* withOwnKeys(
 
 const TEXT = /"(?:[^"\\]|\\.)*"(\s*:)?/g;
 
-/** The arguments with other names of properties. Nothing else of their text changes: numbers keep their digits. */
+/** The arguments with renamed properties. The rest of the text stays the same, down to the digits of numbers. */
 function withKeys(args: string, names: ReadonlyMap<string, string> | undefined): string {
   if (!names || parseArgs(args) === null) return args;
   return args.replace(TEXT, (text: string, colon?: string) => {
@@ -99,7 +99,7 @@ function withKeys(args: string, names: ReadonlyMap<string, string> | undefined):
 
 const LONGEST = 64;
 
-/** A name for each property that has none that the vendor takes. Null: all have. */
+/** A new name for each property whose own name the vendor refuses. Null if it accepts all. */
 function namesIn(schema: Schema, keys: RegExp): Names | null {
   const all = new Set<string>();
   mapSchema(schema, (part) => {
@@ -147,7 +147,7 @@ function renamed(schema: Schema, names: ReadonlyMap<string, string>): Schema {
 
 const SHOWN_NAME = 200;
 
-/** A model that knows the real name knows what the property means. */
+/** The description names the original property, whose name tells the model what it means. */
 function describedAs(name: string, schema: unknown, names: ReadonlyMap<string, string>): unknown {
   if (!names.has(name) || !isSchema(schema)) return schema;
   const { description } = schema;

@@ -17,32 +17,30 @@ import { ownFailure } from './vendor-fetch.ts';
 import { withFittedTools } from './fit-tools.ts';
 import { ERROR_CODES, type ErrorCode, TroupeError } from '../base/errors.ts';
 
-/** The guard's side of an adapter's reader. */
+/** What the guard offers to an adapter's reader. */
 export interface StreamWatch {
-  /** Ends the vendor's request. */
+  /** Aborts the vendor's request. */
   signal: AbortSignal;
-  /** Called by the reader for every chunk, including those without an event. */
+  /** The reader must call it for every chunk, including those that yield no event. */
   touch: () => void;
-  /** Counts what the reader buffers: reasoning, arguments, calls. The guard counts text itself. */
+  /** Counts what the reader buffers: reasoning, arguments, calls. The guard itself counts text. */
   meter: ReplyMeter;
 }
 
 interface GuardOptions {
-  /** Of the provider. */
+  /** Name of the provider. */
   name: string;
   /** What the model is asked. */
   request: ModelRequest;
   /** Ends the stream with `aborted`. */
   signal: AbortSignal;
-  /** Of one answer. */
+  /** Limits of one answer. */
   limits: ReplyLimits;
   /** The provider remembers the conversation. */
   remembers?: boolean;
-  /**
-   * Yields text, reasoning, calls and `done` or `failed`. May throw, and may end early where the vendor's stream did.
-   */
+  /** Yields text, reasoning, calls, and `done` or `failed`. May throw, and may end early if the vendor's stream did. */
   read: (watch: StreamWatch) => AsyncIterable<ModelEvent>;
-  /** Removed from messages: vendors put parts of a request into their errors. */
+  /** Texts that are removed from messages: vendors repeat parts of a request in their errors. */
   secrets: readonly string[];
 }
 
@@ -55,7 +53,7 @@ export function guardedStream({
 }: Omit<GuardOptions, 'request' | 'signal' | 'read'> &
   Pick<ProviderCapabilities, 'templateMarks'> & {
     read: (request: ModelRequest, watch: StreamWatch) => AsyncIterable<ModelEvent>;
-    /** How the vendor wants tools. Absent: as they are. */
+    /** The vendor's rules for tools. Absent: tools are sent unchanged. */
     tools?: ToolRules | undefined;
   }): Provider['stream'] {
   return (asked, { signal }) => {
@@ -65,7 +63,7 @@ export function guardedStream({
   };
 }
 
-/** The model's words and calls as they were meant. Pieces of calls come between words without ending them. */
+/** Restores escaped marks in the model's text and calls. Text and calls may alternate in pieces without ending each other. */
 async function* withMarksRestored(
   events: AsyncIterable<ModelEvent>,
   marks: readonly MarkFamily[],
@@ -94,13 +92,13 @@ async function* withMarksRestored(
 }
 
 /**
- * Holds an adapter to the contract of the provider port, whatever its SDK and vendor do. SDKs end quietly on an abort
- * or a cut connection, and may never settle; vendors may send anything, of any length. So the abort races the stream
- * instead of being passed on and trusted, and each event is validated.
+ * Holds an adapter to the contract of the provider port, whatever its SDK and vendor do. SDKs end quietly on an abort or a cut
+ * connection, and may never settle; vendors may send anything, of any length. So the guard races the stream against the abort
+ * instead of trusting the SDK with it, and validates each event.
  */
 async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
   const { signal, remembers, read, secrets } = options;
-  // An answer of a provider with a memory includes all text between its own tool calls, beyond `maxOutputTokens`.
+  // The answer of a provider with a memory includes all text between its own tool calls, so it may exceed `maxOutputTokens`.
   const limits = remembers ? options.limits : limitsFor(options.limits, options.request.maxOutputTokens);
   yield { type: 'start' };
   if (signal.aborted) {
@@ -126,7 +124,7 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
   })[Symbol.asyncIterator]();
   try {
     while (true) {
-      // Armed only while we wait: a slow consumer is not a silent vendor.
+      // Set only while we wait: a slow consumer is not a silent vendor.
       timer = setTimeout(() => interrupted.resolve('silent'), limits.silenceMs);
       const next = events.next();
       next.catch(ignore);
@@ -167,7 +165,7 @@ async function* guardStream(options: GuardOptions): AsyncGenerator<ModelEvent> {
   }
 }
 
-/** Made once: an abort without a reason makes an error with its stack. */
+/** Called once: an abort without a reason creates an error with a stack. */
 function reasonOf(signal: AbortSignal): unknown {
   return signal.aborted ? signal.reason : ENDED;
 }
@@ -181,9 +179,9 @@ function silence(silenceMs: number, opened: boolean): ModelFailure {
 }
 
 /**
- * Validates the events of an adapter: their order, types of texts, lengths of names, a plausible usage. Returns those to be
- * passed on. Calls wait for the end, which says whether they are whole; the calls of a session are its program's own matter.
- * Pieces have a meter of their own, or what they say would count twice.
+ * Validates the events of an adapter (order, types of texts, lengths of names, plausible usage) and returns those to pass on.
+ * Calls are held back until the end, which tells whether they are whole; a session's calls are passed on at once, because its
+ * program runs them. Pieces have a meter of their own, so that their text is not counted twice.
  */
 class AnswerCheck {
   readonly #options: GuardOptions;
@@ -242,7 +240,7 @@ class AnswerCheck {
     return events;
   }
 
-  /** Thoughts in tags stand beside those that the vendor tells apart. What is signed stays as it is. */
+  /** Adds reasoning from tags in the text to reasoning that the vendor sends separately. Signed reasoning must not change. */
   #reason(given: Reasoning): ModelEvent {
     this.#hasReasoned = true;
     const reasoning = checkReasoning(given);
@@ -287,7 +285,7 @@ class AnswerCheck {
   }
 }
 
-/** The end, with what has become of calls that may not be made, and the others. */
+/** The end of an answer, and the calls that may run. The end names a call that may not. */
 function settledEnd(
   end: Done,
   given: readonly ToolCall[],
@@ -299,7 +297,7 @@ function settledEnd(
 ): [Done, ...ModelEvent[]] {
   const { calls, isCut, broken: cut } = wholeCalls(given, end, request.maxOutputTokens);
   const isEmpty = calls.length === 0;
-  // Calls were announced, and the server has lost them.
+  // The server announced calls and sent none.
   const lost = isEmpty && !hasSpoken && end.stop === 'calls' ? '' : undefined;
   const broken = cut ?? end.broken ?? (end.stop === 'refusal' ? undefined : unfinished) ?? lost;
   const stop = isCut ? 'length' : isEmpty && end.stop === 'calls' ? 'end' : end.stop;
@@ -309,7 +307,7 @@ function settledEnd(
 
 type Done = Extract<ModelEvent, { type: 'done' }>;
 
-/** Nothing came, for a reason that nobody here knows: people have to see it. */
+/** The vendor gave an unknown reason and no answer, so people must see the reason. */
 function unknownEnd(word: string, secrets: readonly string[]): ModelFailure {
   const message = `the vendor ended the answer with ${JSON.stringify(word.slice(0, 100))}, and nothing was said`;
   return { code: 'provider_failed', message: shownMessage(message, secrets) };
@@ -341,10 +339,10 @@ function failureOf(
   return classifyFailure(vendorErrorOf(thrown), { opened, now: Date.now(), secrets });
 }
 
-/** Vendors count tools: Anthropic and OpenAI from `tools.0` on, Gemini within `function_declarations`. */
+/** How vendors number a tool in an error: Anthropic and OpenAI as `tools.0`, Gemini within `function_declarations`. */
 const COUNTS = [/function_declarations\[(\d{1,4})\]/, /\btools?[.[](\d{1,4})(?!\d)/];
 
-/** A failure that counts a tool says its name too. */
+/** Adds the tool's name to a failure that gives only its number. */
 function namingTool(failure: ModelFailure, tools: ModelRequest['tools']): ModelFailure {
   const [, index] = COUNTS.map((count) => count.exec(failure.message)).find(Boolean) ?? [];
   const name = index === undefined ? undefined : tools[Number(index)]?.name;
@@ -355,7 +353,7 @@ function namingTool(failure: ModelFailure, tools: ModelRequest['tools']): ModelF
 /** The end of the stream was already reported; a later outcome of the SDK changes nothing. */
 function ignore(): void {}
 
-/** Facts about a call that do not come from its vendor. */
+/** Facts about a call that are known without its vendor. */
 interface CallFacts {
   request: ModelRequest;
   /** Bytes of text, reasoning and arguments received. */
@@ -364,7 +362,7 @@ interface CallFacts {
   remembers: boolean;
 }
 
-/** A token takes at least one byte. Vendors add tokens of their own: around messages, for tools, for a harness. */
+/** Allowance for tokens that vendors add around messages, for tools and for a harness. Otherwise a token takes at least one byte. */
 const ADDED_TOKENS = 65_536;
 const TOKENS_PER_MESSAGE = 64;
 const TOKENS_PER_IMAGE = 65_536;
@@ -375,8 +373,8 @@ const HIDDEN_TOKENS = 65_536;
 const REMEMBERED_TOKENS = 100_000_000;
 
 /**
- * The vendor's usage if it is plausible for this call, else none and the reason for the doubt. Budgets, prices and
- * estimates all build on it, so one figure that contradicts what was sent or received discredits them all.
+ * The vendor's usage if it is plausible for this call, else none, with the reason for the doubt. Budgets, prices and estimates
+ * rely on it, so one figure that contradicts what was sent or received discredits all of them.
  */
 function checkUsage(reported: Usage, facts: CallFacts): { usage: Usage; doubt?: string } {
   const doubt = doubtOf(reported, facts);
@@ -401,10 +399,10 @@ function doubtOf(reported: Usage, facts: CallFacts): string | null {
   return most > mostOutput ? `output is ${most}, but the answer has at most ${mostOutput} tokens` : null;
 }
 
-/** The tokens that the request may have, or some part of them that is `enough`. */
+/** Upper bound of the tokens in the request. Counting stops once it reaches `enough`. */
 function mostSent({ messages, images, tools, replySchema }: ModelRequest, enough: number): number {
   const framed = messages.length * TOKENS_PER_MESSAGE + ADDED_TOKENS;
-  // To write a long prompt as JSON takes as long as the rest of a turn. Its words alone nearly always suffice.
+  // Writing a long prompt as JSON takes as long as the rest of a turn. The messages' text alone nearly always suffices.
   const words = messages.reduce((sum, { content }) => sum + content.length, framed);
   if (words >= enough) return words;
   const bytes = messages.reduce((sum, message) => sum + sizeOf(message), 0);
@@ -423,7 +421,7 @@ function shown(value: unknown): string {
 
 const MAX_CHARACTERS = 200;
 
-/** The vendor's own names, bounded in length and dropped if they contain a secret. */
+/** The vendor's own names, bounded in length, and dropped if they contain a secret. */
 function checkName(name: ResponseName, secrets: readonly string[]): ResponseName | undefined {
   const model = responseText(name.model, secrets);
   const id = responseText(name.id, secrets);
@@ -439,7 +437,7 @@ function responseText(text: unknown, secrets: readonly string[]): string | undef
 
 const MAX_NAME_LENGTH = 256;
 
-/** Checks the types: servers are not trusted. Throws `provider_invalid_reply`. */
+/** Checks the types, because servers are not trusted. Throws `provider_invalid_reply`. */
 function checkReasoning(reasoning: Reasoning): Reasoning {
   const { text, signature, provider, model } = Object(reasoning) as Reasoning;
   if (typeof text !== 'string') throw unsound('reasoning', text);
@@ -455,8 +453,8 @@ function checkText(delta: unknown, what = 'text'): string {
 }
 
 /**
- * The call with a name and arguments as events require, and an id of its own: results find their calls by it. `before`: the calls
- * of the answer so far.
+ * The call with a name and arguments that events accept, and a unique id: results find their calls by it. `before`: the
+ * earlier calls of the answer.
  */
 function checkCall(
   { id: given, name, args }: ToolCall,
@@ -475,11 +473,11 @@ function checkCall(
 type Calling = Extract<ModelEvent, { type: 'calling' }>;
 
 /**
- * Pieces of calls as they may be shown: with the ids and names that their calls will have. Null for a piece of no call: it
- * has no id, or its call is whole.
+ * Pieces of calls for watchers, with the id and name that their call will have. Null for a piece to ignore: it has no id, or
+ * its call is already whole.
  */
 function createPieceCheck(meter: ReplyMeter) {
-  /** Names of the calls that have begun. Null: it is whole. */
+  /** Names of the calls that have begun, by id. Null once a call is whole. */
   const begun = new Map<string, string | null>();
   let told = 0;
   return {
@@ -500,7 +498,7 @@ function createPieceCheck(meter: ReplyMeter) {
     whole({ id }: ToolCall): void {
       begun.set(id, null);
     },
-    /** The tool of a call that has begun beyond these whole ones. */
+    /** Name of a tool whose call has begun but is not among the `whole` calls. */
     unfinished(whole: number): string | undefined {
       return told > whole ? ([...begun.values()].findLast((name) => name !== null) ?? undefined) : undefined;
     },
@@ -515,7 +513,7 @@ function checkStop(stop: Stop): Stop {
   throw invalid(`the answer stops with ${shown(stop)}, and not with one of ${STOPS.join(', ')}`);
 }
 
-/** The failure with a code of the port. Its message may be the vendor's. */
+/** The failure with a code of the port. Its message may come from the vendor. */
 function checkFailure(failure: ModelFailure, secrets: readonly string[]): ModelFailure {
   const { code, message, retryAfterMs, isAway } = Object(failure) as ModelFailure;
   const said = typeof message === 'string' && message !== '' ? message : 'the provider gives no reason';
@@ -531,7 +529,7 @@ function isFailureCode(code: ErrorCode): code is ModelFailure['code'] {
   return ERROR_CODES.includes(code) && (code.startsWith('provider_') || code === 'context_overflow');
 }
 
-/** For an event that no reader may give. */
+/** The error for an event that no reader may yield. */
 function unexpected(event: { type: unknown }): TroupeError {
   return invalid(`an event of the type ${shown(event.type)} has no place in the answer`);
 }

@@ -5,7 +5,7 @@ import type { ModelEvent, ModelRequest, ResponseName } from './provider.ts';
 import type { ReplyMeter } from './reply-limits.ts';
 import { vendorEnd } from './stop-reasons.ts';
 
-/** The events of Anthropic's Messages API, with the fields that are read. */
+/** The events of Anthropic's Messages API, with the fields that Troupe reads. */
 export type MessageEvent =
   | { type: 'message_start'; message: { id: string; model: string; usage?: Partial<TokenCounts> | null } }
   | { type: 'content_block_start'; index: number; content_block: ContentBlock }
@@ -17,7 +17,7 @@ export type MessageEvent =
     }
   | { type: 'content_block_stop' | 'message_stop' };
 
-/** An answer that did not come as a stream. */
+/** An answer that did not arrive as a stream. */
 interface WholeMessage {
   type: 'message';
   /** Its id. */
@@ -26,9 +26,9 @@ interface WholeMessage {
   model: string;
   /** Its parts, in order. */
   content?: ContentBlock[] | null;
-  /** Why it ended. */
+  /** Reason for its end. */
   stop_reason?: string | null;
-  /** What it took. */
+  /** Tokens that it took. */
   usage?: Partial<TokenCounts> | null;
 }
 
@@ -61,23 +61,23 @@ interface TokenCounts {
 type Thought =
   | { type: 'thinking'; thinking: string; signature: string }
   | { type: 'redacted_thinking'; data: string };
-/** A thinking block, with the number of visible blocks (text, calls) before it. Absent: 0. */
+/** A thinking block, with the number of visible blocks (text, calls) before it. Default 0. */
 export type PlacedThought = Thought & { at?: number };
 type Open =
   | Thought
   | { type: 'text' }
-  /** `given`: the input with the block's start, which servers that only resemble Anthropic's give whole. */
+  /** `given`: input that came with the start of the block. Servers that only resemble Anthropic's send all of it there. */
   | { type: 'tool_use'; id: string; name: string; args: string; given: string };
 
 /** How one provider reads answers. */
 interface MessageReader {
   /** Name of the provider. */
   provider: string;
-  /** What the log keeps of several thoughts, or of one in the midst of the words, to give them back. */
+  /** What the log keeps in order to send back several thoughts, or one that stands within the text. */
   signatureOf: (thoughts: readonly PlacedThought[]) => string;
 }
 
-/** Converts stream events to model events. Reasoning and calls are yielded whole when the stop reason is known. */
+/** Converts stream events to model events. Reasoning and calls are yielded whole, once the stop reason is known. */
 export async function* readMessageEvents(
   events: AsyncIterable<MessageEvent | WholeMessage>,
   request: ModelRequest,
@@ -85,7 +85,7 @@ export async function* readMessageEvents(
   { touch, meter }: Pick<StreamWatch, 'touch' | 'meter'>,
 ): AsyncGenerator<ModelEvent> {
   const blocks: Open[] = [];
-  /** By index. Servers that number all blocks 0 mean the last one. */
+  /** Open blocks by index. Where a server numbers all blocks 0, this holds the last one. */
   const open = new Map<number, Open>();
   let usage = NO_USAGE;
   let response: ResponseName = {};
@@ -122,7 +122,7 @@ export async function* readMessageEvents(
       }
     }
   } catch (thrown) {
-    // After the stop reason, nothing of the answer is missing.
+    // An error after the stop reason loses nothing of the answer.
     if (stop === null) throw thrown;
   }
   if (stop !== null) yield* ended(blocks, stop, { usage, response }, { request, reader });
@@ -141,7 +141,7 @@ function* ended(
   yield { type: 'done', ...end, ...reported };
 }
 
-/** Some servers and proxies answer with the whole message, as if no stream had been asked for. */
+/** Some servers and proxies ignore the request for a stream and answer with the whole message. */
 async function* wholeInPieces(
   events: AsyncIterable<MessageEvent | WholeMessage>,
 ): AsyncGenerator<MessageEvent> {
@@ -178,7 +178,7 @@ function* piecesOf(block: Open | undefined, delta: BlockDelta): Generator<ModelE
     yield { type: 'calling', id: block.id, name: block.name, delta: piece };
 }
 
-/** Some servers send an object in place of its text. */
+/** Some servers send an object instead of text. */
 function pieceOf(given: unknown): string {
   return typeof given === 'string' ? given : argsText(given);
 }
@@ -205,7 +205,7 @@ function* finish(
   }
 }
 
-/** The pieces count, unless the start has all and they have less. */
+/** The pieces win, unless the start of the block has the whole input and they do not. */
 function inputOf({ args, given }: Extract<Open, { type: 'tool_use' }>): string {
   const isLess = given !== '' && Object.keys(parseArgs(args) ?? {}).length === 0;
   return isLess ? given : args || '{}';
@@ -217,7 +217,7 @@ function isThought(block: Open): block is Thought {
   return block.type === 'thinking' || block.type === 'redacted_thinking';
 }
 
-/** Thinking blocks with their positions among the visible blocks. Several texts are one text in the log. */
+/** Thinking blocks with their positions among the visible blocks. The log joins several texts to one. */
 function thoughtsOf(blocks: readonly Open[]): PlacedThought[] {
   const thoughts: PlacedThought[] = [];
   let at = 0;
@@ -230,7 +230,7 @@ function thoughtsOf(blocks: readonly Open[]): PlacedThought[] {
   return thoughts;
 }
 
-/** Null: a kind of block that is not known yet. */
+/** Null for an unknown kind of block. */
 function openBlock(block: ContentBlock): Open | null {
   if (block.type === 'thinking')
     return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
@@ -241,7 +241,7 @@ function openBlock(block: ContentBlock): Open | null {
   return { type: 'tool_use', id: block.id, name: block.name, args: '', given: given === '{}' ? '' : given };
 }
 
-/** Size charged for a block, even an empty one. */
+/** Characters that even an empty block counts. */
 const EMPTY_BLOCK = ' '.repeat(64);
 
 function meterBlock(block: Open | null, meter: ReplyMeter): void {
@@ -273,9 +273,7 @@ function extendBlock(block: Open | undefined, delta: BlockDelta, meter: ReplyMet
   }
 }
 
-/**
- * Later figures replace earlier ones; missing fields keep theirs. Anthropic's input excludes cache reads and writes.
- */
+/** Later figures replace earlier ones; a missing field keeps its value. Anthropic's input excludes cache reads and writes. */
 function mergeUsage(known: Usage, said: Partial<TokenCounts> | null | undefined): Usage {
   if (!said) return known;
   const cacheRead = said.cache_read_input_tokens ?? known.cacheRead;

@@ -2,9 +2,9 @@ import type { PromptMessage } from '../events/index.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Deeper parts accept anything: a schema from elsewhere may be deep. */
+/** Deeper parts accept anything: a schema from outside may be deep. */
 const MAX_DEPTH = 64;
-/** Maximum length of the omitted keywords in a description. */
+/** Longest text of an omitted keyword in a description. */
 const DESCRIPTION_CHARACTERS = 200;
 
 const KEPT = new Set(['const', 'required', 'title', 'description', 'default', 'examples']);
@@ -13,7 +13,7 @@ const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf']);
 const SCHEMA_MAPS = new Set(['properties', '$defs', 'definitions']);
 /** The reference to the schema itself. */
 const WHOLE = '#';
-/** llama.cpp takes every `$ref` for a reference, also as the name of a property and within values. */
+/** llama.cpp reads every `$ref` as a reference, even as the name of a property and within values. */
 const REF = '$ref';
 /** Keywords that constrain nothing. */
 const SILENT = new Set(['$schema', '$id', '$anchor', '$comment']);
@@ -22,17 +22,16 @@ const SAFE_BOUNDS = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 
 /**
- * A JSON schema for servers that compile it to a grammar and refuse the whole request for unsupported keywords.
- * llama.cpp refuses `$ref: "#"`, dangling references, definitions that consist of themselves, unknown types, empty lists of
- * types and boolean schemas; older versions also refuse `\d` in a pattern. Only the structure is kept. Other keywords
- * move into the description, and the answer is checked against them afterwards. Equal schemas give equal bytes, as
- * prompt caches need.
+ * A JSON schema for servers that compile it to a grammar and refuse the whole request over an unsupported keyword. llama.cpp
+ * refuses `$ref: "#"`, dangling references, definitions that consist of themselves, unknown types, empty lists of types and
+ * boolean schemas; older versions also refuse `\d` in a pattern. Only the structure is kept. Other keywords move into the
+ * description, and the answer is checked against them afterwards. Equal schemas give equal bytes, which prompt caches need.
  */
 export function plainSchema(schema: Schema): Record<string, unknown> {
   return new PlainSchema(schema).whole();
 }
 
-/** `whole`: unchanged. `plain`: for servers whose grammars are not known, see `plainSchema`. */
+/** `whole`: unchanged. `plain`: for servers whose grammars are unknown, see `plainSchema`. */
 export type SchemaForm = 'plain' | 'whole';
 
 /** The schema as it is sent. */
@@ -42,9 +41,9 @@ export function shownSchema(schema: Schema, form: SchemaForm = 'plain'): Record<
 
 class PlainSchema {
   readonly #schema: Schema;
-  /** The targets of references. */
+  /** Paths that references may name. */
   readonly #targets: ReadonlySet<string>;
-  /** Path of the schema itself, if it refers to itself. */
+  /** Path that stands for the schema itself, if it refers to itself. */
   readonly #self: string;
   /** Definitions that consist of themselves. */
   readonly #loops: ReadonlySet<string>;
@@ -67,7 +66,7 @@ class PlainSchema {
     return { ...itself, $defs: { ...($defs as Schema | undefined), [this.#self]: itself } };
   }
 
-  /** `of`: the definition whose values are those of the schema; undefined in the parts of a value. */
+  /** `of`: path of the definition whose values this schema describes; undefined inside a property or an item. */
   #plain(schema: unknown, depth: number, of?: string): Record<string, unknown> {
     if (!isSchema(schema) || depth > MAX_DEPTH) return {};
     const kept: [string, unknown][] = [];
@@ -80,7 +79,7 @@ class PlainSchema {
     const result = Object.fromEntries(kept);
     if (Array.isArray(schema['prefixItems'])) result['items'] = this.#items(schema, depth);
     if (isSchema(schema['properties']) && REF in schema['properties']) {
-      // The field stays possible.
+      // The omitted property stays allowed.
       result['additionalProperties'] = true;
       dropped.push(`properties: also ${REF}`);
     }
@@ -136,7 +135,7 @@ function pathOf(map: string, name: string): string {
   return `#/${map}/${name}`;
 }
 
-/** The definitions that a reference can name: signs of a path in a name would have to be escaped. */
+/** The definitions that a reference can name. A name with `/`, `~` or `%` is left out: it would have to be escaped. */
 function definitionsIn(map: string, definitions: unknown): [string, unknown][] {
   if (!isSchema(definitions)) return [];
   const named = Object.entries(definitions).filter(([name]) => name !== REF && !/[/~%]/.test(name));
@@ -159,7 +158,7 @@ function isFilled(list: unknown): list is unknown[] {
   return Array.isArray(list) && list.length > 0;
 }
 
-/** Bounds that calls of models keep by themselves. The tool checks its arguments all the same. */
+/** Shorter limits are described. A model keeps to longer ones by itself, and the tool checks its arguments anyway. */
 const LEAST_LONG = 1_000;
 
 function isDescribed(key: string, value: unknown, schema: Schema): boolean {
@@ -181,8 +180,8 @@ function isSchema(value: unknown): value is Schema {
 }
 
 /**
- * Appends the schema of the reply to the system message, for vendors that take it in no other way. Every request of
- * an agent gets the same text.
+ * Appends the reply schema to the system message, for vendors that accept it in no other way. Every request of an agent gets
+ * the same text.
  */
 export function appendSchema(messages: readonly PromptMessage[], schema: object): PromptMessage[] {
   const words = `Answer with a JSON object and nothing else. It must fit this JSON schema:\n${JSON.stringify(schema)}`;
@@ -194,9 +193,9 @@ export function appendSchema(messages: readonly PromptMessage[], schema: object)
 const ALTERNATIVES = ['anyOf', 'oneOf', 'allOf'] as const;
 
 /**
- * The definitions that stand for themselves: their references lead back to them without a list or an object in between.
- * No value follows from such a definition, and a grammar made of it never ends. The definitions between two such loops
- * count, too. Linear in the size of the schemas.
+ * The definitions that consist of themselves: their references lead back to them without a list or an object in between. No
+ * value fits such a definition, and a grammar made of it never ends. Definitions between two such loops count, too. Linear in
+ * the size of the schemas.
  */
 function loopsIn(definitions: ReadonlyMap<string, unknown>, maxDepth: number): ReadonlySet<string> {
   const edges: Edge[] = [];
@@ -210,7 +209,7 @@ function loopsIn(definitions: ReadonlyMap<string, unknown>, maxDepth: number): R
 
 type Edge = readonly [from: string, to: string];
 
-/** Those from which the edges lead on without end. */
+/** The names from which the edges lead on without end. */
 function withoutEnds(names: ReadonlySet<string>, edges: readonly Edge[]): ReadonlySet<string> {
   const left = new Set(names);
   const outgoing = new Map<string, number>();
@@ -234,7 +233,7 @@ function withoutEnds(names: ReadonlySet<string>, edges: readonly Edge[]): Readon
   return left;
 }
 
-/** References that a value of the schema must or may fit itself, not one of its parts. */
+/** References that a value of the schema must or may itself fit, not one of its parts. */
 function* bareReferences(schema: unknown, depth: number): Generator<string> {
   if (typeof schema !== 'object' || schema === null || depth < 0) return;
   const { $ref } = schema as Schema;

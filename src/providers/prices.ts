@@ -21,7 +21,7 @@ export interface PriceSetting extends InputOf<typeof PriceSetting> {}
 
 /** Price of a model, in US dollars per million tokens. */
 export interface ModelPrice extends PriceSetting {
-  /** Prices of all tokens of a call whose input is longer than `above` tokens. Default: the same. */
+  /** Prices of all tokens of a call whose input is longer than `above` tokens. Default: the same prices. */
   long?: (PriceSetting & { above: number }) | undefined;
 }
 
@@ -39,10 +39,9 @@ type Row = readonly [
 type Long = 'gpt' | 'haiku' | 'gemini';
 
 /**
- * The vendors' own list prices: standard tier, five-minute caches. Hosts of open weights set their own. The first
- * match wins, so specific names come first. If a vendor charges nothing for cache writes, writing costs as much as
- * input. DeepSeek's are its peak prices, twice its off-peak ones. The cached-input price of GPT-6.2 Sol is assumed to equal
- * that of 6.1.
+ * The vendors' own list prices: standard tier, five-minute caches. Hosts of open weights set their own. The first match wins, so
+ * specific names come first. Where a vendor charges nothing for cache writes, a written token costs as much as input. DeepSeek's
+ * are its peak prices, twice the off-peak ones. The cached-input price of GPT-6.2 Sol is assumed to equal that of 6.1.
  */
 const MODELS: readonly Row[] = [
   // Anthropic: cache writes cost 1.25 x input.
@@ -82,11 +81,9 @@ const MODELS: readonly Row[] = [
   ['gpt-4o', 2.5, 1.25, 2.5, 10],
   ['o4-mini', 1.1, 0.275, 1.1, 4.4],
   ['o3(?!-)', 2, 0.5, 2, 8],
-  // Google
   ['gemini-3-pro', 2, 0.2, 2, 12, 'gemini'],
   ['gemini-2\\.5-pro', 1.25, 0.125, 1.25, 10, 'gemini'],
   ['gemini-2\\.5-flash(?!-lite)', 0.3, 0.03, 0.3, 2.5],
-  // DeepSeek
   ['deepseek-v4-pro', 1.32, 0.044, 1.32, 3.96],
   ['deepseek-(?:v4-)?flash', 0.3, 0.006, 0.3, 1.2],
 ];
@@ -114,7 +111,7 @@ function priceIn([, input, cacheRead, cacheWrite, output, long]: Row): ModelPric
   };
 }
 
-/** Null for a model that is not in the table: unknown is not free. */
+/** Null for a model that is not in the table: an unknown price is not zero. */
 export const priceOf = modelTable(MODELS.map((row) => [row[0], priceIn(row)]));
 
 const MILLION = 1_000_000;

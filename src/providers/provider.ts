@@ -10,13 +10,13 @@ import type { PromptMessage, Reasoning, ToolCall, ToolSpec, TurnId, Usage } from
  *   start  session?  (begun | text | thinking | reasoning | calling | call | compacted)*  ( done | failed | aborted )
  *
  * - The stream never throws and always ends with exactly one of the last three.
- * - `call` is emitted once per tool call, when its arguments are complete. A call that was cut, or that cannot be read, is
- *   named by `broken` of the end instead.
- * - `thinking` and `calling` are pieces of what `reasoning` and `call` give whole later. Watchers see them; nothing else is
- *   made of them, and a provider may leave them out. The first `calling` of an id begins the call, perhaps with no words yet;
- *   the words of an id, joined, are the arguments of its `call`. A call that never becomes whole does not count.
+ * - `call` is emitted once per tool call, when its arguments are complete. A call that was cut or cannot be read is named by
+ *   `broken` of the end instead.
+ * - `thinking` and `calling` are pieces of the later `reasoning` and `call`, for watchers only. A provider may omit them. The
+ *   first `calling` of an id begins the call, perhaps with an empty `delta`; all deltas of an id, joined, are the arguments of
+ *   its `call`. A call that never becomes whole does not count.
  * - `done` only when the vendor said that the answer is finished: a stream that just ends is `failed` with
- *   `provider_truncated` (the SDKs end quietly on a cut connection).
+ *   `provider_truncated`, because SDKs end quietly on a cut connection.
  * - When `signal` aborts, the stream ends with `aborted`, whatever the SDK does.
  * - Adapters never retry: backoff is the engine's.
  * - `session` and `compacted` come from session-stateful providers only (`capabilities.sessionResumption`).
@@ -28,16 +28,16 @@ export type ModelEvent =
   /** A piece of the reasoning, as the model writes it. */
   | { type: 'thinking'; delta: string }
   | { type: 'reasoning'; reasoning: Reasoning }
-  /** A piece of the arguments of a call, as the model writes them. `delta` may be empty: the call begins. */
+  /** A piece of a call's arguments, as the model writes them. An empty `delta` begins the call. */
   | { type: 'calling'; id: string; name: string; delta: string }
   | { type: 'call'; call: ToolCall }
-  /** Another request for this step can join the answer, or begin it anew, by the last of these. See `ModelRequest.begun`. */
+  /** With the last of these marks another request for this step can join the answer, or begin it anew. See `ModelRequest.begun`. */
   | { type: 'begun'; mark: string }
-  /** The provider compacted its memory by itself. */
+  /** The provider compacted its own memory. */
   | { type: 'compacted' }
   /**
-   * `doubt`: why the vendor's usage is not believed; `usage` is then empty. `broken`: the tool of a call that began and did not
-   * come whole, '' if its name is not known. `ended`: the vendor's own word for an end that is none of the four.
+   * `doubt`: why the vendor's usage is not believed; `usage` is then empty. `broken`: the tool whose call did not arrive
+   * whole, '' if its name is unknown. `ended`: the vendor's own word for an end that is none of the four.
    */
   | {
       type: 'done';
@@ -66,40 +66,37 @@ export interface ModelFailure {
   code: Extract<ErrorCode, `provider_${string}` | 'context_overflow'>;
   /** What happened, for people, without keys. */
   message: string;
-  /** The delay that the vendor asked for. */
+  /** Delay that the vendor asked for. */
   retryAfterMs?: number;
-  /** No server accepted the request, or it is still starting. It may be back in minutes. */
+  /** No server accepted the request, or the server is still starting. It may be available in minutes. */
   isAway?: boolean;
 }
 
-/**
- * `warm`: the session was open in this process, at the right place. `rewound`: what followed the checkpoint was
- * dropped.
- */
+/** `warm`: the session was open in this process, at the right place. `rewound`: everything after the checkpoint was dropped. */
 export type SessionChange = 'started' | 'warm' | 'resumed' | 'rewound';
 
 /** A place in a provider's own memory of a conversation. Opaque to all but the adapter that made it. */
 export interface SessionMark {
   /** The provider's id of the session. */
   id: string;
-  /** End of the last answer that counts. A resume drops everything after it. '': the end of the session as it is. */
+  /** End of the last answer that counts. A resume drops everything after it. '': the present end of the session. */
   checkpoint: string;
 }
 
 /**
- * The request to a session of a stateful provider. A turn that calls tools stays open in the provider: its stream ends
- * with `done` and `stop: 'calls'`, and the next request for the same `cacheKey` continues it with the results.
+ * The request to a session of a stateful provider. A turn that calls tools stays open in the provider: its stream ends with
+ * `done` and `stop: 'calls'`, and the next request with the same `cacheKey` continues it with the results.
  */
 export type SessionRequest =
   /** Begins a new session; `messages` are the whole prompt, baseline first. */
   | { kind: 'start' }
   /**
-   * One new turn; `messages` are those that the session has not seen since the mark. They may include roles other
-   * than `user`: the agent's own words and calls that the session lacks. With the checkpoint '' they are the whole prompt, as
-   * for `start`, because the session was begun elsewhere.
+   * One new turn; `messages` are those that the session has not seen since the mark. They may have other roles than `user`:
+   * the agent's own text and calls that the session lacks. With the checkpoint '' they are the whole prompt, as for `start`,
+   * because the session was begun elsewhere.
    */
   | { kind: 'resume'; mark: SessionMark }
-  /** `messages` are the results of the calls that ended the last stream, in their order. */
+  /** `messages` are the results of the calls that ended the last stream, in order. */
   | { kind: 'continue' };
 
 /** What a model is asked. */
@@ -109,8 +106,8 @@ export interface ModelRequest {
   /** Leading system messages first; the last message is `user` or `tool`. */
   messages: readonly PromptMessage[];
   /**
-   * Base64 bytes, by hash, of every image that a message names. Messages for a provider without `capabilities.images`
-   * name none and describe in words what is not shown.
+   * Base64 bytes, by hash, of every image that a message names. Without `capabilities.images`, messages name no images and
+   * describe in words what is not shown.
    */
   images?: ReadonlyMap<string, string>;
   /** The tools that it may call. */
@@ -123,20 +120,21 @@ export interface ModelRequest {
   cacheKey: string;
   /** Set for stateful providers, except for `purpose: 'compaction'`, which must leave no trace in any session. */
   session?: SessionRequest;
-  /** The last `begun` of an earlier call for the same step, perhaps of a process that has died. Only with `capabilities.joins`. */
+  /**
+   * Mark of the last `begun` of an earlier call for the same step, perhaps by a process that has died. Only with
+   * `capabilities.joins`.
+   */
   begun?: string;
   /** JSON schema (draft 2020-12) that the answer must fit, if the agent declares one. */
   replySchema?: Record<string, unknown>;
-  /**
-   * Origin of the request. Recorded by fakes, never sent to a vendor. `call` counts the calls of this step, from 1.
-   */
+  /** Origin of the request. Recorded by fakes, never sent to a vendor. `call` counts the calls of this step, from 1. */
   trace: {
     conversation: string;
     agent: string;
     turn: TurnId;
     step: number;
     call: number;
-    /** Index into `messages` at which what is new in this turn begins. */
+    /** Index into `messages` of the first message that is new in this turn. */
     begins?: number;
     /** Default `turn`. */
     purpose?: 'compaction';
@@ -145,29 +143,25 @@ export interface ModelRequest {
 
 /** What a provider can do. */
 export interface ProviderCapabilities {
-  /** The provider remembers the conversation itself and is sent deltas. */
+  /** The provider remembers the conversation itself and is sent only what is new. */
   sessionResumption: boolean;
-  /**
-   * A session can be taken back to an earlier mark. Without this, a session is abandoned when its turn breaks off.
-   */
+  /** A session can return to an earlier mark. Without this, a session is abandoned when its turn breaks off. */
   rewind: boolean;
   /** A session can be copied. */
   fork: boolean;
-  /** System messages may stand between others. */
+  /** System messages may stand between other messages. */
   interleavedSystem: boolean;
   /** Whether models call tools. */
   toolCalling: boolean;
   /** Messages may contain images. */
   images: boolean;
-  /** How the vendor caches beginnings of prompts. */
+  /** How the vendor caches the beginning of a prompt. */
   caching: 'none' | 'automatic' | 'breakpoints';
-  /**
-   * Marks that the vendor's templates or client would take for their own: they are sent as plain text. Absent: none.
-   */
+  /** Marks that the vendor's templates or client would read as their own: they are escaped. Default: none. */
   templateMarks?: readonly MarkFamily[];
-  /** The vendor goes on with an answer whose request is gone, and a later request joins it. */
+  /** The vendor continues an answer after its request is lost, and a later request joins it. */
   joins?: true;
-  /** The usage is the vendor's own count. A guess must not calibrate anything. */
+  /** The usage is the vendor's own count, so it may calibrate estimates. */
   reportsUsage: boolean;
 }
 
@@ -189,13 +183,13 @@ export interface Provider {
   readonly name: string;
   /** What it can do. */
   readonly capabilities: ProviderCapabilities;
-  /** Where sessions are stored (machine and directories): a session id is worthless elsewhere. */
+  /** Where sessions are stored (machine and directories): elsewhere a session id has no meaning. */
   readonly home?: string;
   /** The working directory of the sessions of a cache key, if the provider has one. */
   readonly cwdOf?: (cacheKey: string) => string;
   /** The server that requests go to, if there is one. */
   readonly server?: { address: string; port: number };
-  /** Why a tool cannot be offered to its models; null if it can. Such a tool is left out when a troupe starts. */
+  /** Why a tool cannot be offered to its models; null if it can. The troupe leaves out such a tool when it starts. */
   readonly toolProblem?: (tool: ToolSpec) => string | null;
   /** One call of the model, as a stream of events. */
   stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<ModelEvent>;
@@ -205,7 +199,7 @@ export interface Provider {
   close?(): Promise<void>;
 }
 
-/** By its shape: a program may bring any value. */
+/** Checks the shape, because a program may pass any value. */
 export function isProvider(value: unknown): value is Provider {
   const { capabilities, stream } = Object(value) as { [field in keyof Provider]?: unknown };
   return typeof stream === 'function' && typeof capabilities === 'object' && capabilities !== null;
@@ -221,15 +215,15 @@ export interface CustomAgent extends Sampling {
   maxOutputTokens: number;
   /** How much it reasons. Default: the vendor's. */
   effort?: Effort | undefined;
-  /** Those of `headers`, and of `headersEnv` with their values. */
+  /** Headers of `headers`, and those of `headersEnv` with their values. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** Further fields of the body of every request. Default: none. */
   providerOptions?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**
- * A provider for all agents that name it, or one made for each of them; or a model of the AI SDK, or a vendor package of it,
- * whose models the agents name.
+ * One provider for all agents that name it, or a function that makes one for each of them; or a model or a vendor package of
+ * the AI SDK. The agents name the models of a package.
  */
 export type CustomProvider =
   | Provider
@@ -239,13 +233,13 @@ export type CustomProvider =
 
 const FIRST_MS = 500;
 const LIMIT_MS = 30_000;
-/** Longest pause while a server is away: short, so that its return is noticed soon. */
+/** Longest delay between tries while a server is away: short, so that its return is noticed soon. */
 const AWAY_LIMIT_MS = 15_000;
 const RETRY_AFTER_LIMIT_MS = 600_000;
 
 /**
- * Delay before the next try; null if another try cannot help. `tries` counts the calls made so far, from 1. Half of
- * the delay is random, even after a vendor's retry-after: agents that were limited together must not return together.
+ * Delay in ms before the next try; null if another try cannot help. `tries` counts the calls so far, from 1. Half of the delay
+ * is random, even after a vendor's retry-after: agents that were limited together must not return together.
  */
 export function backoffMs(failure: ModelFailure, tries: number, random: () => number): number | null {
   if (policyOf(failure.code) !== 'retry') return null;

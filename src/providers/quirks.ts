@@ -11,9 +11,9 @@ import {
 } from './tool-schema.ts';
 
 /**
- * Gemini reads schemas as its own `Schema`, https://ai.google.dev/api/caching#Schema, also behind chat completions. It refuses a
- * request for a list of types ("Proto field is not repeating, cannot start list"), for unknown keywords ("Unknown name"), for an
- * array without `items`, for a required property that is not there, and for values of `enum` that are not texts.
+ * Gemini reads schemas as its own `Schema`, https://ai.google.dev/api/caching#Schema, even behind chat completions. It refuses
+ * a request for a list of types ("Proto field is not repeating, cannot start list"), for unknown keywords ("Unknown name"),
+ * for an array without `items`, for a required property that is not defined, and for `enum` values that are not texts.
  */
 const GEMINI_TOOLS: ToolRules = {
   shape(schema) {
@@ -24,7 +24,7 @@ const GEMINI_TOOLS: ToolRules = {
 };
 
 const MAX_DEPTH = 32;
-/** References are replaced by what they name; a schema can name itself without end. */
+/** Most parts of a schema that are written out: references are replaced by their targets, and a schema may refer to itself. */
 const MOST_PARTS = 2_000;
 const NULL: unknown = 'null';
 const ANYTHING = ['string', 'number', 'boolean', 'object'].map((type) => ({ type }));
@@ -49,14 +49,14 @@ class GeminiSchema {
     const nullable = isNullable ? { nullable: true } : {};
     if (left.length > 1) {
       const anyOf = left.map((each) => this.part(each, depth + 1));
-      // Beside alternatives there may be nothing else.
+      // Gemini allows no other keyword beside alternatives.
       return { anyOf: anyOf.map((each, index) => (index === 0 ? { ...said, ...nullable, ...each } : each)) };
     }
     const only = isSchema(left[0]) ? { ...schema, ...left[0] } : schema;
     return { ...this.#typed(only, depth), ...said, ...nullable };
   }
 
-  /** The parts of a schema with one type. */
+  /** The parts of a schema that has one type. */
   #typed(schema: Schema, depth: number): Record<string, unknown> {
     const texts = textsOf(schema);
     if (texts) return { type: 'string', enum: texts };
@@ -74,7 +74,7 @@ class GeminiSchema {
     return { type, properties: shown, ...(known.length > 0 && { required: known }) };
   }
 
-  /** Follows references, and joins what must hold together. */
+  /** Follows references, and merges `allOf`. */
   #resolved(given: unknown): Schema {
     let schema: Schema = isSchema(given) ? given : {};
     for (let step = 0; step < MAX_DEPTH && typeof schema['$ref'] === 'string'; step += 1) {
@@ -93,7 +93,7 @@ class GeminiSchema {
   }
 }
 
-/** Alternatives of types, values and schemas. */
+/** Alternatives, from `anyOf`, `oneOf` and a list of types. */
 function choicesOf(schema: Schema): unknown[] {
   const { type, anyOf, oneOf } = schema;
   const choices = [anyOf, oneOf].flatMap((each) => (Array.isArray(each) ? (each as unknown[]) : []));
@@ -107,7 +107,7 @@ function isNull(schema: unknown): boolean {
   return isSchema(schema) && (schema['type'] === NULL || ('const' in schema && schema['const'] === null));
 }
 
-/** The values, if all of them are texts. */
+/** The allowed values, if all of them are texts. */
 function textsOf({ enum: values, const: value }: Schema): string[] | null {
   const all = Array.isArray(values) ? values.filter((each) => each !== null) : [value];
   return all.length > 0 && all.every((each) => typeof each === 'string' && each !== '')
@@ -143,7 +143,7 @@ export interface ChatQuirks {
   streamUsage?: boolean | undefined;
   /** Field of the cache key, which groups requests with a common prefix. Default: none is sent. */
   cacheKeyField?: 'prompt_cache_key' | 'session_id' | null | undefined;
-  /** Ids of calls. `nine`: exactly nine letters and digits. `forty`: at most 40 signs. Default `any`. */
+  /** Form of the ids of calls. `nine`: exactly nine letters and digits. `forty`: at most 40 characters. Default `any`. */
   callIds?: 'any' | 'nine' | 'forty' | undefined;
   /** How the reply schema is sent: as a schema, as JSON mode with words in the prompt, or in words alone. Default `json_schema`. */
   replyFormat?: 'json_schema' | 'json_object' | 'prompt' | undefined;
@@ -157,18 +157,18 @@ export interface ChatQuirks {
   seedField?: 'seed' | 'random_seed' | null | undefined;
 }
 
-/** Rules of vendors that no other server has, and no agent sets. */
+/** Rules of vendors that apply to no other server and cannot be set by an agent. */
 export interface VendorRules extends ChatQuirks {
-  /** Parts of calls that their model has not signed: those of other models, of people, of an imported log. */
+  /** Fields for calls that the model has not signed: those of other models, of people, of an imported log. */
   unsigned?: object | undefined;
-  /** How the vendor wants tools, if it is known. */
+  /** The vendor's rules for tools, if they are known. */
   tools?: ToolRules | undefined;
 }
 
 /** "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level". */
 const OPENAI_TOOLS: ToolRules = { shape: wholeToolSchema };
 
-/** Grammars refuse unknown keywords. An agent's own setting `whole` sends what it has. */
+/** The vendor's rules if known. Else only what grammars know, unless the agent's own setting is `whole`. */
 export function toolRules({ tools, schemas }: VendorRules): ToolRules | undefined {
   return tools ?? (schemas === 'whole' ? undefined : PLAIN_TOOLS);
 }
@@ -176,9 +176,9 @@ export function toolRules({ tools, schemas }: VendorRules): ToolRules | undefine
 const MOONSHOT: ChatQuirks = { reasoningField: 'reasoning_content', reasoningRequired: true };
 
 /**
- * By host, as of November 2026. Ollama, LM Studio, vLLM, Together and all others use the defaults. LM Studio refuses
- * `json_object`. vLLM and llama.cpp apply chat templates: Qwen's refuse a system message that is not the first,
- * Gemma's and Mistral's refuse two user messages in a row; `mergeConsecutive` helps there.
+ * By host, as of November 2026. All other servers (Ollama, LM Studio, vLLM, Together, …) use the defaults. LM Studio refuses
+ * `json_object`. vLLM and llama.cpp apply chat templates: Qwen's refuse a system message that is not the first, Gemma's and
+ * Mistral's refuse two user messages in a row; `mergeConsecutive` helps there.
  */
 export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
   // Reasoning models refuse `max_tokens`. Requests with one cache key are routed to one machine.
@@ -197,11 +197,10 @@ export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
     unsigned: { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } },
   },
   'openai.azure.com': { callIds: 'forty', schemas: 'whole', tools: OPENAI_TOOLS },
-  // Keeps a session on the upstream vendor with the warm cache, and passes reasoning on between calls.
+  // The key keeps a session with the upstream vendor whose cache is warm. Reasoning is passed on between calls.
   'openrouter.ai': { cacheKeyField: 'session_id', reasoningField: 'reasoning' },
-  // Thinking is on by default, and reasoning must be sent back even if it was empty: otherwise 400 "The
-  // `reasoning_content` in the thinking mode must be passed back to the API". A schema gets 400 "This response_format
-  // type is unavailable now".
+  // Thinking is on by default, and reasoning must be sent back even if it was empty: otherwise 400 "The `reasoning_content` in
+  // the thinking mode must be passed back to the API". A schema gets 400 "This response_format type is unavailable now".
   'api.deepseek.com': {
     replyFormat: 'json_object',
     reasoningField: 'reasoning_content',
@@ -212,8 +211,8 @@ export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
   // https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model
   'api.moonshot.ai': MOONSHOT,
   'api.moonshot.cn': MOONSHOT,
-  // Refuses unknown fields (422 extra_forbidden, also for stream_options: usage comes unasked), ids of other lengths
-  // ("must be a-z, A-Z, 0-9, with a length of 9") and "Unexpected role 'user' after role 'tool'".
+  // Refuses unknown fields (422 extra_forbidden, also for stream_options: usage comes without it), ids of other lengths ("must
+  // be a-z, A-Z, 0-9, with a length of 9") and "Unexpected role 'user' after role 'tool'".
   'api.mistral.ai': {
     assistantAfterTool: true,
     streamUsage: false,
@@ -230,7 +229,7 @@ export const VENDOR_QUIRKS: Readonly<Record<string, VendorRules>> = {
   },
 };
 
-/** Models of OpenAI that reason, by their names. */
+/** Whether this is a reasoning model of OpenAI, by its name. */
 export function isReasoningModel(model: string): boolean {
   return REASONING.test(model) && !NOT_REASONING.test(model);
 }
@@ -240,7 +239,7 @@ export const NOT_REASONING = /^(ft:)?(chatgpt-|gpt-[34]|gpt-5[\d.]*-chat)/;
 
 /** Differences of a server that follow neither from its address nor from its model. */
 export const QuirkSettings = z.strictObject({
-  /** A known host whose rules the server follows, such as `api.mistral.ai` behind a gateway. Default: that of `baseUrl`. */
+  /** A known host whose rules the server follows, such as `api.mistral.ai` behind a gateway. Default: the host of `baseUrl`. */
   like: z.enum(Object.keys(VENDOR_QUIRKS)).optional(),
   /** Joins consecutive messages of one role, for chat templates that require strict alternation. Default false. */
   mergeConsecutive: z.boolean().optional(),
@@ -254,7 +253,7 @@ export const QuirkSettings = z.strictObject({
   schemas: z.enum(['plain', 'whole']).optional(),
 });
 
-/** The known quirks of the host, or of the one that it is like, overridden by those of the definition. */
+/** The known quirks of the host, or of the host named by `like`, overridden by those of the definition. */
 export function quirksOf(
   baseUrl: string,
   { like, ...own }: VendorRules & { like?: string | undefined } = {},
@@ -273,7 +272,7 @@ const FAMILIES = [
 
 const OPENAI = 'api.openai.com';
 
-/** Whether a URL is of OpenAI itself, in any of its regions (`eu.api.openai.com`). */
+/** Whether a URL is one of OpenAI's own, in any region (`eu.api.openai.com`). */
 export function isOpenAi(baseUrl: string): boolean {
   return /^(?:[a-z]{2,10}\.)?api\.openai\.com$/.test(new URL(baseUrl).hostname);
 }

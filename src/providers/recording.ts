@@ -9,22 +9,21 @@ import { type Redact, redactAll } from './redact.ts';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 
-/** Destination of recorded calls. */
 interface RecordSink {
   write: (call: RecordedCall) => void;
   redact: Redact;
   clock: Clock;
-  /** Reports a call that could not be written; the call itself goes on. */
+  /** Reports a call that could not be written; the call itself continues. */
   onWarning: (error: unknown, where: string) => void;
 }
 
 /**
- * The same provider, with every call recorded and redacted before its last event is passed on: whatever the engine
- * acted on is in the recording. A call whose reader left is recorded as aborted.
+ * The same provider. Every call is redacted and recorded before its last event is passed on: the recording holds whatever the
+ * engine acted on. A call whose reader stopped early is recorded as aborted.
  */
 export function record(provider: Provider, sink: RecordSink): Provider {
   const { name, capabilities, home, cwdOf, server, toolProblem } = provider;
-  // Lists every member, optional ones too, so that a member added to the port is not lost here.
+  // The type lists every member, so that a member added to the port is not forgotten here.
   const recorder: Required<Omit<Provider, Optional>> & Pick<Provider, Optional> = {
     name,
     capabilities,
@@ -53,7 +52,7 @@ async function* recorded(
     ended = true;
     try {
       const ms = Math.round(clock.monotonic() - began);
-      // The hashes in the messages are enough to find a request again.
+      // The image hashes in the messages suffice to find a request again.
       const { images: _, ...words } = request;
       write({
         request: redactAll(words, redact),
@@ -66,7 +65,7 @@ async function* recorded(
   }
   try {
     for await (const event of source) {
-      // What pieces say is in the whole. A key may be split over several of them.
+      // Pieces are not recorded: the whole repeats them, and a key may be split over several pieces.
       if (event.type !== 'thinking' && event.type !== 'calling') events.push(event);
       if (event.type === 'done' || event.type === 'failed' || event.type === 'aborted') end();
       yield event;
@@ -79,7 +78,7 @@ async function* recorded(
   }
 }
 
-/** A key may be split over several deltas; then the text is recorded as one. */
+/** If a key is split over several deltas, the text is recorded as one delta. */
 function unbroken(events: readonly ModelEvent[], redact: Redact): ModelEvent[] {
   const deltas = events.flatMap((event) => (event.type === 'text' ? [event.delta] : []));
   const whole = deltas.join('');
@@ -92,12 +91,12 @@ function unbroken(events: readonly ModelEvent[], redact: Redact): ModelEvent[] {
 }
 
 /**
- * A recording is JSON lines: a header, then one line for every finished model call, in order of their ends. A process
- * that continues a file writes another header. One file belongs to one process at a time.
+ * A recording is JSON lines: a header, then one line for every finished model call, in the order in which they ended. A
+ * process that continues a file writes another header. One file belongs to one process at a time.
  */
 const VERSION = 1;
 
-/** The parts of a provider that a replay needs in order to stand in for it. */
+/** The parts of a provider that a replay needs to stand in for it. */
 type RecordedProvider = Pick<Provider, 'name' | 'capabilities' | 'home'>;
 
 const Capabilities = z.looseObject({}) as unknown as z.ZodType<Provider['capabilities']>;
@@ -105,7 +104,7 @@ const Header = z.object({
   recording: z.int(),
   /** ISO date, for people. */
   at: z.string(),
-  /** By agent. */
+  /** By agent id. */
   agents: z.record(
     z.string(),
     z.object({ name: z.string(), capabilities: Capabilities, home: z.string().exactOptional() }),
@@ -165,7 +164,7 @@ const AnEvent = z.discriminatedUnion('type', [
 const Call = z.object({
   request: Request,
   events: z.array(AnEvent).min(1),
-  /** Duration; a replay does not wait. */
+  /** Duration in ms; a replay does not wait. */
   ms: z.number(),
 });
 type RecordedCall = z.infer<typeof Call>;
@@ -175,7 +174,7 @@ export function openRecording(
   path: string,
   header: Omit<RecordingHeader, 'recording'>,
 ): (call: RecordedCall) => void {
-  // One write per line: a second process that appends by mistake cannot tear it.
+  // Each line is one write, so that a second process that appends by mistake cannot split it.
   const append = (line: object, before = '') =>
     appendFileSync(path, `${before}${JSON.stringify(line)}\n`, { mode: 0o600 });
   try {
@@ -188,7 +187,7 @@ export function openRecording(
   return append;
 }
 
-/** True if the last line is incomplete. Throws for a file that is not a recording: it must not be written to. */
+/** Whether the last line is incomplete. Throws for a file that is not a recording, because it must not be written to. */
 function isTorn(path: string): boolean {
   if (!existsSync(path)) return false;
   const file = openSync(path, 'r');
@@ -213,7 +212,7 @@ export function readRecording(path: string): { headers: RecordingHeader[]; calls
   const calls: RecordedCall[] = [];
   for (const [index, line] of lines.entries()) {
     const value = parseJson(line);
-    // A process that is killed leaves a torn line; the next one begins with a header.
+    // A killed process leaves an incomplete line; the next process begins with a header.
     const isLastOfProcess = index === lines.length - 1 || lines[index + 1]?.startsWith('{"recording":');
     if (value === undefined && index > 0 && isLastOfProcess) continue;
     if (isHeader(value) && value.recording > VERSION)
@@ -243,7 +242,7 @@ function parseJson(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    return undefined; // Not JSON: the caller knows whether that is allowed here.
+    return undefined; // Not JSON: the caller decides whether that is allowed here.
   }
 }
 
@@ -267,7 +266,7 @@ function unusable(path: string, why: string, cause?: unknown): TroupeError {
 
 /** Answers from one or several recordings. Counts the uses of each answer, because a request may recur. */
 interface Replay {
-  /** The provider of an agent as it was recorded; `name` is used for an agent that was not. */
+  /** The provider of an agent as it was recorded; one called `name` for an agent that was not recorded. */
   provider(agent: string, name: string): Provider;
 }
 
@@ -277,10 +276,10 @@ interface Entry extends RecordedCall {
 }
 
 /**
- * Answers requests from recordings. A request is matched by its agent and everything the model is shown, never by
- * similarity: an answer to another question would make a test pass that should fail. Among several recorded answers,
- * the one from the same place of a conversation comes first, then the order of the recording. A recorded answer that
- * was aborted is replayed up to that point, and then waits for an abort.
+ * Answers requests from recordings. A request matches by its agent and by everything the model is shown, never by similarity:
+ * with an answer to another question, a test would pass that should fail. Among several recorded answers, the one from the
+ * same place of a conversation comes first, then the order of the recording. An aborted answer is replayed up to the abort,
+ * and then waits to be aborted.
  */
 export function createReplay(
   recordings: readonly { headers: readonly RecordingHeader[]; calls: readonly RecordedCall[] }[],
@@ -342,9 +341,7 @@ function put(map: Map<string, Entry[]>, key: string, entry: Entry): void {
   else map.set(key, [entry]);
 }
 
-/**
- * Ranks equal requests: the same place first, then the same conversation, then complete answers, then the least used.
- */
+/** Ranks equal requests: the same place first, then the same conversation, then complete answers, then the least used. */
 function likeliest(entries: readonly Entry[], { trace }: ModelRequest): Entry | undefined {
   const place = placeOf(trace);
   const rank = ({ request, events, uses }: Entry): number[] => [
@@ -379,8 +376,8 @@ interface RequestPart {
 }
 
 /**
- * Everything a model is shown, in order, without what differs between runs by itself: keys of fences, times and turn
- * ids that Troupe writes, ids of calls. What people and tools said is kept.
+ * Everything a model is shown, in order, without what differs between runs: keys of fences, times and turn ids that Troupe
+ * writes, ids of calls. The text of people and tools is kept.
  */
 export function requestParts(request: ModelRequest): RequestPart[] {
   const { trace, model, session, tools, replySchema, messages } = request;
@@ -423,19 +420,19 @@ function messageText(message: PromptMessage, callName: (id: string) => string): 
 const FENCE_KEY = /(<\/?[a-z]+)-[0-9a-f]{8}>/g;
 const MARK_KEY = /^(\[[^\]\n]{0,400} )?#\d{6}(\]?)$/gm;
 const MINUTE = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g;
-/** A time stands only where the minute has changed: behind a speaker, alone at the end, or in a reminder. */
+/** A time is written only where the minute has changed: after a speaker, alone at the end, or in a reminder. */
 const TIME_OF_SPEAKER = /^\[([^\]\n]{0,400}? |)(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?=\]| #key\])/gm;
 const DAY_AT_END = /(?:^| )(?:(?:\d{4}-)?\d\d-\d\d)? ?$/;
 const TIME_ALONE = /\n\n\[(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d(?:(?: \([^()\n]*\))? #key)?\]$/;
-/** Perhaps with that of a person. */
+/** A person's time may follow in brackets. */
 const TIME_OF_REMINDER =
   /(\[reminder #key\]\n)time: (?:time|(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d)(?: \([^()\n]*\))?\n/g;
-/** A reminder may hold nothing else. */
+/** A reminder from which everything was removed. */
 const EMPTY_REMINDER = /(?<!\n)\n*\[reminder #key\]\n#key/g;
 /** The date in a line of memories: `#12 Ana (2026-02-11): `. */
 const DAY_OF_LINE = /^(#\d+ .*?\()\d{4}-\d\d-\d\d\): /gm;
 
-/** Only user messages have marks; in the words of their authors, what looks like one is escaped. */
+/** Only user messages have real marks; in the text of their authors, marks are escaped. */
 function withoutMarks({ role }: PromptMessage, text: string): string {
   if (role !== 'user') return text;
   return text
@@ -464,7 +461,7 @@ function requestKey(parts: readonly RequestPart[]): string {
   return hash.digest('hex').slice(0, 32);
 }
 
-/** The place of a request in its conversation, independent of the conversation's name. */
+/** The place of a request in its conversation, without the conversation's name. */
 function placeOf({ turn, step, call }: ModelRequest['trace']): string {
   return `turn ${parseTurnId(turn)?.number ?? turn}, step ${step}, call ${call}`;
 }
@@ -478,7 +475,7 @@ function alikeParts(a: readonly RequestPart[], b: readonly RequestPart[]): numbe
 const BEFORE_CHARS = 30;
 const SHOWN_CHARS = 120;
 
-/** The first difference of two requests, for people: its place, and both sides from a little before it. */
+/** The first difference of two requests, for people: where it is, and both sides from a little before it. */
 function firstDifference(recorded: readonly RequestPart[], asked: readonly RequestPart[]): string {
   const at = alikeParts(recorded, asked);
   const [was, is] = [recorded[at], asked[at]];

@@ -1,4 +1,4 @@
-/** Patterns of API keys of all vendors. The first group, if there is one, is kept. */
+/** Patterns of API keys. The first group, if there is one, is kept. */
 const KEYS: readonly RegExp[] = [
   /(?<![\w-])sk-[\w-]{16,}/g,
   /\b(Bearer\s+)[\w.~+/-]{16,}=*/gi,
@@ -8,7 +8,7 @@ const KEYS: readonly RegExp[] = [
   /\bxox[a-z]-[\w-]{16,}/g,
 ];
 const HIDDEN = '[key]';
-/** Shorter values are placeholders such as `none`, and occur in ordinary texts. */
+/** Shorter values are placeholders such as `none`, which occur in ordinary texts. */
 const LEAST_SECRET = 6;
 
 export type Redact = (text: string) => string;
@@ -29,7 +29,7 @@ export function createRedact(secrets: readonly (string | undefined)[]): Redact {
   };
 }
 
-/** What follows the scheme of an authorization header: servers repeat it without the scheme. */
+/** The part of an authorization header after the scheme: servers repeat it without the scheme. */
 export function credentialOf(header: string): string | undefined {
   return /^(?:basic|bearer|token)\s+(\S+)$/i.exec(header)?.[1];
 }

@@ -3,13 +3,13 @@ import { TroupeError } from '../base/errors.ts';
 const MEBIBYTE = 1_048_576;
 /** Timers overflow above this. */
 export const MAX_SILENCE_MS = 86_400_000;
-/** Limits of one model answer. An answer beyond one of them ends as `provider_reply_too_long`. */
+/** Limits of one model answer. An answer beyond one of them fails with `provider_reply_too_long`. */
 export interface ReplyLimits {
   /** Bytes of one line or event as received. Default 4 MiB. */
   eventBytes: number;
   /** Bytes of the whole body, decoded. Default 256 MiB. */
   receivedBytes: number;
-  /** Bytes of text; also bounded by what `maxOutputTokens` can amount to. Default 4 MiB. */
+  /** Bytes of text; also bounded by the most that `maxOutputTokens` can amount to. Default 4 MiB. */
   textBytes: number;
   /** Bytes of reasoning. Default 4 MiB. */
   reasoningBytes: number;
@@ -37,7 +37,7 @@ export const DEFAULT_REPLY_LIMITS: ReplyLimits = {
   totalMs: 3_600_000,
 };
 
-/** The settings, with the defaults of those that are left out. */
+/** The settings, with defaults for those that are left out. */
 export function replyLimits(settings: ReplyLimitSettings = {}): ReplyLimits {
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
   return { ...DEFAULT_REPLY_LIMITS, ...(Object.fromEntries(given) as Partial<ReplyLimits>) };
@@ -54,17 +54,17 @@ const WORDS: Readonly<Record<keyof ReplyLimits, (max: number) => string>> = {
   totalMs: (max) => `taken more than ${max} ms`,
 };
 
-/** Twice the longest tokens of current tokenizers, which stand for runs of one letter; text has about four. */
+/** Twice the longest tokens of current tokenizers, which are runs of one letter; usual text has about four bytes. */
 const BYTES_PER_TOKEN = 256;
 const SPARE_BYTES = 65_536;
 
-/** Limits for a call with this many output tokens: an answer far beyond the request fits no context window. */
+/** The limits for a call with this many output tokens: no context window holds an answer far beyond them. */
 export function limitsFor(limits: ReplyLimits, maxOutputTokens: number): ReplyLimits {
   const asked = maxOutputTokens * BYTES_PER_TOKEN + SPARE_BYTES;
   return { ...limits, textBytes: Math.min(limits.textBytes, asked) };
 }
 
-/** The error for an answer beyond a limit, which it names. */
+/** The error for an answer beyond a limit. It names the limit. */
 export function replyTooLong(limit: keyof ReplyLimits, limits: ReplyLimits): TroupeError {
   const max = limits[limit];
   const message = `the answer has ${WORDS[limit](max)} (replyLimits.${limit}) and was broken off`;
@@ -73,7 +73,7 @@ export function replyTooLong(limit: keyof ReplyLimits, limits: ReplyLimits): Tro
 
 /** Counts the buffered parts of one answer. Throws `provider_reply_too_long`. */
 export class ReplyMeter {
-  /** Of this answer. */
+  /** Limits of this answer. */
   readonly limits: ReplyLimits;
   #text = 0;
   #reasoning = 0;
@@ -114,7 +114,7 @@ export class ReplyMeter {
   }
 }
 
-/** A value that is not text counts zero; it is refused later. */
+/** A value that is not text counts zero, and is refused later. */
 function bytesOf(said: unknown): number {
   return typeof said === 'string' ? Buffer.byteLength(said) : 0;
 }

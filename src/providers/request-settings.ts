@@ -5,7 +5,7 @@ import { NOT_REASONING, isReasoningModel, quirksOf } from './quirks.ts';
 import { createRedact, credentialOf } from './redact.ts';
 
 const hideKeys = createRedact([]);
-/** Name of the variable that holds a key. A value that looks like a key itself is refused, and not repeated. */
+/** Name of the variable that holds a key. A value that is itself a key is refused, and not repeated in the error. */
 export const KeyVariable = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'this is the name of an environment variable, never the key itself')
@@ -26,17 +26,17 @@ const Effort = z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max
 /** How much a model reasons. */
 export type Effort = z.infer<typeof Effort>;
 export const EffortField = {
-  /** How much the model reasons, where it does. Default: the vendor's. */
+  /** How much the model reasons, if it can. Default: the vendor's. */
   effort: Effort.optional(),
 };
 
-/** What a request holds beside what Troupe puts there. */
+/** What a request contains beside what Troupe puts there. */
 export const RequestFields = {
   /** Headers of every request. Secrets go into `headersEnv`. Default: none. */
   headers: z.record(HeaderName, HeaderValue).optional(),
   /** Headers with a secret value: each maps to the name of the variable that holds it. Default: none. */
   headersEnv: z.record(HeaderName, KeyVariable).optional(),
-  /** Further fields of the body of every request, as the vendor names them; for packages of the AI SDK by vendor. Default: none. */
+  /** Further fields of the body of every request, under the vendor's names; for packages of the AI SDK by vendor. Default: none. */
   providerOptions: z.record(z.string().min(1), z.json()).optional(),
 };
 
@@ -78,7 +78,7 @@ interface Problem {
   message: string;
 }
 
-/** Headers of the connection, which requests set themselves. */
+/** Headers of the connection. Requests set them themselves. */
 const CONNECTION = [
   'host',
   'content-length',
@@ -87,12 +87,12 @@ const CONNECTION = [
   'transfer-encoding',
   'accept-encoding',
 ];
-/** Headers that hold a credential whatever they look like. */
+/** Headers whose value is a credential, whatever it looks like. */
 const SECRET_HEADERS = /^(?:(?:proxy-)?authorization|cookie|(?:x-)?api-key|x-goog-api-key)$/i;
-/** Fields of a body that the conversation decides. */
+/** Fields of the body that Troupe sets itself. */
 const OWN_FIELDS =
   /^(?:model|messages|input|instructions|system|tools|stream|stream_options|n|max_(?:completion_|output_)?tokens|response_format|text|output_config|store|previous_response_id|conversation)$/;
-/** The same of one vendor only; others have options of these names. */
+/** Such fields of one vendor only; other vendors use these names for options. */
 const VENDOR_FIELDS: Readonly<Record<string, readonly string[]>> = {
   anthropic: ['thinking', 'context_management'],
   openai: ['include'],
@@ -100,7 +100,7 @@ const VENDOR_FIELDS: Readonly<Record<string, readonly string[]>> = {
 
 type Written = { provider: string; model?: string } & { [K in keyof RequestSettings]?: unknown };
 
-/** Settings that would break a request. */
+/** Yields a problem for each setting that would break a request. */
 export function* requestProblems(settings: Written): Generator<Problem> {
   const { provider, model = '', effort, headers, headersEnv, providerOptions } = settings;
   for (const [field, names] of Object.entries({ headers, headersEnv })) {
@@ -134,29 +134,29 @@ function optionProblem(provider: string, name: string, value: unknown): string |
 }
 
 export const SamplingFields = {
-  /** 0: the likeliest word; higher values, up to 2, vary more. */
+  /** 0: always the likeliest token; higher values, up to 2, vary more. */
   temperature: z.number().min(0).max(2).optional(),
-  /** Only the likeliest words that together have this probability are considered, above 0 to 1. */
+  /** Only the likeliest tokens that together have this probability are considered, above 0 to 1. */
   topP: z.number().gt(0).max(1).optional(),
-  /** Equal requests with one seed get similar answers, as far as the server can. */
+  /** Equal requests with one seed get similar answers, as far as the server supports it. */
   seed: z.int().nonnegative().optional(),
-  /** The answer ends before the first of these texts, 1 to 4. Summaries are written without them. */
+  /** The answer ends before the first of these texts, 1 to 4. Summaries ignore this. */
   stop: z.array(z.string().min(1).max(200)).min(1).max(4).optional(),
 };
 const SamplingSettings = z.object(SamplingFields);
 
-/** How a model chooses its words. A field that is left out is not sent: the vendor's default applies. */
+/** How a model chooses its tokens. A field that is left out is not sent: the vendor's default applies. */
 export interface Sampling extends InputOf<typeof SamplingSettings> {}
 type SamplingField = keyof Sampling;
 const SAMPLING_FIELDS = Object.keys(SamplingFields) as SamplingField[];
 
-/** The sampling settings among the settings of an agent. */
+/** The sampling settings among an agent's settings. */
 export function samplingOf(settings: Sampling): Sampling {
   const given = SAMPLING_FIELDS.filter((field) => settings[field] !== undefined);
   return Object.fromEntries(given.map((field) => [field, settings[field]]));
 }
 
-/** An object without the fields that are undefined, for the body of a request. */
+/** The object without its undefined fields, for the body of a request. */
 export function givenOf<T extends object>(body: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as never;
 }
@@ -166,7 +166,7 @@ interface SamplingProblem {
   message: string;
 }
 
-/** The settings of an agent that decide, beside those of sampling. */
+/** The settings of an agent that decide which sampling settings are allowed. */
 interface SampledSettings extends Sampling {
   provider:
     | 'scripted'
@@ -186,7 +186,7 @@ interface SampledSettings extends Sampling {
 
 /** The sampling settings that the provider or its model would refuse, each with the reason. */
 export function samplingProblems(settings: SampledSettings): SamplingProblem[] {
-  // An invalid address has its own problem.
+  // An invalid URL is reported elsewhere.
   if (settings.baseUrl !== undefined && !URL.canParse(settings.baseUrl)) return [];
   switch (settings.provider) {
     case 'scripted':
@@ -213,7 +213,7 @@ export function samplingProblems(settings: SampledSettings): SamplingProblem[] {
   }
 }
 
-/** A problem for each of the fields that is set and for which there is a reason. */
+/** Yields a problem for each field that is set and has a reason against it. */
 function refuse(
   settings: Sampling,
   fields: readonly SamplingField[],
@@ -260,7 +260,7 @@ function anthropicProblems(settings: SampledSettings): SamplingProblem[] {
     if (isVendor) return "Anthropic's API has had no such setting since version 2026-10-21";
     if (UNSAMPLED.test(model)) return `${model} does not take it`;
     if (!thinking) return null;
-    // While a model thinks, these values are what it uses anyway.
+    // These are the values that a thinking model uses anyway.
     if (field === 'temperature')
       return temperature === 1 ? null : 'a model that thinks has the temperature 1';
     return topP >= 0.95 ? null : 'a model that thinks takes values from 0.95 on';

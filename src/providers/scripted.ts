@@ -79,7 +79,7 @@ async function* answer(
   yield { type: 'done', stop: calls.length > 0 ? 'calls' : 'end', usage: usageOf(request, length) };
 }
 
-/** What the model writes, piece by piece. Without a length of pieces, calls are only given whole. */
+/** What the model writes, piece by piece. Without `chunk`, calls are only given whole. */
 async function* written(
   { chunk, chunkDelayMs, fail }: CompiledRule,
   said: string,
@@ -111,7 +111,7 @@ function* chunksOf(text: string, size: number): Generator<string> {
   }
 }
 
-/** The index, or the next one if it would split a surrogate pair. */
+/** The index, or the next one if this would split a surrogate pair. */
 function boundary(text: string, index: number): number {
   const code = text.charCodeAt(index - 1);
   return index < text.length && code >= 0xd800 && code <= 0xdbff ? index + 1 : index;
@@ -184,7 +184,10 @@ class AskedRequest implements ScriptAsked {
     return this.texts.join('\n\n');
   }
 
-  /** The texts of users and tools since the turn began, or since its last step. Where nobody says when that was, the last text. */
+  /**
+   * The texts of users and tools since the turn began, or since its last step. If the request does not say where the turn
+   * began, the last text.
+   */
   get texts(): readonly string[] {
     if (this.#texts) return this.#texts;
     const { messages, trace } = this.request;
@@ -211,7 +214,7 @@ class AskedRequest implements ScriptAsked {
     return (before?.content.match(TASK_ID) ?? conversation.match(TASK_ID))?.at(-1) ?? '';
   }
 
-  /** Steps with calls are no answers. */
+  /** A step with calls does not count as an answer. */
   get answer(): number {
     if (this.#answer !== undefined) return this.#answer;
     let answers = 0;
@@ -236,10 +239,10 @@ interface CompiledRule {
   fail: { after: number; error: ModelFailure } | undefined;
 }
 
-/** A rule in code gives null if it does not answer. */
+/** A function returns null if it does not answer. */
 type Rule = CompiledRule | ((asked: AskedRequest) => CompiledRule | null);
 
-/** Throws if no rule answers, or one in code fails. */
+/** Throws if no rule answers, or if a rule in code fails. */
 function ruleFor(rules: readonly Rule[], asked: AskedRequest): CompiledRule {
   for (const rule of rules) {
     if (typeof rule !== 'function') {
@@ -280,7 +283,7 @@ function compileRule({ when, ...rule }: z.infer<typeof ScriptRule>, index: numbe
   };
 }
 
-/** Rules in code are asked in each call: what they return is checked then. Functions are pure, so a retry gets the same answer. */
+/** Asks a rule in code at each call, and checks its result then. The function must be pure, so that a retry gets the same answer. */
 function compileCode(code: ScriptFunction, index: number): Rule {
   return function answerOf(asked) {
     const answer = valueOf(code, asked, index);

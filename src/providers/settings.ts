@@ -33,15 +33,15 @@ const BaseUrl = z
 
 /** Fields of every model. Keys stay in the environment; only the names of their variables are written. */
 const Model = {
-  /** Never written here: keys stay out of files. Name the variable that holds it with `apiKeyEnv`. */
+  /** Refused: keys stay out of files. Name the variable that holds the key with `apiKeyEnv`. */
   apiKey: z.never('keys stay out of files: name the variable that holds it with apiKeyEnv').optional(),
   /** The vendor's name of the model. Default `default`. */
   model: z.string().min(1).default('default'),
-  /** Tokens of prompt and answer together, at least 1,024. Default: that of a known model, else 128,000. */
+  /** Most tokens of prompt and answer together, at least 1,024. Default: the known model's, else 128,000. */
   contextWindow: z.int().min(1024).optional(),
   /** Most tokens of an answer. Default 4,096. */
   maxOutputTokens: z.int().positive().default(4096),
-  /** Price of the model, if it differs from its vendor's list. In US dollars per million tokens. */
+  /** Price of the model in US dollars per million tokens, if it differs from its vendor's list. */
   price: PriceSetting.optional(),
   /** Longest silence before and within an answer, ms. A longer one may be a lost connection, so the call is retried. Default 300,000. */
   silenceMs: z.int().min(1).max(MAX_SILENCE_MS).optional(),
@@ -69,7 +69,7 @@ function isPublicKey(key: object): boolean {
     createPublicKey({ key: key as JsonWebKey, format: 'jwk' });
     return true;
   } catch {
-    return false; // The shape of a key says nothing about its numbers.
+    return false; // The key has the right shape, but its numbers are invalid.
   }
 }
 
@@ -86,13 +86,13 @@ const Program = {
   ...Model,
   /** Working directory, created if missing. Default: an empty directory of the agent's own. */
   cwd: z.string().min(1).optional(),
-  /** Names of environment variables that the program gets besides PATH. Default: no others. */
+  /** Names of environment variables that the program gets besides PATH. Default: none. */
   env: z.array(KeyVariable).default([]),
   /** The model server, if it is not the vendor's. */
   baseUrl: BaseUrl.optional(),
 };
 
-/** Fields of a model that is reached over HTTP, or that the program brings. */
+/** Fields of a model that is reached over HTTP or brought by the program. */
 export const ReachedModel = { ...Model, ...RequestFields, ...EffortField };
 
 const NO_EMBEDDING_MODEL =
@@ -117,7 +117,7 @@ export const PROVIDER_SETTINGS = {
     /** Who runs the model. */
     provider: z.literal('ai-sdk'),
     ...ReachedModel,
-    /** The model, such as `bedrock('…')`; `withLanguageModel` splits it: a parsed definition has its id here. */
+    /** The model, such as `bedrock('…')`. In a parsed definition this is its id, and `languageModel` is the model. */
     model: z.string() as unknown as z.ZodType<string, AiSdkModel | string>,
     /** Set by Troupe. */
     languageModel: z.custom<AiSdkModel>().optional(),
@@ -160,13 +160,13 @@ export const PROVIDER_SETTINGS = {
     /** Who runs the model. */
     provider: z.literal('a2a'),
     ...Model,
-    /** Its agent card, or the address under which `/.well-known/agent-card.json` is. */
+    /** URL of its agent card, or of the server that has the card at `/.well-known/agent-card.json`. */
     url: BaseUrl,
     /** Name of the variable that holds the bearer token. Default: none is sent. */
     apiKeyEnv: KeyVariable.optional(),
-    /** Public keys, as JSON Web Keys. Its card must be signed with one of them. Default: it need not be signed. */
+    /** Public keys, as JSON Web Keys. The agent card must be signed with one of them. Default: no signature is needed. */
     cardKeys: z.array(CardKey).min(1).max(20).optional(),
-    /** None: a remote agent calls no tools of this company. */
+    /** Always empty: a remote agent calls no tools of this company. */
     tools: z
       .array(z.string())
       .max(0, 'a remote agent calls no tools of this company: leave tools out')
@@ -207,7 +207,7 @@ export const ProviderSettings = AnySettings.superRefine((settings, context) => {
 const NO_MODEL = 'is a model of a package of the AI SDK, such as bedrock("…") of @ai-sdk/amazon-bedrock';
 export type ProviderSettings = z.infer<typeof AnySettings>;
 
-/** An agent as it is written, with its model of the AI SDK as two fields: its id, as for other providers, and the model. */
+/** The agent as it is written, with its model of the AI SDK split into two fields: the id, as for other providers, and the model. */
 export function withLanguageModel(agent: Record<string, unknown>): Record<string, unknown> {
   const { provider, model } = agent;
   if (provider !== 'ai-sdk') return agent;
@@ -216,7 +216,7 @@ export function withLanguageModel(agent: Record<string, unknown>): Record<string
     : { ...agent, model: String(model) };
 }
 
-/** A model that a program brings, by its name in the definition. */
+/** A model that the program brings, by its name in the definition. */
 export const CustomProviderSetting = z
   .custom<CustomProvider>(
     (value) =>

@@ -38,7 +38,10 @@ const KINDS: ReadonlyMap<string, Kind> = new Map(
   Object.entries(WORDS).flatMap(([kind, words]) => words.split(' ').map((word) => [word, kind as Kind])),
 );
 
-/** `MAX_TOKENS`, `maxTokens` and `max-tokens` are one word. Of `content_filter: SAFETY` the more exact part counts. */
+/**
+ * Ignores case and separators: `MAX_TOKENS`, `maxTokens` and `max-tokens` are the same. Of `content_filter: SAFETY` the more
+ * specific part counts.
+ */
 export function kindOfEnd(reason: unknown): Kind | null {
   if (typeof reason !== 'string') return null;
   const parts = reason.slice(0, 200).split(':');
@@ -56,7 +59,7 @@ export function kindOfEnd(reason: unknown): Kind | null {
 /** How an answer ended, in the terms of the port. */
 export type VendorEnd = { stop: Stop; broken?: ''; ended?: string } | { failed: ModelFailure };
 
-/** `called`: the answer holds calls, which many servers do not say. `why`: the vendor's words on a failure. */
+/** `called`: the answer holds calls, which many servers do not report as its end. `why`: the vendor's message about a failure. */
 export function vendorEnd(reason: string, called: boolean, why?: unknown): VendorEnd {
   const kind = kindOfEnd(reason);
   const words = typeof why === 'string' && why !== '' ? why : `the server ended the answer with "${reason}"`;

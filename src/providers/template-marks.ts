@@ -1,22 +1,22 @@
 import type { PromptMessage, ToolCall, ToolSpec } from '../events/index.ts';
 
 /**
- * Marks that a vendor's chat template or client would take for its own. In a request they arrive with a backslash behind
- * their first sign, so that nobody but the template opens a role: `<\|im_start|>`. The break is visible and one sign, as
- * everywhere in prompts; a text that has backslashes there gets one more, so an answer can be read back without loss, and
- * somebody who works on templates gets calls and words with the real marks.
+ * Marks that a vendor's chat template or client would read as its own. Requests carry them with a backslash after the first
+ * character, so that only the template itself can open a role: `<\|im_start|>`. The escape is visible and one character long,
+ * as everywhere in prompts. A text that already has backslashes there gets one more, so an answer can be restored without
+ * loss: people who work on templates see calls and text with the real marks.
  */
 export type MarkFamily =
   /** Special tokens such as `<|im_start|>`, `<|eot_id|>` and `<｜User｜>`. */
   | 'tokens'
   /** `[INST]`, `<<SYS>>`, `<start_of_turn>`, `</s>`, and tags that templates read, such as `<think>`. */
   | 'templates'
-  /** `Human:` and `Assistant:` behind an empty line. */
+  /** `Human:` and `Assistant:` after an empty line. */
   | 'speakers'
   /** Tags of Claude Code and Codex, such as `<system-reminder>` and `<command-name>`. */
   | 'clients';
 
-/** In angle brackets: ends of texts and turns, thoughts and calls in the templates of Llama, Gemma, Qwen, GLM, Seed and others. */
+/** In angle brackets: ends of texts and turns, thoughts and calls, in the templates of Llama, Gemma, Qwen, GLM, Seed and others. */
 const TEMPLATE_TAGS = [
   's|bos|eos|unk|pad|sop|eop',
   'think|tools|tool_calls?|tool_responses?|arg_key|arg_value',
@@ -35,11 +35,11 @@ const CLIENT_TAGS = [
   'subagent_notification|skills_instructions|model_switch|personality_spec',
 ];
 
-/** What ends the name of a tag. In JSON a line end is an escape. */
+/** Characters that end the name of a tag. In JSON a line end is an escape. */
 const AFTER_TAG = String.raw`[\s/>]`;
 const AFTER_TAG_IN_JSON = String.raw`(?:[\s/>]|\\[nrt])`;
 
-/** Each with its first sign, and what follows it. Bounded, so that they take linear time. */
+/** The first character of each mark, and what follows it. Lengths are bounded, so that matching takes linear time. */
 const FAMILIES: Record<
   MarkFamily,
   readonly (readonly [first: string, rest: string, firstInJson?: string])[]
@@ -61,10 +61,10 @@ const FAMILIES: Record<
 };
 
 interface MarkRules {
-  /** The first sign of each mark. */
+  /** Matches the first character of each mark. */
   text: RegExp;
   escaped: RegExp;
-  /** The same within JSON, where a backslash is two. */
+  /** The same within JSON, where a backslash is written twice. */
   json: RegExp;
   escapedJson: RegExp;
 }
@@ -94,8 +94,8 @@ const RULES: Record<MarkFamily, MarkRules> = {
 };
 
 /**
- * The request with the marks of these families as plain text, wherever they stand: in messages, in the system message
- * (which holds names, instructions and files of people), in descriptions and schemas of tools, and in the reply's schema.
+ * The request with the marks of these families escaped, wherever they stand: in messages, in the system message (which holds
+ * names, instructions and files of people), in descriptions and schemas of tools, and in the reply schema.
  */
 export function withPlainMarks<R extends Marked>(request: R, families: readonly MarkFamily[] = []): R {
   if (families.length === 0) return request;
@@ -114,7 +114,7 @@ interface Marked {
   replySchema?: Record<string, unknown>;
 }
 
-/** Parts of requests never change and are sent again with each request. */
+/** Cached, because parts of requests never change and are sent again with each request. */
 const plain = new WeakMap<object, Map<string, object>>();
 
 function plainOnce<T extends object>(
@@ -143,7 +143,7 @@ function plainArgs(json: string, families: readonly MarkFamily[]): string {
 const JSON_ESCAPE = /\\(?:u([0-9a-f]{4})|[^u])/gi;
 const BARE_SIGN = /[ !#-[\]-~｜]/;
 
-/** JSON in which no sign of a mark is written as an escape: templates may read the value, not the text. */
+/** The JSON with no character of a mark written as an escape: templates may read the value, not the text. */
 function spelledOut(json: string): string {
   if (!json.includes('\\u') && !json.includes('\\/')) return json;
   return json.replace(JSON_ESCAPE, (escape, code?: string) => {
@@ -172,7 +172,7 @@ function plainMessage(message: PromptMessage, families: readonly MarkFamily[]): 
     ...message,
     content,
     ...(calls && { calls: calls.map((call) => ({ ...call, args: plainArgs(call.args, families) })) }),
-    // What is signed is of use only as it was made.
+    // Signed reasoning must not change.
     ...(reasoning &&
       reasoning.signature === undefined && {
         reasoning: { ...reasoning, text: plainText(reasoning.text, families) },
@@ -180,7 +180,7 @@ function plainMessage(message: PromptMessage, families: readonly MarkFamily[]): 
   };
 }
 
-/** A model's words about marks that it was shown escaped, as they were meant. */
+/** The model's text with the marks restored that it was shown escaped. */
 export function restoredText(text: string, families: readonly MarkFamily[] = []): string {
   if (!text.includes('\\')) return text;
   return families.reduce((so, family) => restored(so, RULES[family].escaped, 1), text);
@@ -196,7 +196,7 @@ function restoredArgs(args: string, families: readonly MarkFamily[]): string {
   return families.reduce((so, family) => restored(so, RULES[family].escapedJson, 2), args);
 }
 
-/** Takes `length` signs away behind the first sign of every mark. */
+/** Removes `length` characters after the first character of every mark. */
 function restored(text: string, marks: RegExp, length: number): string {
   let made = '';
   let at = 0;
@@ -210,7 +210,7 @@ function restored(text: string, marks: RegExp, length: number): string {
 
 const SPEAKERS = [...prefixesOf('Human'), ...prefixesOf('Assistant')].join('|');
 
-/** What may be the beginning of an escaped mark, at the end of a piece. No mark is longer. */
+/** The end of a piece that may begin an escaped mark. No mark is longer. */
 const UNFINISHED = {
   text: new RegExp(String.raw`[<\[](?:\\{1,64}\S{0,80})?$|(?<![^\n])(?:${SPEAKERS})\\{0,64}$`, 'iu'),
   json: new RegExp(
@@ -223,12 +223,12 @@ function prefixesOf(word: string): string[] {
   return Array.from(word, (_, index) => word.slice(0, word.length - index));
 }
 
-/** Signs before a mark that decide whether it is one. In JSON line ends are escapes. */
+/** Number of preceding characters that decide whether a mark is one. In JSON line ends are escapes. */
 const BEFORE = { text: 3, json: 6 };
-/** Stands for all that came before them, or they would seem to begin the text. */
+/** Stands for all earlier text, so that these characters do not seem to begin the text. */
 const SOMETHING = 'x';
 
-/** Restores words or JSON that arrive in pieces: the end of a piece waits while it may be the beginning of a mark. */
+/** Restores text or JSON that arrives in pieces. The end of a piece is held back while it may begin a mark. */
 export class MarkRestorer {
   readonly #families: readonly MarkFamily[];
   readonly #form: 'text' | 'json';
@@ -248,7 +248,7 @@ export class MarkRestorer {
     return this.#restored(text.slice(0, end));
   }
 
-  /** The rest. What follows is a new text. */
+  /** Returns the rest. What follows is a new text. */
   end(): string {
     const rest = this.#restored(this.#waiting);
     this.#before = '';
@@ -261,7 +261,7 @@ export class MarkRestorer {
     const restore = this.#form === 'text' ? restoredText : restoredArgs;
     const shown = restore(whole, this.#families).slice(this.#before.length);
     const before = BEFORE[this.#form];
-    // A mark that begins here was restored or waits: none may be found again.
+    // Marks that begin here were restored or are held back: none may be found again.
     const passed = whole.slice(-before).replace(/[<[]/g, SOMETHING);
     this.#before = whole.length > before ? `${SOMETHING}${passed}` : passed;
     return shown;

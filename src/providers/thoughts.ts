@@ -1,8 +1,8 @@
 import type { ModelEvent } from './provider.ts';
 
 /**
- * Tags in which models write what they think at the beginning of their answer, if their server does not take it out: DeepSeek, Qwen
- * and others; Gemini's endpoint for OpenAI's clients (`thought`); Reka (`reasoning`); Seed; Magistral; Kimi; Command A; OpenThinker.
+ * Tags in which models write their reasoning at the beginning of an answer, if the server does not remove it: DeepSeek, Qwen and
+ * others; Gemini's endpoint for OpenAI's clients (`thought`); Reka (`reasoning`); Seed; Magistral; Kimi; Command A; OpenThinker.
  */
 const TAGS: readonly (readonly [open: string, close: string])[] = [
   ...['think', 'thinking', 'thought', 'thoughts', 'reasoning', 'seed:think'].map(
@@ -14,21 +14,22 @@ const TAGS: readonly (readonly [open: string, close: string])[] = [
   ['<|begin_of_thought|>', '<|end_of_thought|>'],
 ];
 const LONGEST_TAG = Math.max(...TAGS.flat().map(({ length }) => length));
-/** Blanks before an answer that wait for a tag behind them. */
+/** Most white space before an answer that is held back in case a tag follows. */
 const MOST_BLANKS = 256;
 
-/** Takes thoughts in tags out of the text of an answer as it comes. Later tags are words: somebody talks about them. */
+/**
+ * Takes reasoning in tags out of the text of an answer as it arrives. Tags later in the text are left: the model talks about them.
+ */
 export class ThoughtSplitter {
-  /** Null: the beginning of the answer is over. */
+  /** Text that is held back. Null: the beginning of the answer is over. */
   #held: string | null = '';
-  /** The closing tag that is looked for. */
+  /** The closing tag that is awaited; '' outside of reasoning. */
   #close = '';
   #block = '';
-  /** Blanks behind thoughts belong to them. */
+  /** White space after the reasoning is dropped with it. */
   #isBehind = false;
   #thoughts: string[] = [];
 
-  /** All thoughts so far. */
   get thoughts(): string {
     return this.#thoughts.join('\n\n');
   }
@@ -39,7 +40,7 @@ export class ThoughtSplitter {
     return [...this.#read()];
   }
 
-  /** What waits. Thoughts that never end are the answer, unless it was cut or goes on with calls. */
+  /** Returns what is held back. Reasoning that never ends becomes the answer, unless the answer was cut or has calls. */
   end(isWhole: boolean): readonly ModelEvent[] {
     const held = this.#held ?? '';
     this.#held = null;
@@ -106,8 +107,8 @@ function said(delta: string): ModelEvent[] {
 export const THOUGHTS_END = '</think>';
 
 /**
- * Some templates write the opening tag themselves, so that the answer has only the end of its thoughts, alone or last on a line.
- * Null: it has none.
+ * Some templates write the opening tag themselves, so that the answer has only the closing tag, alone or last on a line. Null
+ * if it has none.
  */
 export function endOfThoughts(text: string): { thoughts: string; text: string } | null {
   const at = text.indexOf(THOUGHTS_END);

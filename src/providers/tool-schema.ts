@@ -2,18 +2,18 @@ import { plainSchema } from './plain-schema.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** How a vendor wants the schemas of tools. Each vendor's rules stand with its adapter. */
+/** A vendor's rules for the schemas of tools. They stand with its adapter. */
 export interface ToolRules {
   /** The schema as it is sent; null: no call of this vendor's models could fit it. */
   shape: (schema: Schema) => Record<string, unknown> | null;
-  /** The names that properties may have. Others are renamed, and named back in calls. */
+  /** Property names that the vendor accepts. Others are renamed, and renamed back in calls. */
   keys?: RegExp;
 }
 
-/** Names that every vendor takes: Anthropic refuses the whole request for any other. */
+/** Names that every vendor accepts: Anthropic refuses the whole request for any other. */
 export const COMMON_KEYS = /^[a-zA-Z0-9_.-]{1,64}$/;
 
-/** For servers that are not known: they may have a grammar, or pass requests on to any vendor. */
+/** For unknown servers: they may compile schemas to a grammar, or pass requests on to any vendor. */
 export const PLAIN_TOOLS: ToolRules = {
   shape: (schema) => flatTop(typedChoices(plainSchema(schema))),
   keys: COMMON_KEYS,
@@ -40,7 +40,7 @@ export function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The schema with each of its parts, from the inside to the outside, as `change` makes it. Parts that are too deep accept anything. */
+/** The schema with `change` applied to each part, innermost first. Parts that are too deep accept anything. */
 export function mapSchema(schema: unknown, change: (part: Schema) => Schema, depth = 0): Schema {
   if (!isSchema(schema) || depth > MAX_DEPTH) return {};
   const part = (value: unknown) => (typeof value === 'boolean' ? value : mapSchema(value, change, depth + 1));
@@ -59,8 +59,8 @@ export function mapSchema(schema: unknown, change: (part: Schema) => Schema, dep
 }
 
 /**
- * Moves a type into the alternatives beside it, which means the same. Moonshot refuses the request otherwise: "when using anyOf,
- * type should be defined in anyOf items instead of the parent schema".
+ * Moves a type into the alternatives beside it, which means the same. Moonshot refuses the request otherwise: "when using
+ * anyOf, type should be defined in anyOf items instead of the parent schema".
  */
 function typedChoices(schema: Schema): Schema {
   return mapSchema(schema, (part) => {
@@ -80,7 +80,7 @@ function typedChoices(schema: Schema): Schema {
   });
 }
 
-/** What vendors refuse beside the type `object` at the top. */
+/** Keywords that vendors refuse beside the type `object` at the top. */
 const REFUSED_AT_TOP = [
   'anyOf',
   'oneOf',
@@ -93,15 +93,18 @@ const REFUSED_AT_TOP = [
   'else',
   '$ref',
 ] as const;
-/** Parts of a schema that are looked at for its top. */
+/** Most parts of a schema that are searched for the fields of its top. */
 const MOST_PARTS = 256;
-/** Properties that alternatives describe differently are compared up to this many characters in all; then the first counts. */
+/**
+ * Most characters that are compared where alternatives describe a property differently. Beyond them the first description counts.
+ */
 const MOST_COMPARED = 100_000;
 const SHOWN_CHARACTERS = 1_000;
 
 /**
- * The schema with a plain object at its top: the properties of all alternatives, required if all of them require them. What
- * the alternatives say is told in words, and the tool checks its arguments against its own schema. Null: no object fits.
+ * The schema with a plain object at its top: it has the properties of all alternatives, and requires those that all
+ * alternatives require. The description tells what the alternatives say, and the tool checks its arguments against its own
+ * schema. Null: no object fits.
  */
 export function flatTop(schema: Schema): Record<string, unknown> | null {
   const refused = REFUSED_AT_TOP.filter((name) => name in schema);
@@ -141,7 +144,7 @@ class Top {
     this.#root = root;
   }
 
-  /** Null: no object fits this part. */
+  /** Null if no object fits this part. */
   merge(part: unknown, depth: number): Fields | null {
     this.#parts += 1;
     if (part === false) return null;
@@ -168,7 +171,7 @@ class Top {
     return [...all, targetOf(this.#root, $ref)];
   }
 
-  /** Adds what the alternatives have. False: none of them fits an object. */
+  /** Adds the fields of the alternatives. False if none of them fits an object. */
   #choose(choices: readonly unknown[], into: Fields, depth: number): boolean {
     const fitting = choices.map((each) => this.merge(each, depth + 1)).filter((each) => each !== null);
     const [first, ...others] = fitting;
@@ -203,7 +206,7 @@ function ownFields({ properties, required }: Schema): Fields {
   };
 }
 
-/** A property that alternatives describe differently. */
+/** One schema for a property that alternatives describe differently. */
 function either(one: unknown, other: unknown): unknown {
   const values = [valuesOf(one), valuesOf(other)];
   if (
@@ -226,7 +229,7 @@ function valuesOf(schema: unknown): unknown[] | null {
   return Array.isArray(schema['enum']) ? schema['enum'] : null;
 }
 
-/** What a reference names within the schema; undefined if there is no such place. */
+/** The target of a reference within the schema; undefined if there is none. */
 export function targetOf(root: Schema, ref: string): unknown {
   if (ref === '#') return root;
   if (!ref.startsWith('#/')) return undefined;
@@ -252,7 +255,7 @@ function each(names: readonly string[], valid: (value: unknown) => boolean) {
   return Object.fromEntries(names.map((name) => [name, valid]));
 }
 
-/** The values that JSON Schema 2020-12 allows its keywords. Vendors check them, and refuse a request for one tool of many. */
+/** The values that JSON Schema 2020-12 allows for its keywords. Vendors check them, and refuse the whole request over one tool. */
 const VALID: Readonly<Record<string, (value: unknown) => boolean>> = {
   type: (value) =>
     Array.isArray(value)
@@ -289,13 +292,13 @@ const VALID: Readonly<Record<string, (value: unknown) => boolean>> = {
   readOnly: isFlag,
   writeOnly: isFlag,
 };
-/** Draft 4: the bound is in `minimum`, and this says that it is excluded. */
+/** In draft 4 the bound is in `minimum`, and the second keyword says that the bound itself is excluded. */
 const BOUNDS = [
   ['minimum', 'exclusiveMinimum'],
   ['maximum', 'exclusiveMaximum'],
 ] as const;
 
-/** The schema for vendors that read it whole, with a plain object at its top: what no draft of today allows is mended or left out. */
+/** The schema for vendors that read all of it, with a plain object at its top, mended as current drafts require. */
 export function wholeToolSchema(schema: Schema): Record<string, unknown> | null {
   return flatTop(mapSchema(schema, (part) => mended(part, schema)));
 }
@@ -317,8 +320,8 @@ function mended(part: Schema, root: Schema): Schema {
 }
 
 /**
- * Older drafts describe a tuple by a list in `items`, and what follows it in `additionalItems`. Each part is named once: what is
- * named twice doubles with every level. OpenAI demands a schema in `items` of every array.
+ * Older drafts describe a tuple by a list in `items`, and further items in `additionalItems`. Each part is moved, not copied:
+ * copies would double with every level. OpenAI demands a schema in `items` of every array.
  */
 function mendItems(made: Record<string, unknown>): void {
   const { items, additionalItems, type } = made;

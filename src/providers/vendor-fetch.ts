@@ -8,7 +8,7 @@ import type { Provider } from './provider.ts';
 export type VendorFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 /**
- * `fetch` for SDKs: bounds the response, gives up a server that takes no connection, and keeps redirects from taking
+ * `fetch` for SDKs: bounds the response, gives up on a server that accepts no connection, and keeps redirects from taking
  * prompt and key to another origin. SDKs themselves read lines of any length and follow any redirect.
  */
 export function vendorFetch(limits: ReplyLimits, { streams = true } = {}): VendorFetch {
@@ -26,7 +26,7 @@ export function vendorFetch(limits: ReplyLimits, { streams = true } = {}): Vendo
   };
 }
 
-/** The body as bytes, which a redirect sends again. */
+/** The URL and options of a request, with the body as bytes, so that a redirect can send it again. */
 async function partsOf(input: Request, init: RequestInit = {}): Promise<[url: string, init: RequestInit]> {
   const request = new Request(input, init);
   const { url, method, headers, signal } = request;
@@ -51,7 +51,7 @@ export function ownFailure(thrown: unknown): TroupeError | null {
   return null;
 }
 
-/** The headers in a variable of the environment, a line each: they belong to an account with the vendor. */
+/** Headers from a variable of the environment, one on each line: they belong to an account with the vendor. */
 function customHeaders(variable: string): Record<string, string> {
   const lines = (process.env[variable] ?? '').split('\n').map((line) => /^([^:]+):(.*)$/.exec(line));
   const found = lines.flatMap((line) => (line ? [[line[1]?.trim().toLowerCase(), line[2]?.trim()]] : []));
@@ -59,8 +59,8 @@ function customHeaders(variable: string): Record<string, string> {
 }
 
 /**
- * Default headers of an SDK's client for a server that is not the vendor's. The SDK adds the headers in `variable` of
- * the environment: these are removed, and `key` is set.
+ * Default headers for an SDK's client whose server is not the vendor's. The SDK would add the headers in `variable` of the
+ * environment: these are removed, and `key` is set.
  */
 export function foreignHeaders(variable: string, key: Record<string, string>): Record<string, string | null> {
   const names = Object.keys(customHeaders(variable));
@@ -74,8 +74,8 @@ export function serverOf(baseUrl: string): NonNullable<Provider['server']> {
 }
 
 /**
- * Node's fetch waits 10 s for a connection and 300 s for headers and between chunks, without an option for either.
- * Its timers are half a second late, and the first call also loads an SDK: less than 5 s in all.
+ * Node's fetch waits 10 s for a connection, and 300 s for headers and between chunks, without an option for either. Its timers
+ * are half a second late, and the first call also loads an SDK: in all, less than 5 s pass.
  */
 const CONNECT_TIMEOUT_MS = 3_500;
 
@@ -83,9 +83,9 @@ type AgentClass = new (options: Record<string, unknown>) => unknown;
 let options: { dispatcher?: unknown } | undefined;
 
 /**
- * Fetch options with a short connect timeout and no other (guard-stream watches for silence). The class is taken from
- * Node's own dispatcher, which appears with the first fetch, so that undici need not be a dependency and a proxy set
- * for Node (NODE_USE_ENV_PROXY) stays in force. If Node has none, fetch keeps its defaults.
+ * Fetch options with a short connect timeout and no other (guard-stream watches for silence). The class is taken from Node's
+ * own dispatcher, which exists after the first fetch: so undici need not be a dependency, and a proxy set for Node
+ * (NODE_USE_ENV_PROXY) stays in force. If Node has none, fetch keeps its defaults.
  */
 async function fetchOptions(): Promise<Record<string, unknown>> {
   if (options) return options;

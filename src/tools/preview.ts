@@ -1,7 +1,7 @@
 interface PreviewOptions {
   /** Size of the preview in UTF-8 bytes, including its note. Default 16,384. */
   maxBytes?: number;
-  /** Default 400. */
+  /** Most lines of the preview. Default 400. */
   maxLines?: number;
   /** Id of the artifact with the whole text; the note names it. */
   artifact?: string;
@@ -11,8 +11,8 @@ interface PreviewOptions {
 const NOTE_BYTES = 320;
 
 /**
- * A text as a prompt shows it: whole if it is short, else head and tail with a note about the missing middle. Depends
- * on its arguments alone, so the same output looks the same forever.
+ * A text as a prompt shows it: whole if it is short, else head and tail with a note about the missing middle. Depends on its
+ * arguments alone, so the same output always looks the same.
  */
 export function preview(text: string, options: PreviewOptions = {}): { text: string; cut: boolean } {
   const { maxBytes = 16_384, maxLines = 400, artifact } = options;

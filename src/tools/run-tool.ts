@@ -12,8 +12,8 @@ interface ToolRun {
 }
 
 /**
- * Runs one call. Never throws: every failure becomes a text that the model can act on. Settles at the timeout or the
- * abort even if the tool ignores its signal; later effects of such a tool are not observed.
+ * Runs one call. Never throws: every failure becomes a text that the model can act on. Settles at the timeout or the abort
+ * even if the tool ignores its signal; later effects of such a tool are not observed.
  */
 export async function runTool(
   tool: Tool,
@@ -32,7 +32,7 @@ export async function runTool(
       limit.renew();
       context.progress(report);
     };
-    // A check may be asynchronous, so it is under the timeout too.
+    // The check of the arguments may be asynchronous, so the timeout covers it too.
     const finished = parseAndRun(tool, call, { ...context, signal, progress });
     const result = await Promise.race([finished, timeout]);
     if (result) return result;
@@ -46,7 +46,7 @@ export async function runTool(
   }
 }
 
-/** The time that a call may take. Reports of progress begin it anew, where the tool says so. */
+/** Time limit of a call. Progress reports restart it if the tool allows that. */
 function createLimit({ timeoutMs, longestMs = timeoutMs }: Tool, clock: Clock) {
   const begun = clock.monotonic();
   let renewed = begun;
@@ -57,7 +57,7 @@ function createLimit({ timeoutMs, longestMs = timeoutMs }: Tool, clock: Clock) {
       for (let left = timeoutMs; left > 0 && !signal.aborted; left = end() - clock.monotonic())
         await clock.sleep(left, signal);
     },
-    /** Of a call that was stopped: its limit, and what reports of progress added to it. */
+    /** Time that a stopped call was given, ms: its limit, and what progress reports added to it. */
     spentMs: () => Math.round(end() - begun),
   };
 }
@@ -75,7 +75,7 @@ async function parseAndRun(tool: Tool, call: ToolCall, context: ToolContext): Pr
   }
 }
 
-/** The arguments as `run` takes them, or why they cannot be taken, in words for the model. */
+/** The arguments in the form that `run` takes, or the reason for the model why they are invalid. */
 type ParsedCall = { value: unknown } | { failed: string };
 
 async function parseCall(tool: Tool, call: ToolCall): Promise<ParsedCall> {
@@ -103,8 +103,8 @@ function tooManyDigits({ place, digits }: { place: string; digits: string }): st
 const NOTHING = '[the tool returned nothing]';
 
 /**
- * What a tool has returned, as the model reads it. Tools may be plain JavaScript, so their return values are not trusted.
- * Throws for a request that is not valid. `change` is applied to every text, before JSON escapes it and afterwards.
+ * A tool's return value as the model reads it. Tools may be plain JavaScript, so the value is not trusted. Throws for an
+ * invalid request. `change` is applied to every text, both before JSON escapes it and afterwards.
  */
 export function readResult(
   returned: unknown,
@@ -120,32 +120,32 @@ export function readResult(
   throw new Error(`what it asks of the turn is not valid: ${z.prettifyError(request.error)}`);
 }
 
-/** With any other field it is data. */
+/** An object with any other field is data. */
 function isText(returned: unknown): returned is { text: string; request?: unknown } {
   if (typeof returned !== 'object' || returned === null) return false;
   try {
     const { text, request: _, ...more } = returned as Record<string, unknown>;
     return typeof text === 'string' && Object.keys(more).length === 0;
   } catch {
-    return false; // a getter threw: it is read as data, which names it
+    return false; // a getter threw: the value is read as data, which names the getter
   }
 }
 
 const NOT_WHOLE =
   '\n[The tool ran. The parts of its result that stand in brackets could not be read: a tool returns a text or plain data.]';
 
-/** A value that JSON would lose without a word, such as a Map or a promise nobody awaited, is read by itself. */
+/** Reads a value that JSON would silently lose, such as a Map or a promise that nobody awaited. */
 function dataText(returned: unknown, change: (text: string) => string): string {
   try {
     return change(jsonOf(returned, change)).toWellFormed();
   } catch {
-    // It is no JSON.
+    // JSON cannot hold it.
     const { json, isWhole } = readOddResult(returned, change);
     return change(isWhole ? json : json + NOT_WHOLE).toWellFormed();
   }
 }
 
-/** More take seconds, and objects that are in each other many times have no end. */
+/** More values take seconds, and objects that refer to each other many times would never end. */
 const MAX_VALUES = 1_000_000;
 
 function jsonOf(returned: unknown, change: (text: string) => string): string {
@@ -169,7 +169,7 @@ function isLost(value: unknown): boolean {
   return value instanceof Error || ArrayBuffer.isView(value) || Object.keys(value).length === 0;
 }
 
-/** What `toJSON` of a buffer gives. */
+/** Whether this is a buffer in its `toJSON` form. */
 function isBuffer(value: object): boolean {
   const { type, data } = value as { type?: unknown; data?: unknown };
   return type === 'Buffer' && Array.isArray(data);
@@ -184,10 +184,10 @@ function messageOf(thrown: unknown): string {
 }
 
 /**
- * What a tool has returned that is no JSON, as JSON: the tool ran, so its result is read as far as it can be.
- *  O1  What cannot be read is named in brackets in its place, and `isWhole` is false then.
- *  O2  Bounded in levels, values and characters, whatever the value is. Nothing of it is called or consumed but its
- *      getters, `toJSON` and `toString`; what these throw is named too.
+ * A tool's return value that JSON cannot hold, as JSON: the tool ran, so as much as possible of its result is read.
+ *  O1  What cannot be read is named in brackets in its place, and `isWhole` is then false.
+ *  O2  Levels, values and characters are bounded, whatever the value is. Only its getters, `toJSON` and `toString` run;
+ *      nothing else of it is called or consumed. What these throw is named too.
  */
 function readOddResult(
   returned: unknown,
@@ -211,10 +211,10 @@ const NAME_CHARACTERS = 200;
 
 interface Reading {
   readonly change: (text: string) => string;
-  /** How much may still be read. */
+  /** How many values may still be read. */
   values: number;
   characters: number;
-  /** The objects that the present one is in. */
+  /** The objects that contain the current one. */
   readonly above: object[];
   isWhole: boolean;
 }
@@ -334,22 +334,22 @@ function readError(error: Error, reading: Reading): unknown {
   return readFields(all, Object.keys(all), reading);
 }
 
-/** Bytes that are text are read as such. */
+/** Bytes that hold text are read as text. */
 function readBytes(value: ArrayBufferView | ArrayBuffer, reading: Reading): string {
   const { byteLength } = value;
   if (byteLength <= reading.characters && (value instanceof Uint8Array || value instanceof ArrayBuffer)) {
     try {
       const text = new TextDecoder('utf-8', { fatal: true }).decode(value);
-      // Bytes that happen to be UTF-8.
+      // Valid UTF-8 with a zero byte is not text.
       if (!text.includes('\0')) return readText(text, reading);
     } catch {
-      // They are no text.
+      // The bytes are not text.
     }
   }
   return named(reading, `${value.constructor.name} of ${byteLength} bytes`);
 }
 
-/** Reading a stream would take from it, and may never end. */
+/** A stream is not read: that would consume it, and it may never end. */
 function isStream(value: object): boolean {
   return Symbol.asyncIterator in value || Symbol.iterator in value || 'pipe' in value || 'getReader' in value;
 }
@@ -363,7 +363,9 @@ function readNamed(value: object, reading: Reading): string {
   return named(reading, `${name}: nothing in it can be read`);
 }
 
-/** Checks arguments in the time of a call: a check may ask other services. Null: it took longer, or was aborted. */
+/**
+ * Checks arguments within the time limit of a call, because a check may ask other services. Null if it took longer or was aborted.
+ */
 export function checkInTime(
   tool: Tool,
   args: unknown,
@@ -372,7 +374,7 @@ export function checkInTime(
   return inTime(tool, tool.check(args), within);
 }
 
-/** As `checkInTime`, for the arguments as the model wrote them. */
+/** Like `checkInTime`, for the arguments as the model wrote them. */
 export function parseInTime(
   tool: Tool,
   call: ToolCall,

@@ -2,7 +2,7 @@ import * as z from 'zod';
 
 /** A schema of a library that follows Standard Schema (https://standardschema.dev): zod, valibot, arktype and others. */
 export interface StandardSchema<Output = unknown> {
-  /** What the library promises. */
+  /** The library's part of the Standard Schema interface. */
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
@@ -18,31 +18,32 @@ type StandardResult<Output> =
 interface StandardIssue {
   /** What is wrong. */
   readonly message: string;
-  /** Where. */
+  /** Path of the value. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
 /** A JSON schema (draft 2020-12) as plain data. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** A schema of data: of a library that follows Standard Schema, or a JSON schema. */
+/** A schema of data: either from a library that follows Standard Schema, or a JSON schema. */
 export type DataSchema = StandardSchema | JsonSchema;
 
-/** Type of the values that a schema admits. Those of a JSON schema are not known to the compiler. */
+/** Type of the values that a schema admits. The compiler does not know those of a JSON schema. */
 export type DataOf<S> = S extends StandardSchema<infer Output> ? Output : Record<string, unknown>;
 
-/** A schema in the two forms that are needed: for models, and as a check of their output. */
+/** A schema in both forms that are needed: for models, and as a check of their output. */
 export interface ReadySchema {
   json: Record<string, unknown>;
   check: (value: unknown) => Promise<Checked>;
 }
 
-/** `problems`: what is wrong, each with its place. */
+/** `problems`: what is wrong, each with its path. */
 export type Checked = { value: unknown } | { problems: string[] };
 
 /**
- * Prepares a schema. `side`: models write what a schema takes in (arguments), or are shown what it gives (replies). Throws
- * an error that says what is wrong with the schema. `json` is shown to models in place of what follows from the schema.
+ * Prepares a schema. `side`: the side of the schema that models are shown: `input`, before its transforms, for arguments;
+ * `output` for replies. Throws an error that describes the problem of the schema. `json` is shown to models instead of the
+ * derived JSON schema.
  */
 export function readySchema(schema: DataSchema, side: 'input' | 'output', json?: JsonSchema): ReadySchema {
   if (isStandard(schema)) {
@@ -54,7 +55,7 @@ export function readySchema(schema: DataSchema, side: 'input' | 'output', json?:
   return { json: withoutName(json ?? schema), check: (value) => validate(parser, value) };
 }
 
-/** Some libraries make schemas that are functions. */
+/** The schemas of some libraries are functions. */
 export function isStandard(schema: unknown): schema is StandardSchema {
   return '~standard' in Object(schema);
 }
@@ -71,7 +72,7 @@ function shapeProblem(schema: unknown): string | null {
 
 function parserOf(schema: JsonSchema, side: 'input' | 'output'): StandardSchema {
   try {
-    // A registry of its own: the global one refuses a second schema with the same id.
+    // Uses a registry of its own, because the global one refuses a second schema with the same id.
     return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0], { registry: z.registry() });
   } catch (thrown) {
     const shown = side === 'input' ? '; "parameters" of a tool can still show it to models' : '';
@@ -85,10 +86,10 @@ function parserOf(schema: JsonSchema, side: 'input' | 'output'): StandardSchema 
 }
 
 function jsonOf(schema: StandardSchema, side: 'input' | 'output'): JsonSchema {
-  // Checked by shape: an application may use its own copy of zod.
+  // Checked by shape, because an application may use its own copy of zod.
   if ('_zod' in schema) {
     const own = schema as unknown as z.ZodType;
-    // What a reply is turned into cannot be shown to a model, so a transform in its schema throws.
+    // A model cannot be shown what a transform makes of a reply, so a transform in a reply's schema throws.
     return side === 'input'
       ? z.toJSONSchema(own, { io: 'input', unrepresentable: 'any' })
       : z.toJSONSchema(own);
@@ -119,13 +120,13 @@ async function validate(schema: StandardSchema, value: unknown): Promise<Checked
 
 function problemOf({ path = [], message }: StandardIssue): string {
   const place = path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
-  // ArkType begins its message with the place.
+  // ArkType begins its message with the path.
   return place === '' || message.startsWith(`${place} must `) ? message : `${place}: ${message}`;
 }
 
 const MOST_SHOWN = 10;
 
-/** The first problems, and how many more there are: a value may be wrong everywhere. */
+/** The first problems, and the number of further ones: a value may be wrong everywhere. */
 export function firstProblems(problems: readonly string[], most = MOST_SHOWN): string[] {
   const more = problems.length - most;
   return [...problems.slice(0, most), ...(more > 0 ? [`and ${more} more`] : [])];

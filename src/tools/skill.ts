@@ -5,8 +5,8 @@ import { readInside } from '../base/read-inside.ts';
 import { defineTool, type Tool } from './tool.ts';
 
 /**
- * A skill: a directory with a SKILL.md that says how to do something, and files for it. The layout and the fields are
- * those of https://agentskills.io, so that one directory serves several programs.
+ * A skill: a directory with a SKILL.md that says how to do something, and files for it. Layout and fields are those of
+ * https://agentskills.io, so that several programs can use one directory.
  */
 export interface Skill {
   name: string;
@@ -16,14 +16,14 @@ export interface Skill {
 
 /** The skills of one agent. */
 export interface SkillSet {
-  /** As last read, by name. */
+  /** The skills as last read, by name. */
   now: readonly Skill[];
-  /** Reads the list again if something changed. Returns `now` if the list is as before or cannot be read. */
+  /** Reads the list again if something changed. Returns `now` if the list is unchanged or cannot be read. */
   read(): Promise<readonly Skill[]>;
 }
 
 export const SKILL_FILE = 'SKILL.md';
-/** Of SKILL.md, and of each file that is read with it. */
+/** Most bytes of SKILL.md, and of each other file of a skill. */
 const MAX_SKILL_BYTES = 64 * 1_024;
 const MAX_LISTED = 100;
 const MAX_DEPTH = 5;
@@ -54,7 +54,7 @@ export async function readSkill(dir: string): Promise<SkillText> {
   return { kind: 'read', skill: { ...fields.data, dir }, text: parts.text.trim() };
 }
 
-/** Null without a frontmatter. */
+/** Null if there is no frontmatter. */
 function partsOf(text: string): { fields: string; text: string } | null {
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
   if (lines[0]?.trimEnd() !== '---') return null;
@@ -66,14 +66,14 @@ function partsOf(text: string): { fields: string; text: string } | null {
 async function yamlOf(text: string): Promise<unknown> {
   const { parse } = await import('yaml');
   try {
-    // Aliases could make a small text huge.
+    // No aliases, because they could make a small text huge.
     return parse(text, { maxAliasCount: 0, logLevel: 'error' });
   } catch {
     return null;
   }
 }
 
-/** The other files of a skill by their paths in it, in order; at most a hundred. Links are left out. */
+/** Paths of a skill's other files within it, in order; at most a hundred. Links are left out. */
 async function skillFiles({ dir }: Skill): Promise<string[]> {
   const files: string[] = [];
   const walk = async (folder: string, depth: number): Promise<void> => {
@@ -100,7 +100,7 @@ const Arguments = z.object({
     .describe(`A file of the skill, by its path there. Default: ${SKILL_FILE}.`),
 });
 
-/** Reads a skill of an agent, or one of its files. An agent with skills has it. */
+/** Reads a skill of an agent, or one of its files. An agent with skills has this tool. */
 export function loadSkillTool(skills: SkillSet): Tool {
   return defineTool({
     name: LOAD_SKILL,

@@ -26,10 +26,7 @@ import {
   type ReadySchema,
 } from './schema.ts';
 
-/**
- * What a tool is told of its call. `App` and `ForTools`: types of what the application gives; name them where a tool uses
- * them.
- */
+/** What a tool knows of its call. `App` and `ForTools`: types of what the application provides; name them where a tool uses them. */
 export interface ToolContext<App = unknown, ForTools = unknown> {
   /** The agent that calls, with its conversation and tenant. */
   address: ActorAddress;
@@ -42,133 +39,136 @@ export interface ToolContext<App = unknown, ForTools = unknown> {
   /** Id of the turn. */
   turn: TurnId;
   /**
-   * Who asked: the author of the newest message for which the call is made. A handoff, a task, an answer and a decision
-   * lead back to the message that began them, also from a thread.
+   * Who asked: the author of the newest message for which the call is made. Handoffs, tasks, answers and decisions lead back
+   * to the message that began them, also from a thread.
    */
   author: Author;
-  /** The authors of all such messages, each once, the newest last: a turn may answer several people. */
+  /** The authors of all such messages, each once, newest last: a turn may answer several people. */
   authors: readonly Author[];
-  /** What the application gives its tools in the process that runs the call: `app` of the options of `createTroupe`, else of the definition. */
+  /**
+   * What the application provides to tools in the process that runs the call: `app` of the options of `createTroupe`, else of
+   * the definition.
+   */
   app: App;
-  /** `forTools` of the message of `author`. Null: it had none, or another process was given it and it was not stored. */
+  /** `forTools` of the message of `author`. Null if the message had none, or another process got it and it was not stored. */
   forTools: ForTools | null;
-  /** The answers of people that this turn goes on after, to questions of this agent. */
+  /** The answers of people to questions of this agent, after which this turn continues. */
   answers: readonly ToolAnswer[];
-  /** Idempotency key of this call: the same after a crash and a retry. */
+  /** Idempotency key of this call: it stays the same after a crash and a retry. */
   effect: string;
   /** Aborts when the turn is stopped, and at the timeout. */
   signal: AbortSignal;
-  /** Outputs that were cut in prompts. */
+  /** Outputs of which prompts show only a part. */
   artifacts: { read(id: string): Promise<string | null> };
   /**
-   * Tells watchers how far the call has come: words, or units done, of `total` if that is known. It is shown and never
-   * stored, and the model does not see it. May be called often: watchers see the last report of a tenth of a second.
+   * Tells watchers how far the call has come: a text, or units done, of `total` if that is known. It is never stored, and the
+   * model does not see it. May be called often: watchers see only the last report of each tenth of a second.
    */
   progress: (report: string | ToolProgress) => void;
 }
 
 /** The end of a question to people. */
 export interface ToolAnswer {
-  /** The question, in the words in which it was asked. */
+  /** The question, word for word. */
   question: string;
   /** How it ended. */
   outcome: 'answered' | 'expired' | 'cancelled';
-  /** What was answered. */
+  /** The answer. */
   content: string;
   /** Who ended it. */
   author: Author;
 }
 
 /**
- * What a tool may return: a text, shown to the model as it is; any other JSON value, shown as JSON; or `{ text }` and
- * `{ text, request }`, which ask something of the turn. An object with further fields is a JSON value.
+ * What a tool may return: a text, shown to the model unchanged; any other JSON value, shown as JSON; or `{ text }` and `{
+ * text, request }`, where `request` asks something of the turn. An object with further fields counts as a JSON value.
  */
 export type ToolReturn = string | ToolText | object | number | boolean | null | undefined | void;
 
 export interface ToolText {
   /** What the model reads. */
   text: string;
-  /** What it asks of the turn. */
+  /** What the tool asks of the turn. */
   request?: ToolRequest;
 }
 
 /** A tool, made with `defineTool`. `App`: what it needs of the application. */
 export interface Tool<Name extends string = string, App = unknown> {
-  /** Name that agents call it by. */
+  /** Name by which agents call it. */
   readonly name: Name;
-  /** What models are told of it. */
+  /** Description for models. */
   readonly description: string;
-  /** JSON schema of the arguments, as models are shown it. */
+  /** JSON schema of the arguments, in the form in which models see it. */
   readonly parameters: ToolSpec['parameters'];
-  /** Checks arguments, and gives them as `run` takes them. */
+  /** Checks arguments, and returns them in the form that `run` takes. */
   readonly check: (args: unknown) => Promise<Checked>;
   /** Safe to send twice with the same effect id. */
   readonly idempotent: boolean;
-  /** It bounds its own output. */
+  /** The tool bounds its own output. */
   readonly bounded: boolean;
   /** Whether a person must approve a call before it runs; a function decides by the arguments. */
   readonly needsApproval?: Approval;
-  /** Milliseconds. */
+  /** Time limit of a call, ms. */
   readonly timeoutMs: number;
-  /** Reports of progress begin the time anew, up to so many milliseconds in all. Default: they do not. */
+  /** Progress reports restart the time limit, up to this many milliseconds in all. Default: they do not. */
   readonly longestMs?: number;
   /** Size limit of an output in a prompt. Default: the troupe's limits. */
   readonly previewBytes?: number;
-  /** Who is told its results besides the agent that calls: all others, or those that see results. Default: nobody. */
+  /** Which agents are told its results besides the one that calls it: all others, or those that see results. Default: none. */
   readonly told?: ToldTo;
-  /** It sends its arguments on as JSON: integers beyond 2^53 arrive as `ExactInteger`. Others refuse them. */
+  /** It passes its arguments on as JSON: integers beyond 2^53 arrive as `ExactInteger`. Other tools refuse them. */
   readonly takesExact?: boolean;
-  /** Why calls may fail at present, in a few words for the model. Null: no reason is known. */
+  /** Why calls may fail at present, in a few words for the model. Null if no reason is known. */
   readonly trouble?: () => string | null;
-  /** Names of what it needs of `app`. A troupe whose `app` lacks one is refused at the start. */
+  /** Names of the parts of `app` that it needs. A troupe whose `app` lacks one is refused at the start. */
   readonly needs?: readonly string[];
-  /** Called once the arguments are checked. */
+  /** Called after the arguments were checked. */
   run(args: never, context: ToolContext<App>): Promise<ToolReturn> | ToolReturn;
 }
 
-/** `by`: ids of the people who may decide; default: everyone. `deadlineMs`: the call is denied after it. */
+/** `by`: ids of the people who may decide; default: everyone. The call is denied after `deadlineMs`. */
 export type Approval<Args = never> =
   | boolean
   | ((args: Args) => boolean)
   | { when?: (args: Args) => boolean; by?: readonly string[]; deadlineMs?: number };
 
-/** What `defineTool` takes. `needs`, where `run` is told the type of `app`: names of what it takes of it. */
+/** The argument of `defineTool`. If `run` declares a type of `app`, `needs` names the parts of it that the tool needs. */
 export interface ToolDefinition<S extends DataSchema, Name extends string = string, App = unknown> {
   /** 1 to 64 of `A-Z a-z 0-9 _ -`, beginning with a letter. */
   name: Name;
-  /** What models are told: what it does, and when to call it. */
+  /** What models read about it: what it does, and when to call it. */
   description: string;
-  /** Schema of the arguments: of zod, valibot, arktype or any library of Standard Schema, or a JSON schema. */
+  /** Schema of the arguments: from zod, valibot, arktype or another library that follows Standard Schema, or a JSON schema. */
   schema: S;
-  /** JSON schema shown to models instead of what follows from `schema`. */
+  /** JSON schema that models see instead of the one derived from `schema`. */
   parameters?: ToolSpec['parameters'];
-  /** Called with checked arguments. What it throws is a failed result that the model reads. */
+  /** Called with checked arguments. An error that it throws is a failed result, which the model reads. */
   run(args: DataOf<S>, context: ToolContext<App>): Promise<ToolReturn> | ToolReturn;
   /**
-   * Safe to send twice with the same effect id after a crash. Otherwise such a call counts as `lost`, and the model
-   * learns that. Default false.
+   * Safe to send twice with the same effect id after a crash. If it is not, such a call counts as `lost`, and the model is
+   * told so. Default false.
    */
   idempotent?: boolean;
-  /** The tool bounds its own output, which is then shown whole and never as a preview. Default false. */
+  /** The tool bounds its own output, which is then always shown whole, never as a preview. Default false. */
   bounded?: boolean;
   /** Whether a person must approve a call before it runs; a function decides by the arguments. */
   needsApproval?: Approval<DataOf<S>>;
-  /** Longest call, with the check of its arguments. Default 60,000 ms. */
+  /** Time limit of a call, including the check of its arguments. Default 60,000 ms. */
   timeoutMs?: number;
   /** Bytes of an output in a prompt; the rest becomes an artifact. Default 8,192. */
   previewBytes?: number;
-  /** Whether the other agents of the conversation are told what it returned, and what was decided about its calls. Default false. */
+  /** Whether the other agents of the conversation are told its results, and the decisions about its calls. Default false. */
   shared?: boolean;
 }
 
-/** What a tool whose `run` is told the type of `app` says besides: names of what it needs of it, such as `['db']`. */
+/** A tool whose `run` declares a type of `app` also names the parts of it that it needs, such as `['db']`. */
 type ToolNeeds<App> = unknown extends App
   ? {
-      /** Names of what it needs of `app`. A troupe whose `app` lacks one is refused at the start. Default: none. */
+      /** Names of the parts of `app` that it needs. A troupe whose `app` lacks one is refused at the start. Default: none. */
       needs?: readonly string[];
     }
   : {
-      /** Names of what it needs of `app`. A troupe whose `app` lacks one is refused at the start. */
+      /** Names of the parts of `app` that it needs. A troupe whose `app` lacks one is refused at the start. */
       needs: readonly (keyof App & string)[];
     };
 
@@ -225,7 +225,7 @@ export function toolSpec({ name, description, parameters }: Tool): ToolSpec {
 
 /** When the tasks of a turn wake their owner, and when they expire. */
 const waiting = {
-  /** False: the turn goes on meanwhile. The results wake the agent in both cases. */
+  /** False: the turn continues meanwhile. In both cases the results wake the agent. */
   wait: z.boolean(),
   join: Join,
   /** Milliseconds from now. Default: the troupe's limit. */
@@ -233,8 +233,8 @@ const waiting = {
 };
 
 /**
- * What a tool may ask of the turn besides returning text. The engine decides whether it is allowed. It takes effect
- * when the turn commits, and not at all if the turn fails.
+ * What a tool may ask of the turn besides returning text. The engine decides whether it is allowed. It takes effect when the
+ * turn commits, and not at all if the turn fails.
  */
 export const ToolRequest = z.discriminatedUnion('kind', [
   z
@@ -242,7 +242,7 @@ export const ToolRequest = z.discriminatedUnion('kind', [
       kind: z.literal('handoff'),
       to: AgentId,
       summary: HandoffDraft,
-      /** How a summary without a goal is completed. Without this, the goal is required. */
+      /** How the missing goal of a summary is filled in. Absent: the goal is required. */
       fill: z.enum(['extract', 'summarise']).optional(),
     })
     .refine(({ summary, fill }) => fill !== undefined || summary.goal.trim() !== '', {
@@ -284,7 +284,7 @@ export const ToolRequest = z.discriminatedUnion('kind', [
     inMs: z.number().positive().optional(),
   }),
   TodosBody.extend({ kind: z.literal('todos') }),
-  /** Ends the turn without words, on purpose. */
+  /** Ends the turn without a text, on purpose. */
   z.strictObject({ kind: z.literal('noResponse'), reason: z.string() }),
 ]);
 export type ToolRequest = z.infer<typeof ToolRequest>;
@@ -294,7 +294,7 @@ const TOOL_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
 const AFunction = z.custom<() => unknown>((value) => typeof value === 'function', 'give a function');
 const Ids = z.array(z.string());
 
-/** What `schema` is, is said where it is read. */
+/** `schema` is checked where it is read, with messages of its own. */
 const Definition = z.strictObject({
   name: z
     .string()

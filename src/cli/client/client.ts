@@ -40,7 +40,10 @@ import type {
 } from '../../library/troupe.ts';
 import { systemClock } from '../../base/clock.ts';
 
-/** `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. `reset`: the conversation was begun anew. */
+/**
+ * `open`: the server has accepted the stream. `gap`: events of a stream over all conversations were dropped. `reset`: the
+ * conversation was deleted and begun again.
+ */
 export type WatchFrame =
   | { type: 'open' }
   | { type: 'event'; event: Event }
@@ -49,7 +52,7 @@ export type WatchFrame =
   | { type: 'reset'; conversation: string };
 export type Frame = { type: 'event'; event: Event } | RemoteNote;
 
-/** API keys of the named tenant; by default, of the caller's. */
+/** API keys of the named tenant. Default: the caller's tenant. */
 export interface ClientKeys {
   create(key: NewKey, tenant: string | undefined): Promise<IssuedKey>;
   list(tenant: string | undefined): Promise<KeyInfo[]>;
@@ -57,7 +60,7 @@ export interface ClientKeys {
   revoke(id: string, tenant: string | undefined): Promise<KeyInfo>;
 }
 
-/** Webhooks of the named tenant; by default, of the caller's. */
+/** Webhooks of the named tenant. Default: the caller's tenant. */
 export interface ClientWebhooks {
   create(webhook: NewWebhook, tenant: string | undefined): Promise<IssuedWebhook>;
   list(tenant: string | undefined): Promise<WebhookInfo[]>;
@@ -66,17 +69,17 @@ export interface ClientWebhooks {
   rotate(id: string, tenant: string | undefined): Promise<IssuedWebhook>;
 }
 
-/** A troupe, in this process or behind a URL, as commands use it. Methods throw `TroupeError`. */
-/** One of the three. */
+/** Exactly one of the three is set. */
 export type ErasureTarget = Pick<ErasureRequest, 'person' | 'conversation' | 'tenant'>;
 
+/** A troupe, in this process or behind a URL, as commands use it. Methods throw `TroupeError`. */
 export interface Client {
-  /** True if turns run in this process, which must then stay until they are done. */
+  /** Whether turns run in this process, which must then not exit until they are done. */
   readonly isDirect: boolean;
   send(conversation: string, message: NewMessage): Promise<Event>;
   command(command: Command, author: Author): Promise<Event>;
   conversations(): Promise<ConversationInfo[]>;
-  /** Where conversations stand, the most urgent first: one page. */
+  /** One page of conversations with their state, most urgent first. */
   inbox(query?: Pick<InboxQuery, 'kind'>): Promise<Inbox>;
   /** A page of conversations, newest first. */
   listConversations(before: string | undefined): Promise<ConversationList>;
@@ -85,7 +88,7 @@ export interface Client {
   tasks(conversation: string, options: { open: boolean }): Promise<TaskList>;
   /** Seq of the last event; 0 if the conversation does not exist. */
   head(conversation: string): Promise<number>;
-  /** Stored events after `after`, then live ones, each once, until `signal` aborts. */
+  /** Stored events after the seq `after`, then live ones, each once, until `signal` aborts. */
   follow(conversation: string, after: number, signal: AbortSignal): AsyncGenerator<Frame, void>;
   /** Like `follow`, with the agents' state transitions. Null: all conversations from now on. */
   watch(conversation: string | null, after: number, signal: AbortSignal): AsyncGenerator<WatchFrame, void>;
@@ -94,13 +97,13 @@ export interface Client {
   diff(a: string, b: string, steps: DiffSteps): Promise<PromptDiff>;
   compare(a: string, b: string): Promise<TurnComparison>;
   cost(conversation: string): Promise<ConversationCost>;
-  /** `onTurn` works for direct clients only: a server does not report progress. */
+  /** `onTurn` is called by direct clients only, because a server does not report progress. */
   cacheCost(conversation: string, agent: string, options: CostOptions): Promise<CostReport>;
   trace(turn: string): Promise<TurnTrace>;
   import(chunks: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport>;
   export(conversation: string, options?: ExportOptions): AsyncGenerator<string>;
   delete(conversation: string, exported: number | 'none'): Promise<Deleted>;
-  /** `onProgress` works for direct clients only. */
+  /** `onProgress` is called by direct clients only. */
   erase(
     subject: ErasureTarget,
     by: Author,
@@ -111,20 +114,20 @@ export interface Client {
   readonly webhooks: ClientWebhooks;
   queues(): Promise<QueueReport>;
   stuck(query: StuckQuery): Promise<StuckReport>;
-  /** Null if there are no relays or the process takes no turns. */
+  /** Null if there are no relays, or if the process takes no turns. */
   nostr(): Promise<NostrStatus | null>;
   /** Resolves when no work is left. */
   idle(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Longest wait of a command for the conversations that are not counted yet, and between two looks, ms. */
+/** Longest wait of a command for conversations that are not counted yet, and pause between two looks, ms. */
 const READ_WITHIN_MS = 4_000;
 const LOOK_MS = 100;
 
 /**
- * Reads the inbox until it has every conversation. Another process may be reading them, or one that has just ended may
- * hold the reading for a moment.
+ * Reads the inbox until every conversation is counted. Another process may be counting them, and one that has just ended may
+ * still hold that task for a moment.
  */
 export async function countedInbox(read: () => Promise<Inbox>): Promise<Inbox> {
   const latest = systemClock.now() + READ_WITHIN_MS;
@@ -150,7 +153,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A process may run as a user that the system has no entry for.
+    // A process may run as a user that the system does not know.
     return 'user';
   }
 }

@@ -14,18 +14,15 @@ export interface ClientOptions {
 }
 
 interface Needs {
-  /**
-   * `work`: agents that take turns. `agents`: agents to inspect. `names`: agents if there are any. `data`: stored data
-   * only.
-   */
+  /** `work`: agents that take turns. `agents`: agents to inspect. `names`: agents if there are any. `data`: stored data only. */
   needs: 'work' | 'agents' | 'names' | 'data';
-  /** Creates a missing data directory. */
+  /** Creates the data directory if it is missing. */
   mayCreate?: boolean;
 }
 
 export const DEFAULT_DATA = '.troupe';
 
-/** Opens the troupe of a command: at `--url`, else in the data directory, or at the process that has the directory open. */
+/** Opens the troupe of a command: at `--url`, else in the data directory, or at the server process that has it open. */
 export async function connect(options: ClientOptions, needs: Needs): Promise<Client> {
   const place = placeOf(options, needs);
   if ('url' in place) return await connectTo(place.url);
@@ -70,7 +67,7 @@ async function connectTo(url: string): Promise<Client> {
   return (await import('./http-client.ts')).createHttpClient(url, credentialOf(process.env));
 }
 
-/** A key identifies the caller more precisely than the server's token, so it comes first. */
+/** A key identifies the caller more precisely than the server's token, so it takes precedence. */
 export function credentialOf(env: NodeJS.ProcessEnv): string | undefined {
   return readWord(env, env['TROUPE_KEY'] ? 'TROUPE_KEY' : 'TROUPE_TOKEN');
 }
@@ -86,7 +83,7 @@ export async function openTroupe(
   if (!found && !mayBeEmpty) throw noAgents();
   const { createTroupe } = await import('../../library/runtime/create-troupe.ts');
   const { doors, ...definition } = found?.definition ?? { agents: [] };
-  // Without a server only what works beside the routes of a door is of use, while turns are taken.
+  // Without a server, doors are of use only for their work beside routes, and only while turns are taken.
   return createTroupe(needs === 'work' ? { ...definition, doors } : definition, {
     data: dir,
     work: needs === 'work',

@@ -15,12 +15,11 @@ import {
 
 async function directInbox(troupe: Troupe, query: Pick<InboxQuery, 'limit' | 'kind'>) {
   const { createInboxKeeper, readInbox } = await import('../../http/inbox.ts');
-  // What cannot be read stays counted as unread.
+  // A conversation that cannot be read stays counted as unread.
   const keeper = createInboxKeeper(troupe, { clock: systemClock, onError: () => {} });
   return countedInbox(() => readInbox(troupe, keeper, systemClock, { order: 'urgent', ...query }));
 }
 
-/** A troupe in this process. */
 export function createDirectClient(troupe: Troupe): Client {
   return {
     isDirect: true,
@@ -67,7 +66,7 @@ export function createDirectClient(troupe: Troupe): Client {
     webhooks: directWebhooks(troupe),
     queues: () => troupe.queues(),
     async stuck(query) {
-      // Answers of people are looked for in what the inbox has read.
+      // `stuck` finds people's answers in what the inbox has read.
       await directInbox(troupe, { limit: 1 });
       return troupe.stuck(query);
     },

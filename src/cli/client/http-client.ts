@@ -12,7 +12,7 @@ import {
 } from './client.ts';
 import { headOf } from '../../library/asking/follow.ts';
 
-/** A troupe at a URL. Answers are not validated: the server is our own. */
+/** A troupe at a URL. Answers are not validated, because the server is Troupe's own. */
 export function createHttpClient(url: string, token: string | undefined): Client {
   const unauthorized =
     token === undefined
@@ -24,7 +24,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
   const askWhoami = () => api.request('GET /api/whoami');
   const whoami = () => (caller ??= askWhoami());
 
-  /** Without `--as`, the author is that of the key, if the key has one. */
+  /** Without `--as`, the author is the key's, if it has one. */
   async function speaker(named: Author): Promise<Author> {
     if (token === undefined || named.id !== authorNamed().id) return named;
     return (await whoami()).author ?? named;
@@ -33,7 +33,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
   return {
     isDirect: false,
     async send(c, { channel, ...message }) {
-      // Only operators may name a channel. To a server everybody else is `http`.
+      // Only operators may name a channel. The server gives everybody else the channel `http`.
       const isOperator = (await whoami()).scopes.includes('operate');
       const named = isOperator && channel !== undefined ? { channel } : {};
       const body = { ...message, ...named, author: await speaker(message.author) };
@@ -76,7 +76,7 @@ export function createHttpClient(url: string, token: string | undefined): Client
   };
 }
 
-/** Goes on where a stream has ended, as when `troupe dev` reloads its agents. Throws once no server answers. */
+/** Continues where a stream has ended, such as when `troupe dev` reloads its agents. Throws once no server answers. */
 async function* follow(
   api: Api,
   conversation: string,

@@ -32,8 +32,8 @@ interface ActOptions extends ClientOptions {
 }
 
 /**
- * Acts in a conversation and shows the result. With a server it shows that the act was accepted, and with `--wait` the
- * replies. Without a server it always waits until the agents are quiet: no other process would continue.
+ * Acts in a conversation and shows the result. With a server it shows that the command was accepted, and with `--wait` the
+ * replies. Without a server it always waits until the agents are quiet, because no other process would continue their work.
  */
 async function act(
   conversation: string,
@@ -67,7 +67,7 @@ interface SendOptions extends ActOptions {
 export async function send(conversation: string, text: string, options: SendOptions): Promise<void> {
   const content = text === '-' ? await readText(process.stdin) : text;
   const attachments = await readFiles(options.attach ?? []);
-  // An empty message would be stored and never answered, so that `--wait` would not end.
+  // An empty message would be stored but never answered, so `--wait` would not end.
   if (content.trim() === '' && attachments.length === 0)
     throw new TroupeError('event_invalid', 'TEXT is empty; there is nothing to send', { path: 'content' });
   const message: NewMessage = {
@@ -252,10 +252,8 @@ interface AgentOptions extends SayOptions {
   policy?: JoinPolicy;
 }
 
-/** Commands about one agent or template. */
 type AgentAction = Extract<ConversationCommand, { agent: AgentId } | { template: AgentId }>['command'];
 
-/** Changes who takes part in a conversation. */
 export async function agentCommand(
   action: AgentAction,
   conversation: string,
@@ -290,7 +288,6 @@ function commandOf(
   }
 }
 
-/** Archives or reopens a conversation. */
 export async function endCommand(
   command: 'archive' | 'reopen',
   conversation: string,
@@ -301,7 +298,7 @@ export async function endCommand(
   await carry({ command, conversation: where, ...(reason !== undefined && { reason }) }, options, 'names');
 }
 
-/** Runs a command that the agents file may be needed for, to resolve agent names. */
+/** Runs a command that may need the agents file to resolve agent names. */
 async function carry(
   command: ConversationCommand,
   options: SayOptions,
@@ -338,7 +335,7 @@ interface ForkOptions extends ClientOptions {
   as?: string;
 }
 
-/** Creates a conversation from the beginning of another, by default from all of it. */
+/** Creates a conversation from the beginning of another. Default: from all of it. */
 export async function fork(conversation: string, options: ForkOptions): Promise<void> {
   const { at, turn, asConversation } = options;
   if (at !== undefined && turn !== undefined)
@@ -364,14 +361,14 @@ export async function fork(conversation: string, options: ForkOptions): Promise<
   }
 }
 
-/** A server does not report that all agents are idle. After this long without a frame, their state is read. */
+/** Time without a frame after which the agents' state is read, ms: a server does not report that all agents are idle. */
 const LOOK_MS = 1_000;
 /** Consecutive idle checks that end the wait: between two tasks all agents may look idle. */
 const IDLE_LOOKS = 2;
 
 /**
- * Acts in a conversation, for example sends a message, and shows the replies until all agents have answered or none can.
- * In that case it prints what they wait for, with the command that helps.
+ * Acts in a conversation, for example sends a message, and shows the replies until all agents have answered or none can
+ * answer. If none can, it prints what they wait for, with the command that helps.
  */
 export async function waitForAnswers(
   client: Client,
@@ -385,14 +382,14 @@ export async function waitForAnswers(
   const stopped = head > 0 ? await stoppedAgents(client, conversation) : [];
   const event = await act();
   const answers = awaitAnswers(event);
-  // Agents that stop later write the reason to the log.
+  // Agents that stop later write their reason to the log.
   const still = stopped.length > 0 ? await stoppedAgents(client, conversation) : [];
   for (const each of still) if (stopped.some(({ agent }) => agent === each.agent)) giveUpOn(each, answers);
   // A message that was already stored may have been answered before the head.
   const frames = event.seq > head ? early : follow(client, conversation, event.seq, stop.signal);
   const printer = asJson ? null : createReplyPrinter();
   const quiet = client.isDirect ? client.idle().then(() => endAt(client, conversation, frames)) : null;
-  // Awaited below, unless the command is interrupted; the store closes then.
+  // Awaited below. After an interrupt it is not awaited, and fails when the store closes.
   quiet?.catch(() => {});
   await showUntilAnswered({ client, conversation, frames, answers, printer, after: event.seq });
   if (!stop.signal.aborted) await quiet;
@@ -435,7 +432,7 @@ async function showUntilAnswered(shown: Shown): Promise<void> {
 interface Frames {
   /** Seq of the last event returned by `next`. */
   seen(): number;
-  /** The next frame; null at the end, `quiet` after `LOOK_MS` without a frame. */
+  /** The next frame; null at the end, `quiet` after `LOOK_MS` without one. */
   next(): Promise<Frame | 'quiet' | null>;
   /** Ends after the event with this seq. */
   endAfter(seq: number): void;
@@ -447,7 +444,7 @@ function follow(client: Client, conversation: string, after: number, signal: Abo
   let seen = after;
   let last = Infinity;
   let pending: Promise<IteratorResult<Frame, void>> | null = source.next();
-  // Awaited in `next`; a refused send must not leave it unhandled.
+  // Awaited in `next`. If the send is refused, nobody calls `next`.
   pending.catch(() => {});
   return {
     seen: () => seen,
@@ -471,7 +468,7 @@ function follow(client: Client, conversation: string, after: number, signal: Abo
 async function orQuiet<T>(work: Promise<T>): Promise<T | 'quiet'> {
   const done = new AbortController();
   const quiet = pause(LOOK_MS, 'quiet' as const, { signal: done.signal });
-  // Aborted when the work is done.
+  // Fails when it is aborted after the work is done.
   quiet.catch(() => {});
   try {
     return await Promise.race([work, quiet]);
@@ -499,7 +496,7 @@ function giveUpOn({ agent, status, problem }: ActorStatus, answers: Answers): vo
   answers.giveUp(agent, 'command_refused', message);
 }
 
-/** An idle agent that has read its messages waits for something itself, and is not at work. */
+/** Whether any agent is working. An idle agent that has read its messages is itself waiting for something. */
 async function isAnyAgentAtWork(
   client: Client,
   answers: Answers,
@@ -507,7 +504,7 @@ async function isAnyAgentAtWork(
   seen: number,
 ): Promise<boolean> {
   const actors = await client.actors(conversation);
-  // Answers, and the reasons of agents that stop, are stored before the agents' state: they may be still to come.
+  // Answers, and the reasons of agents that stop, are stored before the agents' state, so frames with them may still come.
   if ((await client.head(conversation)) > seen) return true;
   const stopped = actors.filter((each) => isStopped(each) && answers.missing.includes(each.agent));
   for (const each of stopped) giveUpOn(each, answers);

@@ -93,12 +93,12 @@ function refuseContradictions({ turn, step, against, cacheCost }: ContextOptions
   }
 }
 
-/** A bare number counts the agent's turns in the conversation. Throws for a turn of another agent. */
+/** The id of a turn. A bare number counts the agent's turns in the conversation. Throws for a turn of another agent. */
 function turnOf(text: string, { conversation, agent }: Named, option: string): string {
   const name = agent.replace(/^@/, '');
   if (/^\d+$/.test(text)) return `${conversation}:${name}:${text}`;
   const parts = parseTurnId(text);
-  // A pubkey may name the agent, too; only the troupe can resolve it.
+  // The agent may be named by a pubkey, which only the troupe can resolve.
   const isOther = parts?.agent !== name && !/^[0-9a-f]{64}$/.test(name);
   if (!parts || (parts.conversation === conversation && !isOther)) return text;
   const whose = `@${parts.agent} in ${parts.conversation}`;
@@ -108,7 +108,7 @@ function turnOf(text: string, { conversation, agent }: Named, option: string): s
   );
 }
 
-/** Adds to the error the command that lists turns. */
+/** Adds the command that lists turns to the error. */
 function withTurns(error: unknown, conversation: string): unknown {
   if (!(error instanceof TroupeError) || error.code !== 'turn_unknown') return error;
   const message = `${error.message}; "troupe ls ${conversation}" shows the last turn of each agent`;
@@ -119,7 +119,7 @@ function invalid(path: string, message: string): TroupeError {
   return new TroupeError('event_invalid', message, { path });
 }
 
-/** Reports on stderr the progress of work that takes longer than a second; only once if stderr is not a terminal. */
+/** Reports the progress of work that takes longer than a second, on stderr; only once if stderr is not a terminal. */
 interface Progress {
   update: (what: string) => void;
   end: () => void;
@@ -166,7 +166,7 @@ function renderCost(report: CostReport): string {
 
 type Row = CostReport['rows'][number];
 
-/** Each row is followed by the reasons why it is not cheaper. */
+/** Each row is followed by the reasons why it did not cost less. */
 function renderRows({ rows }: CostReport): string {
   const heads = ['turn.step', 'input', 'read', 'written', 'fresh', 'cost', 'reported read/written'];
   const cells = rows.map(({ turn, step, input, read, written, fresh, cost, reported }) => [
@@ -236,7 +236,7 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }
 
-/** Limits of the printed text. `--json` has everything. */
+/** Limits of the printed text. `--json` prints everything. */
 const MOST_MESSAGES = 5;
 const MOST_LINES = 24;
 const DIFF_WIDTH = 80;
@@ -244,7 +244,7 @@ const DIFF_WIDTH = 80;
 const MARKS = { equal: ' ', changed: '~', added: '+', removed: '-' } as const;
 const LINE_STYLES: Record<string, Style> = { '+': 'green', '-': 'red', '@': 'cyan' };
 
-/** The changes between two prompts as text: layers, the cause of a cache break, the first messages that differ. */
+/** The differences between two prompts as text: layers, the cause of a cache break, the first messages that differ. */
 function renderDiff(diff: PromptDiff): string {
   const { changes } = diff.messages;
   const more = changes.length - MOST_MESSAGES;
@@ -316,11 +316,11 @@ const ROLE_STYLE: Record<PromptMessage['role'], Style> = {
   tool: 'yellow',
 };
 const LEVEL_STYLE = { normal: 'green', warning: 'yellow', critical: 'red' } as const;
-/** Number of newest cuts shown. `--json` has all. */
+/** Most compactions shown, the newest ones. `--json` prints all. */
 const MOST_CUTS = 5;
 const WIDTH = 80;
 
-/** A prompt as text: where its tokens go, why it is as it is, then every message as the model reads it. */
+/** A prompt as text: where its tokens go, why it looks as it does, then every message as the model reads it. */
 function renderPrompt(prompt: InspectedPrompt | SentPrompt): string {
   return [
     renderHeading(prompt),
@@ -419,7 +419,7 @@ function about(message: PromptMessage): string {
   return ` ${printable(message.name)}${message.failed ? ' (failed)' : ''}`;
 }
 
-/** Letters of the layers, without colours: capital where cached, small where new. */
+/** Letters for the layers where there are no colours: upper case if cached, lower case if new. */
 const LAYERS: Record<LayerName, { style: Style; letter: string }> = {
   rules: { style: 'magenta', letter: 'R' },
   persona: { style: 'blue', letter: 'P' },
@@ -435,13 +435,12 @@ const LAYERS: Record<LayerName, { style: Style; letter: string }> = {
 const RESERVED = { name: 'reserved', style: 'dim', mark: '▒' } as const;
 const FREE = { name: 'free', style: 'dim', mark: '·' } as const;
 
-/** Each cell is half a per cent of the window. */
+/** Cells per row. Each cell is half a per cent of the window. */
 const COLUMNS = 20;
 const CELLS = 200;
 const HASH_CHARS = 10;
 const SOURCE_CHARS = 23;
 
-/** Part of the context window. */
 interface Slice {
   name: string;
   style: Style;
@@ -449,7 +448,7 @@ interface Slice {
   tokens: number;
 }
 
-/** The window in cells: the layers in the order in which they are sent, each split where the cached part ends. */
+/** The window in cells: the layers in the order in which they are sent. A layer that is partly cached is split. */
 function renderGrid(prompt: InspectedPrompt): string {
   const slices = slicesOf(prompt).filter(({ tokens }) => tokens > 0);
   const cells = widthsOf(slices).flatMap((width, index) => {
@@ -497,7 +496,7 @@ function markOf(name: LayerName, isCached: boolean): string {
   return isCached ? letter : letter.toLowerCase();
 }
 
-/** Describes the mark of cached tokens. */
+/** Explains the mark for cached tokens. */
 function cachedMark(): string {
   return isPainted() ? '■' : 'capital letters';
 }

@@ -71,7 +71,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     if (options.open) await openBrowser(page);
     if (found.file === null && options.demo && !json && !readOnly) void showDemo(first.troupe, stop.signal);
     await stopped;
-    // Both close at once: turns finish their step while open requests are answered.
+    // Both close at the same time: turns finish their step while open requests are answered.
     await Promise.all([server.close(), reloader.close()]);
     if (failures.length > 0) throw failures[0];
   } finally {
@@ -80,12 +80,12 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
   }
 }
 
-/** What is only in memory, or in a recording, would not outlive a reload. */
+/** A reload would lose data that is only in memory, and would disturb a recording or replay. */
 function canReload({ reload, data, record, replay }: DevOptions): boolean {
   return reload && data !== MEMORY && record === undefined && replay === undefined;
 }
 
-/** The agents file and the scripts of scripted agents. What the file imports is known only while it is imported. */
+/** The agents file and the scripts of scripted agents. Files that the agents file imports become known while it is imported. */
 function filesOf({ file, definition: { agents, templates = [] } }: FoundAgents): string[] {
   const scripts = [...agents, ...templates].flatMap((agent) =>
     agent.provider === 'scripted' && typeof agent.script === 'string' ? [agent.script] : [],
@@ -105,7 +105,7 @@ function showReload(file: string | null, report: ReloadReport, asJson = false): 
   else process.stderr.write(`${errorText({ code, message, data }, false)}the agents from before go on\n`);
 }
 
-/** Gives the demo company's page something to show. A failure here does not stop the server. */
+/** Fills the demo company's page with a conversation. A failure here does not stop the server. */
 async function showDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
   const { playDemo } = await import('../demo/demo-company.ts');
   await playDemo(troupe, signal).catch((error: unknown) => {
@@ -144,21 +144,23 @@ interface OpenDevOptions extends OperatorFlags {
   readOnly?: boolean;
 }
 
-/** A running troupe of `troupe dev`. */
 interface DevTroupe extends OpenTroupe {
   troupe: Troupe;
 }
 
 /**
- * Owns the lock of the data directory, also between two troupes: a command in that moment finds the server's address
- * and waits for its answer. With a lock per troupe, it would open the data itself, and the server could not.
+ * Holds the lock of the data directory, even between two troupes: a command at that moment finds the server's URL and waits
+ * for its answer. With a lock per troupe, the command would open the data itself, and the server could not.
  */
 interface DevOpener extends Disposable {
-  /** Opens agents on the data directory, with an API that admits callers of `host`. One troupe at a time. `openedApp` is closed if it fails. */
+  /**
+   * Opens agents on the data directory, with an API that admits callers of `host`. One troupe at a time. If it fails, it
+   * closes `openedApp`.
+   */
   open: (found: FoundAgents, openedApp: OpenedApp) => Promise<DevTroupe>;
-  /** Lets commands of this machine find the server. */
+  /** Lets commands on this machine find the server. */
   announce(url: string): void;
-  /** Gives the data directory back. */
+  /** Releases the data directory. */
   [Symbol.dispose](): void;
 }
 
@@ -186,7 +188,7 @@ async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
   const token = readToken(process.env);
   // Output stays human-readable unless log lines are requested.
   const { onError, ...operators } = await readOperators(options, process.env, null);
-  // One for all reloads: an open page goes on.
+  // The same for all reloads, so that an open page keeps working.
   const writeToken = randomBytes(24).toString('base64url');
   const lock = data === MEMORY ? undefined : lockDataDir(data);
 
@@ -246,10 +248,9 @@ async function createDevOpener(options: OpenDevOptions): Promise<DevOpener> {
   };
 }
 
-/** A running troupe with its API. */
 interface OpenTroupe {
   found: FoundAgents;
-  /** What its tools are given. It is closed after the troupe, by whoever closes that. */
+  /** What its tools get as `app`. Whoever closes the troupe closes it afterwards. */
   openedApp: OpenedApp;
   fetch: Hono['fetch'];
   /** Ends streams, and lets turns finish their step. */
@@ -268,9 +269,9 @@ interface ReloaderParts {
 }
 
 interface Reloader {
-  /** Answers with the troupe of the moment; waits while one takes the place of another. */
+  /** Answers with the current troupe; waits while it is being replaced. */
   fetch: Hono['fetch'];
-  /** Puts the definition as it is now in the place of the old one, on the same data. If it is wrong, the old troupe goes on. */
+  /** Replaces the troupe by one with the current definition, on the same data. If the definition is wrong, the old one stays. */
   reload(): Promise<void>;
   close(): Promise<void>;
 }
@@ -281,7 +282,7 @@ function createReloader(first: OpenTroupe, { load, openApp, open, report, onEnd 
   let isQueued = false;
 
   async function replace(before: OpenTroupe, next: FoundAgents, openedApp: OpenedApp): Promise<OpenTroupe> {
-    // Two troupes cannot have one database.
+    // Two troupes cannot share a database.
     await before.close();
     let opened: OpenTroupe;
     try {
@@ -318,14 +319,14 @@ function createReloader(first: OpenTroupe, { load, openApp, open, report, onEnd 
   return {
     fetch: async (...request) => (await current).fetch(...request),
     async reload() {
-      // Changes that come meanwhile are one more reload.
+      // All changes during a reload lead to one more reload.
       if (!isQueued) work = work.then(reloadNow);
       isQueued = true;
       await work;
     },
     async close() {
       await work;
-      // If nothing could be opened, `onEnd` has the reason.
+      // If no troupe could be opened, `onEnd` has already been told the reason.
       const open = await current.catch(() => null);
       await open?.close();
       await open?.openedApp.close();
@@ -333,12 +334,12 @@ function createReloader(first: OpenTroupe, { load, openApp, open, report, onEnd 
   };
 }
 
-/** What a new definition does to the agents of the one before, by id. */
+/** How a new definition differs from the previous one: its agents, by id. */
 interface DefinitionChanges {
   added: string[];
   removed: string[];
   changed: string[];
-  /** Names of the other fields of the definition that differ, such as `tools` and `limits`. */
+  /** Names of other differing fields of the definition, such as `tools` and `limits`. */
   settings: string[];
 }
 
@@ -376,15 +377,15 @@ function textOf({ instructions, ...agent }: AgentInput): string {
   return `${String(instructions)}\n${shownAs(agent)}`;
 }
 
-/** Not JSON, because models and schemas of other libraries may have cycles. */
+/** Not JSON, because models and schemas of other libraries may contain cycles. */
 function shownAs(value: unknown): string {
   return `${inspect(value, { depth: 8, maxArrayLength: null, maxStringLength: null })}\n${codeIn(value)}`;
 }
 
-/** So deep are the rules of a script in an agent. */
+/** Depth at which functions stand in an agent's script. */
 const CODE_DEPTH = 3;
 
-/** The code of functions, of which `inspect` shows the names only, in plain objects and lists. */
+/** The code of functions within plain objects and lists. `inspect` shows only their names. */
 function codeIn(value: unknown, depth = CODE_DEPTH): string {
   if (typeof value === 'function') return `${String(value)}\n`;
   if (depth === 0 || (!Array.isArray(value) && !isPlain(value))) return '';
@@ -399,7 +400,7 @@ function isPlain(value: unknown): value is object {
 
 const ENV_FILE = '.env';
 
-/** Reads `.env` of this directory with Node's own parser. Variables that are set already win. Returns whether there is one. */
+/** Reads `.env` of this directory with Node's own parser. Variables that are already set win. Returns whether the file exists. */
 function readEnvFile(): boolean {
   if (!existsSync(ENV_FILE)) return false;
   try {
@@ -411,14 +412,14 @@ function readEnvFile(): boolean {
   }
 }
 
-/** Marks the modules of one import, because Node keeps every module under its URL for ever. */
+/** Marks the modules of one import, because Node keeps every module under its URL forever. */
 const MARK = 'troupe-reload';
 /** Troupe itself must not be loaded twice. */
 const OWN_FILES = new URL('../../', import.meta.url).href;
 
 /**
- * Imports modules with all local files that they import as they are now. `onFile` is told each before it is read. Where modules
- * cannot be resolved by a hook, only the module itself is as it is now.
+ * Imports modules, and all local files that they import, in their current version. `onFile` is called for each file before it
+ * is read. Where no hook can resolve modules, only the imported module itself is current.
  */
 function createFreshImport(onFile: (file: string) => void): ImportModule {
   let round = 0;
@@ -453,13 +454,13 @@ function markOf(url = pathToFileURL('/').href): string | null {
   return URL.parse(url)?.searchParams.get(MARK) ?? null;
 }
 
-/** Polled, because saving replaces files in many editors, and because mounted folders send no notices. */
+/** Polled, because many editors replace a file when they save it, and mounted folders send no notifications. */
 const POLL_MS = 250;
 
 interface WatchedFiles extends Disposable {
-  /** A file that is about to be read: changes from now on are noticed. */
+  /** Adds a file that is about to be read: changes from now on are noticed. */
   add: (file: string) => void;
-  /** Calls `onChange` when a file was changed, made or removed after it was added. */
+  /** Calls `onChange` when a file was changed, created or removed after it was added. */
   start(onChange: () => void): void;
 }
 
@@ -482,7 +483,7 @@ function watchFiles(): WatchedFiles {
   };
 }
 
-/** Differs when the file was written or replaced. Empty if there is none. */
+/** Differs after the file was written or replaced. Empty if it does not exist. */
 function stampOf(file: string): string {
   const stat = statSync(file, { throwIfNoEntry: false });
   return stat ? [stat.mtimeMs, stat.ctimeMs, stat.size, stat.ino].join(' ') : '';

@@ -23,7 +23,7 @@ interface DoctorOptions {
   data?: string;
   url?: string;
   machines?: boolean;
-  /** True without names. */
+  /** True if no names were given. */
   verify?: true | string[];
   json?: boolean;
 }
@@ -153,7 +153,7 @@ function directoryChecks(name: string, problems: readonly string[], ok: string):
   return problems.map((detail) => ({ name, status: 'failed', detail }));
 }
 
-/** What the tools are given is opened as at a start, and closed again. */
+/** Opens what the tools get as `app`, as a start does, and closes it again. */
 async function checkApp(found: FoundAgents | null): Promise<Check[]> {
   const { app, tools = [] } = found?.definition ?? {};
   if (!app && tools.every(({ needs = [] }) => needs.length === 0)) return [];
@@ -166,12 +166,12 @@ async function checkApp(found: FoundAgents | null): Promise<Check[]> {
   }
 }
 
-/** Servers of models on this machine need no key. */
+/** Models on a server of this machine need no key. */
 function isOnThisMachine(url: string | undefined): boolean {
   return url !== undefined && /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(new URL(url).hostname);
 }
 
-/** Names environment variables and whether they are set, never their values. */
+/** Tells which environment variables are set, never their values. */
 function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[] {
   const users = new Map<string, string[]>();
   for (const agent of found?.definition.agents ?? []) {
@@ -182,12 +182,12 @@ function checkKeys(found: FoundAgents | null, env: CheckOptions['env']): Check[]
   return [...users].map(([variable, ids]) => {
     const isSet = Boolean(env[variable]?.trim());
     const detail = `${variable} is ${isSet ? 'set' : 'not set'} (${ids.join(' ')})`;
-    // A local server may need no key, so a missing key is not a failure by itself.
+    // A local server may need no key, so a missing key is not a failure in itself.
     return { name: 'key', status: isSet ? 'ok' : 'warning', detail };
   });
 }
 
-/** The packages of agent programs such as Claude Code. Without `@troupe/agents`, `checkPackages` names that. */
+/** The packages of agent programs such as Claude Code. If `@troupe/agents` is missing, `checkPackages` reports that. */
 async function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']): Promise<Check[]> {
   const used = new Set((found?.definition.agents ?? []).map(({ provider }) => provider));
   const programs = (['claude-code', 'codex'] as const).filter((provider) => used.has(provider));
@@ -204,7 +204,7 @@ async function checkPrograms(found: FoundAgents | null, env: CheckOptions['env']
   });
 }
 
-/** Packages of vendors and of doors, which do not come with Troupe. */
+/** Packages of vendors and doors, which are installed separately. */
 async function checkPackages(found: FoundAgents | null): Promise<Check[]> {
   const { requirePackages } = await import('../../library/runtime/registry.ts');
   try {
@@ -216,10 +216,10 @@ async function checkPackages(found: FoundAgents | null): Promise<Check[]> {
   }
 }
 
-/** Time for a tool server to answer here, ms. */
+/** Time for a tool server to answer this check, ms. */
 const SERVER_MS = 15_000;
 
-/** Starts or reaches the tool servers of which agents have tools, and asks each for its list. */
+/** Starts or reaches the tool servers whose tools agents have, and asks each for its list. */
 async function checkServers(found: FoundAgents | null, env: Env): Promise<Check[]> {
   const { agents = [], templates = [], mcpServers = {} } = found?.definition ?? {};
   const granted = [...agents, ...templates].flatMap(({ tools = [] }) => tools);
@@ -275,7 +275,7 @@ function checkData(data: string): Check[] {
   return [exposed === null ? free : { ...free, status: 'warning', detail: exposed }, checkIntegrity(dir)];
 }
 
-/** The nearest existing directory: missing ones are created. */
+/** Checks the nearest existing directory, because missing ones are created. */
 function checkParent(dir: string): Check {
   const parent = dirname(dir);
   if (!existsSync(parent)) return checkParent(parent);
@@ -305,7 +305,7 @@ function checkIntegrity(dir: string): Check {
   }
 }
 
-/** Work in the data that is for agents which the file does not define. What cannot be opened is told by other checks. */
+/** Finds work for agents that the file does not define. Data that cannot be opened are reported by other checks. */
 async function checkWork(found: FoundAgents | null, data: string, env: Env): Promise<Check[]> {
   const hasServer = databaseIn(env) !== undefined;
   if (!found || (!hasServer && !existsSync(dataPaths(resolve(data)).database))) return [];
@@ -321,7 +321,7 @@ async function checkWork(found: FoundAgents | null, data: string, env: Env): Pro
 
 type Env = Record<string, string | undefined>;
 
-/** Checks the servers of the distributed mode that are configured. */
+/** Checks the configured servers of the distributed mode. */
 async function checkServices(env: Env): Promise<Check[]> {
   const [mongodb, postgres, redis] = ['MONGODB_URL', 'POSTGRES_URL', 'REDIS_URL'].map((name) =>
     env[name]?.trim(),
@@ -397,7 +397,6 @@ async function checkRedisServer(url: string, need: typeof DISTRIBUTED): Promise<
   }
 }
 
-/** One finding of `troupe doctor`. */
 interface Check {
   name: string;
   status: 'ok' | 'warning' | 'failed';

@@ -18,7 +18,7 @@ interface RecordOptions extends ClientOptions {
 const DEFAULT_DATA = '.troupe';
 const ENDING = '.test.ts';
 
-/** Writes a test of a conversation. A test that is there stays, as somebody may have changed it; its recording is new. */
+/** Writes a test of a conversation. An existing test is kept, because somebody may have changed it; its recording is replaced. */
 export async function evalRecord(conversation: string, options: RecordOptions): Promise<void> {
   const { json, data = DEFAULT_DATA, out = conversation.replaceAll(':', '-') } = options;
   const agents = (await findAgents(options.agents)) ?? (await recallAgents(data));
@@ -73,7 +73,7 @@ function besideOf(folder: string, file: string): string {
   return relative.startsWith('.') ? relative : `./${relative}`;
 }
 
-/** False: with `wx`, there is such a file. */
+/** Returns false with `wx` if the file already exists. */
 async function write(file: string, text: string, flag: 'w' | 'wx'): Promise<boolean> {
   try {
     await writeFile(file, text, { flag });
@@ -101,8 +101,8 @@ interface ShowOptions {
 }
 
 /**
- * Shows scores and the conversations they stand on, beside a baseline, until interrupted. For this machine only: the pages ask
- * nobody for a credential.
+ * Shows scores and their conversations beside a baseline, until interrupted. For this machine only, because the pages ask for
+ * no credential.
  */
 export async function evalShow(
   after: string,
@@ -112,7 +112,7 @@ export async function evalShow(
   const [evals, { createEvalApp }, { createOpenRuns }, { countRuns, readShownScores }, { serveHttp }] =
     await Promise.all([
       loadEvals(),
-      // The pages and their server: of this command alone.
+      // Loaded only for this command.
       import('../evals/eval-app.ts'),
       import('../evals/open-runs.ts'),
       import('../evals/page-frame.ts'),
@@ -154,7 +154,7 @@ function showBanner(page: string, { folder, baseline, runs, kept }: Counts): voi
   print(paint('dim', 'Nothing is written to these folders. Ctrl-C stops.'));
 }
 
-/** Compares two files of scores. The exit code is 1 if a score is worse. */
+/** Compares two files of scores. The exit code is 1 if a score became worse. */
 export async function evalCompare(
   before: string,
   after: string,

@@ -25,12 +25,12 @@ interface InitOptions {
   json?: boolean;
 }
 
-/** As shells report a program that Ctrl-C ended. */
+/** The exit code that shells report for a program ended by Ctrl-C. */
 const INTERRUPTED = 130;
 const PACKAGE = 'package.json';
 const LABEL: Record<Language, string> = { ts: 'TypeScript', json: 'JSON' };
 
-/** Writes a new project into `dir`. Asks on a terminal for what no flag says. Throws `config_invalid` before it overwrites. */
+/** Writes a new project into `dir`. On a terminal, asks for missing choices. Throws `config_invalid` before overwriting a file. */
 export async function init(dir: string, options: InitOptions): Promise<void> {
   const { force = false, json } = options;
   const root = resolve(dir);
@@ -56,7 +56,7 @@ export async function init(dir: string, options: InitOptions): Promise<void> {
   else showWritten(root, Object.keys(written), next);
 }
 
-/** Null if the answer is Ctrl-C or Ctrl-D. */
+/** Null after Ctrl-C or Ctrl-D. */
 async function chooseProject({ template, lang, yes, json }: InitOptions): Promise<Choice | null> {
   const asks = process.stdin.isTTY && process.stdout.isTTY && !yes && !json;
   if (!asks) return { template: template ?? 'agent', lang: lang ?? 'ts' };

@@ -27,7 +27,7 @@ export async function createKey(agent: string, options: KeyOptions): Promise<voi
   await withKeys(options, agent, async (keys) => showMade('created', await keys.create(agent), options));
 }
 
-/** Reads the key from a variable or stdin: command lines are visible to other users and stay in histories. */
+/** Reads the key from a variable or stdin, because other users see command lines, and shells keep them in histories. */
 export async function importKey(agent: string, options: KeyOptions & { env?: string }): Promise<void> {
   await withKeys(options, agent, async (keys) => {
     const secret = options.env === undefined ? await readInput() : readVariable(options.env);
@@ -113,12 +113,12 @@ export async function showStatus(options: ClientOptions): Promise<void> {
   }
 }
 
-/** Rejected events, without echoes: every relay returns our agents' own events. */
+/** Number of rejected events without echoes: every relay returns our agents' own events. */
 function countRejected({ echo: _ours, ...rejected }: NostrStatus['relays'][number]['rejected']): number {
   return Object.values(rejected).reduce<number>((sum, count = 0) => sum + count, 0);
 }
 
-/** Commands that only read create no data directory. Throws `config_invalid` if it does not exist. */
+/** Throws `config_invalid` if the data directory does not exist: commands that only read do not create it. */
 function requireDataDir(options: KeyOptions): void {
   const { data = DEFAULT_DATA } = options;
   if (isOnServers(options) || existsSync(data)) return;
@@ -151,7 +151,7 @@ async function withKeys(
   await work(troupe.agentKeys);
 }
 
-/** Throws `agent_unknown`: a key under a misspelt name would be useless. */
+/** Throws `agent_unknown`, because a key under a misspelt name would be useless. */
 function requireKnownAgent(agent: string, { agents, templates = [] }: TroupeInput): void {
   const known = [...agents, ...templates].map(({ id }) => String(id));
   if (known.includes(agent)) return;
@@ -200,7 +200,7 @@ export function renderReport({ url, connectMs, information, read, write, auth }:
   const rows = [
     ['connect', `${Math.round(connectMs)} ms`],
     ['read', renderAnswer(read, paint('red', 'not answered'))],
-    // Some relays acknowledge only what they store, and the test event is not stored.
+    // Some relays acknowledge only events that they store, and do not store the test event.
     ['write', renderAnswer(write, paint('yellow', 'neither acknowledged nor refused'))],
     ['login', AUTH[auth]],
     ['about', about === '' ? 'no information given' : clip(about, 90)],
@@ -212,7 +212,7 @@ export function renderReport({ url, connectMs, information, read, write, auth }:
   ].join('\n');
 }
 
-/** `silence`: what it means that the relay said nothing. */
+/** `silence`: what to print if the relay did not answer. */
 function renderAnswer({ ok, ms, reason, isSilent }: RelayAnswer, silence: string): string {
   if (ok) return `${Math.round(ms)} ms`;
   if (isSilent) return `${silence}: ${clip(reason, 90)}`;

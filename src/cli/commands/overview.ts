@@ -98,7 +98,7 @@ interface QueuesOptions extends ClientOptions {
 
 const WATCH_MS = 1_000;
 
-/** Prints who runs, who waits and for how long; with `--watch`, a line of numbers every second until Ctrl-C. */
+/** Prints who runs, who waits and for how long. With `--watch`, prints a line of numbers every second until Ctrl-C. */
 export async function queues({ watch, ...options }: QueuesOptions): Promise<void> {
   const client = await connect(options, { needs: 'data' });
   const stop = new AbortController();
@@ -188,7 +188,7 @@ interface StuckOptions extends ClientOptions {
   after?: number;
 }
 
-/** Prints what does not go on, and what can be done about it. */
+/** Prints what is stuck, and what can be done about it. */
 export async function stuck({ after, ...options }: StuckOptions): Promise<void> {
   const client = await connect(options, { needs: 'data' });
   try {

@@ -71,7 +71,6 @@ export async function rerun(turn: string, options: RerunOptions): Promise<void> 
   }
 }
 
-/** Shows two turns side by side. */
 export async function compare(a: string, b: string, options: ClientOptions): Promise<void> {
   const client = await connect(options, { needs: 'names' });
   try {
@@ -92,7 +91,7 @@ async function waitForEnd(client: Client, fork: string, turn: string, signal: Ab
     if (frame.type === 'event' && frame.event.turn === turn && isAbout(frame.event, 'turnEnd')) return;
 }
 
-/** Throws `config_invalid` for more than one change. */
+/** Throws `config_invalid` if there is more than one change. */
 async function changeOf(options: RerunOptions): Promise<RerunChange | null> {
   const { message, instructions, model, provider, result } = options;
   const given = Object.entries({ message, instructions, model, result }).filter(
@@ -121,7 +120,7 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
-/** Two turns side by side as text: what they took, their calls, and their words with the differences. */
+/** Two turns side by side as text: what they cost, their calls, and their texts with the differences. */
 function renderComparison({ a, b, rerun, calls, omitted, words }: TurnComparison): string {
   const changed = rerun ? (rerun.change?.kind ?? 'nothing') : null;
   return [

@@ -28,7 +28,7 @@ interface ServeOptions extends UrlOptions {
   json?: boolean;
 }
 
-/** Requests are answered for this long after `/readyz` begins to refuse, so that load balancers can switch. */
+/** Time during which requests are still answered after `/readyz` begins to refuse, ms, so that load balancers can switch. */
 const DRAIN_MS = 2_000;
 
 /** The API of the distributed mode. It takes no turns. */
@@ -46,7 +46,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
   await runProcess(file, options, { work: false, metrics }, async (parts) => {
     const { troupe, signal, found, services, onError } = parts;
     const { access } = found.definition;
-    // Required on loopback, too: a proxy there forwards requests from everywhere.
+    // Required on loopback too, because a proxy there may forward requests from anywhere.
     const why = 'serve answers no request without a credential';
     await requireCredentials(troupe, { token, access, now: systemClock.now(), why });
     const app = createApp(troupe, {
@@ -88,9 +88,9 @@ function showBanner({ url }: HttpServer, { found, services }: ProcessParts): voi
 interface WorkerOptions extends UrlOptions {
   concurrency: number;
   statusHost: string;
-  /** 0: no status port. */
+  /** Port of health and metrics. 0: none. */
   statusPort: number;
-  /** In ms. Default: half a lease. 0: stalls are not watched. */
+  /** In ms. Default: half a lease. 0: stalls are not detected. */
   maxLag?: number;
   record?: string;
   replay?: string[];
@@ -145,9 +145,9 @@ interface LagOptions {
 const BEAT_MS = 250;
 
 /**
- * Detects that this process stalled: a tool that computes without pause, a long garbage collection, a suspended machine.
- * During a stall no lease is renewed, so its actors may run elsewhere. A process that never runs again detects nothing;
- * `/healthz` does not answer then. Returns a function that ends the watch.
+ * Detects that this process stalled: a tool that computes without a pause, a long garbage collection, a suspended machine.
+ * During a stall no lease is renewed, so its actors may run elsewhere. A process that never runs again detects nothing, but
+ * `/healthz` then does not answer. Returns a function that ends the detection.
  */
 export function watchLag({ clock, maxLagMs, onStall }: LagOptions): () => void {
   const stopped = new AbortController();
@@ -178,9 +178,9 @@ interface ProcessParts {
   signal: AbortSignal;
 }
 
-/** EX_SOFTWARE of sysexits: the process itself is at fault; a supervisor may restart it. */
+/** EX_SOFTWARE of sysexits: the process itself failed, and a supervisor may restart it. */
 const AT_FAULT = 70;
-/** Longest time from the signal to the exit, even if something hangs: orchestrators kill after 10 s. */
+/** Longest time from the signal to the exit, ms, even if something hangs: orchestrators kill after 10 s. */
 const LAST_RESORT_MS = 9_000;
 
 /** Opens the distributed mode, runs `body` and closes everything. Throws what `createTroupe` throws. */
@@ -208,7 +208,7 @@ async function runProcess(
   }
 }
 
-/** Shuts down in the ordinary way, but with an exit code that reports a fault. */
+/** Shuts down as usual, but with an exit code that reports a fault. */
 function endDeaf(): void {
   process.stderr.write(
     'deaf: wakes are waiting but none arrives here; exiting so that a supervisor can restart this process\n',
@@ -221,7 +221,7 @@ function agentNames({ agents }: TroupeInput): string {
   return agents.map(({ id }) => `@${id}`).join(' ');
 }
 
-/** Never falls back to the demo company: a missing agents file must not put other agents in production. */
+/** Never falls back to the demo company: a missing agents file must not put other agents into production. */
 async function requireAgents(file: string | undefined): Promise<FoundAgents> {
   const found = await findAgents(file);
   if (found) return found;

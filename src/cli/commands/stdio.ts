@@ -10,9 +10,9 @@ interface StdioOptions extends ClientOptions {
   as?: string;
 }
 
-/** An MCP server at stdin and stdout, until its client leaves. The troupe is in this process, or behind a URL. */
+/** An MCP server at stdin and stdout, until its client disconnects. The troupe is in this process, or behind a URL. */
 export async function mcp(options: StdioOptions): Promise<void> {
-  // Stdout belongs to the protocol, whatever an agents file prints.
+  // Stdout carries the protocol, so whatever an agents file prints goes to stderr.
   console.log = console.error;
   const { relayMcp, serveMcp } = await loadStdioDoors('troupe mcp');
   const ending = new AbortController();
@@ -37,9 +37,9 @@ function mcpAddress(url: string): URL {
   return new URL(`${url.replace(/(?<!\/)\/+$/, '')}/api/mcp`);
 }
 
-/** Serves an editor at stdin and stdout by the Agent Client Protocol, until it goes. The troupe is in this process. */
+/** Serves an editor in this process with the Agent Client Protocol, at stdin and stdout, until the editor disconnects. */
 export async function acp(options: StdioOptions): Promise<void> {
-  // Stdout belongs to the protocol, whatever an agents file prints.
+  // Stdout carries the protocol, so whatever an agents file prints goes to stderr.
   console.log = console.error;
   const { serveAcp } = await loadStdioDoors('troupe acp');
   const place = placeOf(options, { mayCreate: true });

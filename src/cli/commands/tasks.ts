@@ -13,7 +13,7 @@ interface TasksOptions extends ClientOptions {
 /** A task with the tasks that its assignee opened for it. */
 type TaskTree = TaskInfo & { tasks?: TaskTree[] };
 
-/** Deepest nesting that is followed: a troupe's own limit may be raised, and a log may contain anything. */
+/** Deepest nesting that is followed, because a troupe's own limit may be higher, and a log may contain anything. */
 const MAX_DEPTH = 16;
 const LEAST_TEXT = 30;
 
@@ -32,7 +32,7 @@ export async function tasks(conversation: string, options: TasksOptions): Promis
   }
 }
 
-/** A follow-up is worked on in the thread of the first task: each thread is shown once. */
+/** Adds the tasks within each thread. A follow-up shares the thread of the first task, so each thread is shown only once. */
 async function withThreads(
   client: Client,
   found: readonly TaskInfo[],
@@ -157,7 +157,7 @@ async function tasksOf(client: Client, conversation: string): Promise<{ tasks: T
   }
 }
 
-/** True if an agent works in the thread. An agent without a record has a pending wake for its first turn. */
+/** Whether an agent works in the thread. An agent without a record has a pending wake for its first turn. */
 async function isAtWork(client: Client, thread: string, agent: string | undefined): Promise<boolean> {
   const actors = await client.actors(thread).catch((error: unknown) => {
     if (error instanceof TroupeError && error.code === 'conversation_unknown') return [];
@@ -169,7 +169,7 @@ async function isAtWork(client: Client, thread: string, agent: string | undefine
   return actor.turn !== null || (await isAddressed(client, thread, actor));
 }
 
-/** True if an unread event addresses the agent. Task ends do not count: they may wait for other tasks. */
+/** Whether an unread event addresses the agent. Ends of tasks do not count, because the agent may wait for further tasks. */
 async function isAddressed(
   client: Client,
   conversation: string,

@@ -14,7 +14,7 @@ interface KeysOptions extends ClientOptions {
 
 interface CreateKeyOptions extends KeysOptions {
   scopes: Scope[];
-  /** `user:ana:Ana` */
+  /** As `user:ana:Ana`. */
   author?: string;
   conversations?: string[];
   /** Milliseconds from now. */
@@ -54,7 +54,7 @@ export async function keysRevoke(id: string, options: KeysOptions): Promise<void
   for (const [what, ids] of Object.entries(made))
     if (ids.length > 0) print(`${what} it created are still active: ${ids.join(' ')}`);
   if (reach === 'its tenant') return;
-  // Tenants cannot be listed: a tenant that has only keys is known only through those keys.
+  // Tenants cannot be listed, so a tenant that has only keys is known only through those keys.
   const look = `"troupe keys ls --tenant ID --json" and "troupe webhooks ls --tenant ID --json"`;
   print(
     paint('yellow', `it could create keys and webhooks in every tenant; only ${key.tenant} was checked.`),
@@ -62,7 +62,7 @@ export async function keysRevoke(id: string, options: KeysOptions): Promise<void
   print(`In other tenants, look for "createdBy":"key:${key.id}" with ${look}`);
 }
 
-/** Valid keys and enabled webhooks that a key created in one tenant. */
+/** Valid keys and enabled webhooks that a key has created in one tenant. */
 async function madeBy(client: Client, id: string, tenant: string | undefined) {
   const isIts = ({ createdBy }: { createdBy?: string | null | undefined }) => createdBy === `key:${id}`;
   const [keys, webhooks] = [await client.keys.list(tenant), await client.webhooks.list(tenant)];
@@ -111,7 +111,7 @@ function reach({ author, conversations }: KeyInfo): string {
   return `${who}, ${conversations?.join(' ') ?? 'all'}`;
 }
 
-/** `KIND:ID` or `KIND:ID:NAME`. Throws `event_invalid`. */
+/** Parses `KIND:ID` or `KIND:ID:NAME`. Throws `event_invalid`. */
 function readAuthor(text: string): Author {
   const [kind, id = '', ...name] = text.split(':');
   const author = Author.safeParse({ kind, id, name: name.join(':') || id });
@@ -200,7 +200,7 @@ function webhookStand({ disabledAt, reason = '', status }: WebhookInfo): string 
   return paint('yellow', `failing since ${since}${refused}: ${clip(status.lastError ?? '', MAX_REASON)}`);
 }
 
-/** Opens a client with the agents file, if there is one: it restricts the URLs of webhooks. */
+/** Opens a client with the agents file, if there is one, because it restricts the URLs of webhooks. */
 async function withClient(
   options: ClientOptions,
   act: (client: Client) => Promise<void>,
@@ -218,7 +218,7 @@ interface PersonOptions extends ClientOptions, PersonProfile {
   forget?: boolean;
 }
 
-/** Shows what agents are told of a person, changes the named fields, or removes all of it. An empty value removes a field. */
+/** Shows what agents are told about a person, changes the named fields, or removes all of them. An empty value removes a field. */
 export async function person(id: string, options: PersonOptions): Promise<void> {
   const { name, timeZone, preferences, forget } = options;
   const client = await connect(options, { needs: 'data', mayCreate: true });

@@ -43,7 +43,7 @@ async function carryOut(
   }
 }
 
-/** Reads the file and stores nothing. */
+/** Reads the file without storing anything. */
 async function rehearse(read: AsyncIterable<Uint8Array>, request: ImportRequest): Promise<ImportReport> {
   const { importTranscript, newImportReport, readImportRequest } =
     await import('../../library/import/index.ts');
@@ -64,7 +64,7 @@ async function sizeOf(file: string): Promise<number> {
   throw new TroupeError('import_invalid', `cannot read ${file}: it is a directory`, { file });
 }
 
-/** Passes chunks through, and reports their number on stderr if that is a terminal. */
+/** Passes chunks on, and reports their number on stderr if that is a terminal. */
 async function* withProgress(
   chunks: AsyncIterable<Uint8Array>,
   size: number | null,
@@ -119,7 +119,7 @@ interface ExportFlags extends ClientOptions {
   keepSecrets?: boolean;
 }
 
-/** End of the first line of an export that holds no secrets. */
+/** End of the first line of an export from which secrets were removed. */
 const HIDDEN = '"secrets":"hidden"}';
 const WITHOUT_SECRETS = ', without what looks like a secret (--keep-secrets keeps it)';
 
@@ -151,8 +151,8 @@ export async function exportConversation(conversation: string, options: ExportFl
 }
 
 /**
- * Passes on the chunks of an export, and each to `onChunk`. Reads the first one at once: callers create their file
- * afterwards, so that an unknown conversation leaves none behind.
+ * Passes on the chunks of an export, and calls `onChunk` with each. Reads the first chunk at once: callers create their file
+ * afterwards, so an unknown conversation leaves no file behind.
  */
 async function readExport(
   chunks: AsyncGenerator<string>,
@@ -173,7 +173,7 @@ interface DeleteOptions extends ClientOptions {
   export?: string | false;
 }
 
-/** Deletes a conversation after its export is on disk, or without one with `--no-export`. */
+/** Deletes a conversation after its export is on disk, or without an export for `--no-export`. */
 export async function deleteConversation(conversation: string, options: DeleteOptions): Promise<void> {
   const { export: out, json } = options;
   if (out === undefined) {
@@ -193,12 +193,15 @@ export async function deleteConversation(conversation: string, options: DeleteOp
   }
 }
 
-/** Returns the number of events in the file once it is on disk. It is the only copy left, so it is whole. An existing file is not overwritten. */
+/**
+ * Returns the number of events in the file once it is on disk. The file will be the only copy, so it must be complete. An
+ * existing file is not overwritten.
+ */
 async function exportTo(client: Client, conversation: string, out: string): Promise<number> {
   let events = 0;
   let rest = '';
   const source = await readExport(client.export(conversation, { secrets: 'kept' }), (chunk) => {
-    // A chunk may end within a line. Headers of conversations are no events.
+    // A chunk may end within a line. Headers of conversations are not events.
     const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';
     events += lines.filter((each) => each !== '' && !each.startsWith('{"troupe":')).length;
@@ -216,7 +219,7 @@ async function exportTo(client: Client, conversation: string, out: string): Prom
   return events;
 }
 
-/** A file survives a power cut only once its directory is on disk, too. */
+/** A file survives a power cut only once its directory is on disk too. */
 async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path);
   try {
@@ -233,7 +236,7 @@ interface EraseOptions extends ClientOptions {
   wholeTenant?: string;
 }
 
-/** Erases a person's words, a conversation or a tenant, and prints the receipt. */
+/** Erases a person's text, a conversation or a tenant, and prints the receipt. */
 export async function erase(person: string | undefined, options: EraseOptions): Promise<void> {
   const target = targetOf(person, options);
   if (!options.yes) {

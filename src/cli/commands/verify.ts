@@ -29,21 +29,21 @@ type Finding = LogProblem & { tenant?: TenantId; conversation: string };
 interface Totals {
   conversations: number;
   events: number;
-  /** Events whose words were erased. */
+  /** Events whose text was erased. */
   erased: number;
   /** Events without a chain value. */
   unchained: number;
   problemCount: number;
   /** At most `MOST_LISTED`. */
   problems: Finding[];
-  /** Conversations whose chain begins more than once, at most `MOST_LISTED`, with the seqs. */
+  /** Conversations whose chain begins more than once, at most `MOST_LISTED`, each with the seqs where it begins. */
   interrupted: { tenant?: TenantId; conversation: string; begins: number[] }[];
 }
 
 const MOST_LISTED = 1_000;
 const PROGRESS_MS = 2_000;
 
-/** Verifies stored conversations one after the other, in parts, so that memory does not grow with them. */
+/** Verifies stored conversations one by one and in parts, so that memory does not grow with them. */
 export async function verify({ conversations: named, json, ...place }: VerifyOptions): Promise<void> {
   const source = await openVerifySource(place);
   const totals: Totals = {
@@ -106,7 +106,7 @@ async function verifyOne(
   return true;
 }
 
-/** It was deleted meanwhile, or another tenant has it. */
+/** The conversation was deleted in the meantime, or belongs to another tenant. */
 function unknownAsNull(error: unknown): null {
   if (error instanceof TroupeError && error.code === 'conversation_unknown') return null;
   throw error;
@@ -155,14 +155,14 @@ interface VerifySource {
   /** Null: the tenant of the caller's credential. */
   tenants(): Promise<readonly (TenantId | null)[]>;
   conversations(tenant: TenantId | null): AsyncGenerator<string>;
-  /** A part of a conversation, see `Troupe.verify`. Throws `conversation_unknown`. */
+  /** Verifies a part of a conversation, see `Troupe.verify`. Throws `conversation_unknown`. */
   verify(tenant: TenantId | null, conversation: string, after: number): Promise<LogVerification>;
   close(): Promise<void>;
 }
 
 /**
- * The server at `url`, else the data directory `data` (or the server that has it open), else the database of `MONGODB_URL` or
- * `POSTGRES_URL`, else `.troupe`. A database has all tenants.
+ * The server at `url`; else the data directory `data`, or the server that has it open; else the database of `MONGODB_URL` or
+ * `POSTGRES_URL`; else `.troupe`. A database has all tenants.
  */
 async function openVerifySource({
   url,
@@ -260,7 +260,7 @@ function storeSource(store: Store, close: () => Promise<void>): VerifySource {
   };
 }
 
-/** The actors with work in a database, or in a data directory that no process has open, which the definition does not name. */
+/** Actors with work that the definition does not name, in a database or in a data directory that no process has open. */
 export async function openWork(
   { agents, templates = [] }: TroupeInput,
   { data, env }: { data: string; env: Record<string, string | undefined> },

@@ -23,7 +23,7 @@ const TAIL = 20;
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 5_000;
 
-/** Shows events until interrupted. Reconnects after a failure: for one conversation no event is lost or repeated. */
+/** Shows events until interrupted. Reconnects after a failure. When one conversation is watched, no event is lost or repeated. */
 export async function watch(conversation: string | undefined, options: WatchOptions): Promise<void> {
   const shown = filterOf(options);
   const client = await connect(options, { needs: 'data' });
@@ -31,7 +31,7 @@ export async function watch(conversation: string | undefined, options: WatchOpti
   const dispose = onInterrupt(() => stop.abort());
   try {
     const where = conversation ?? null;
-    // A first request reports a missing server at once, also when watching all conversations.
+    // This request reports a missing server at once, even when all conversations are watched.
     const head = where === null ? (await client.conversations()).length : await client.head(where);
     const after = options.after ?? Math.max(0, head - TAIL);
     const inWords = createActivityWords();
@@ -58,7 +58,7 @@ function filterOf({ agent, kind, problems }: WatchOptions): RowFilter {
 
 type Show = (frame: WatchFrame) => void;
 
-/** Shows stored events only: no other process has the data open, and this one takes no turns. */
+/** Shows stored events only, because no other process has the data open, and this one takes no turns. */
 async function showStored(
   client: Client,
   conversation: string | null,
@@ -140,7 +140,7 @@ function showFrame(frame: WatchFrame, options: Shown): void {
   }
 }
 
-/** What is of the moment matches no kind and is no problem. Texts are left to their events. */
+/** Live notes are no events, so `--kinds` and `--level` hide them. Pieces of texts are not shown, because their event follows. */
 function showLive(note: RemoteNote, options: Shown): void {
   const { shown, json } = options;
   if (shown.kinds || shown.level || note.type === 'text') return;
@@ -168,7 +168,7 @@ function stateLine(told: RemoteNote & { type: 'state' }, { isOne }: Shown): stri
   return placeOf(conversation, isOne) + paint('dim', printable(text));
 }
 
-/** What happens to a call as it happens. Pieces of texts are left to their events. */
+/** What happens to a call, live. Null for pieces of texts, because their event follows. */
 function activityLine(told: TurnFrame, { isOne, inWords }: Shown): string | null {
   const words = inWords(told);
   if (words === null) return null;
@@ -188,12 +188,11 @@ function timeOf(at: number): string {
   return new Date(at).toISOString().slice(11, 19);
 }
 
-/** What happens in a turn. */
 export type TurnFrame = Exclude<RemoteNote, { type: 'state' }>;
 
-/** Words for what happens in turns. Of the pieces of a call only the first is told. */
+/** Words for what happens in turns. Of a call's pieces only the first is shown. */
 export function createActivityWords(): (note: TurnFrame) => string | null {
-  /** The call that each agent began last. An agent writes one call after the other. */
+  /** The call that each agent began last. An agent writes one call after another. */
   const begun = new Map<string, string>();
   return (note) => {
     if (note.type !== 'arguments') return activityInWords(note);
@@ -206,10 +205,10 @@ export function createActivityWords(): (note: TurnFrame) => string | null {
   };
 }
 
-/** Agents whose last call is known. A stream over all conversations has any number. */
+/** Most agents whose last call is remembered: a stream over all conversations may have any number. */
 const MAX_AGENTS = 10_000;
 
-/** It in a few words, without its agent; null for pieces of longer texts. */
+/** A few words for the note, without its agent; null for pieces of longer texts. */
 function activityInWords(note: TurnFrame): string | null {
   switch (note.type) {
     case 'dropped':

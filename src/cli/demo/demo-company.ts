@@ -16,7 +16,7 @@ const CUES = {
   status: 'Where do we stand',
 } as const;
 
-/** Long enough that the coder's next prompts are compacted. */
+/** Output long enough that the coder's next prompts are compacted. */
 const profile = defineTool({
   name: 'profile',
   description: 'Runs the program under load and returns every sample.',
@@ -162,15 +162,15 @@ function scripted(
 }
 
 /**
- * The sample conversation: handoffs, an agent that missed messages, a long tool output that makes a prompt grow, a failed
- * turn and its retry, a compaction, and a question to the viewer.
+ * The sample conversation: handoffs, an agent that missed messages, a long tool output that fills a prompt, a failed turn and
+ * its retry, a compaction, and a question to the viewer.
  */
 const DEMO_CONVERSATION = 'demo';
 
 const ANA: Author = { kind: 'user', id: 'ana', name: 'Ana' };
 const BEN: Author = { kind: 'user', id: 'ben', name: 'Ben' };
 
-/** Plays the story once; an existing conversation stays as it is. Ends when all agents are idle, or with the signal. */
+/** Plays the story once; an existing conversation stays unchanged. Ends when all agents are idle, or when the signal aborts. */
 export async function playDemo(troupe: Troupe, signal: AbortSignal): Promise<void> {
   const known = await troupe.conversations();
   if (known.some(({ id }) => id === DEMO_CONVERSATION)) return;

@@ -11,11 +11,11 @@ import { LINKS, type Markup, problemPage, dataOf, runOf, type ShownScores, type 
 import { runPage, type RunSide } from './run-page.ts';
 import { runsPage, scoresPage, type Shown } from './scores-page.ts';
 
-/** The pages of `troupe eval show`: scores, runs side by side, and the console of each kept run. All of it is read-only. */
+/** The pages of `troupe eval show`: scores, runs side by side, and the console of each kept run. Everything is read-only. */
 export function createEvalApp(shown: ShownScores, runs: OpenRuns): Hono {
   const app = new Hono();
   app.use(async (context, next) => {
-    // A page of another origin can have its name point to this machine.
+    // A page of another origin can let its host name point to this machine.
     checkHost(context.req, {});
     if (!READS.has(context.req.method))
       throw new Refusal(403, 'read_only', 'what was kept of runs is read and not written to');
@@ -72,11 +72,11 @@ function answer(context: Context, page: Markup): Response | Promise<Response> {
   return context.html(page, 200, { ...PAGE_HEADERS, 'cache-control': 'no-store' });
 }
 
-/** For a browser a page with a way back; for the console's requests, as its API answers. */
+/** Answers a browser with a page that links back, and the console's requests like the API. */
 async function problem(context: Context, thrown: unknown): Promise<Response> {
   const answered = errorResponse(context, thrown, reportError);
   const { method } = context.req;
-  // A foreign page is told no more than the API tells it.
+  // A page of another origin gets only what the API would tell it.
   const isRead = READS.has(method) && (context.req.header('accept') ?? '').includes('text/html');
   if (!isRead || answered.status === 403) return answered;
   const { error } = (await answered.json()) as { error: { code: string; message: string } };
@@ -96,7 +96,7 @@ async function styleOf(context: Context, file: string): Promise<Response> {
   });
 }
 
-/** What a side has of a run. A problem with its data is told in its place, beside what the scores say. */
+/** A side's data of a run. A problem with them is shown in their place, beside the scores. */
 async function readSide(
   shown: ShownScores,
   runs: OpenRuns,
@@ -126,7 +126,7 @@ function shownOf(text: string | undefined): Shown {
   return text === 'changed' || text === 'failed' ? text : 'all';
 }
 
-/** 1 for what is no number. */
+/** 1 if the text is not a number. */
 function numberOf(text: string | undefined): number {
   const number = Number(text);
   return Number.isSafeInteger(number) ? number : 1;
@@ -136,7 +136,7 @@ function unknown(context: Context): Refusal {
   return new Refusal(404, 'route_unknown', `there is nothing at ${context.req.path}; see /`);
 }
 
-/** What is wrong with data is told in the answer. */
+/** The answer shows what is wrong with the data. */
 function reportError(error: unknown): void {
   if (toTroupeError(error).code === 'internal') console.error('troupe: a request failed:', error);
 }

@@ -2,25 +2,24 @@ import { loadWith, type Need } from '../../base/optional-packages.ts';
 import type { Event, EventOf } from '../../events/index.ts';
 import type { Troupe } from '../../library/troupe.ts';
 
-/** What `troupe eval` uses of `@troupe/evals`. The package is separate and optional. */
+/** The interface of `@troupe/evals` that `troupe eval` uses. The package is separate and optional. */
 export interface EvalsPackage {
   /** Reads `scores.json`. Throws `config_invalid`. */
   readScorecard(file: string): Scorecard;
-  /** Compares scores with a baseline. */
   compareScores(before: Scorecard, after: Scorecard): ComparedScore[];
-  /** Names of the scores that are worse. */
+  /** Names of the scores that became worse. */
   worseOnes(compared: readonly ComparedScore[]): string[];
-  /** A table for the terminal. `folders`: of the scores and of the baseline. */
+  /** A table for the terminal. `folders`: those of the scores and of the baseline. */
   scoresTable(scores: Scorecard, before?: Scorecard, folders?: readonly [string, string?]): string;
-  /** A mean with its interval. */
+  /** A mean with its confidence interval. */
   summaryWords(summary: ScoreSummary | null): string;
   /** Data directories of the runs that `folder` keeps, by conversation. */
   keptRuns(scores: Scorecard, folder: string): Map<string, string>;
-  /** The log of a run with the threads of its tasks, and its lines as people read them. */
+  /** The log of a run with its tasks' threads, and its lines in readable form. */
   readKeptRun(source: RunSource, conversation: string): Promise<KeptRun>;
   /**
-   * Makes a test of a conversation, and plays it once. `agentsFile`: its company; `hasServers`: of which MCP servers are a part.
-   * Throws `command_refused`, `config_invalid`.
+   * Makes a test of a conversation and plays it once. `agentsFile`: file of its company; `hasServers`: whether the company
+   * uses MCP servers. Throws `command_refused`, `config_invalid`.
    */
   recordConversation(source: RunSource, conversation: string, company: RecordedCompany): Promise<TestMade>;
 }
@@ -33,22 +32,21 @@ export function loadEvals(): Promise<EvalsPackage> {
   return loadWith(NEED, async () => (await import('@troupe/evals/command' as string)) as EvalsPackage);
 }
 
-/** Where a conversation is read from. */
+/** Source from which a conversation is read. */
 export type RunSource = Pick<Troupe, 'events' | 'trace' | 'promptOf'>;
 
-/** Who plays a recorded conversation. */
+/** The company that plays a recorded conversation. */
 interface RecordedCompany {
   agentsFile: string;
   hasServers: boolean;
 }
 
-/** A test of a conversation. */
 export interface TestMade {
   /** Plain data. */
   recording: unknown;
-  /** The text of the test, for these paths relative to its folder. */
+  /** Source text of the test. The paths are relative to its folder. */
   testFor(places: { agents: string; recording: string }): string;
-  /** How much of it there is: moves of people, turns, answers of models, results of tools. */
+  /** Its size: moves of people, turns, model answers, tool results. */
   size: { moves: number; turns: number; answers: number; calls: number };
 }
 
@@ -57,7 +55,7 @@ interface KeptRun {
   lines: RunLine[];
 }
 
-/** A line of a conversation: words of somebody, a tool call with what came of it, or a turn that ended without an answer. */
+/** A line of a conversation: somebody's text, a tool call with its result, or a turn that ended without an answer. */
 export type RunLine =
   | { readonly kind: 'said'; readonly event: Event; readonly who: string; readonly text: string }
   | {
@@ -71,7 +69,6 @@ export type RunLine =
     }
   | { readonly kind: 'ended'; readonly event: Event; readonly who: string; readonly text: string };
 
-/** Scores of scenarios over repeated runs. */
 export interface Scorecard {
   scenarios: ScoredScenario[];
 }
@@ -90,7 +87,7 @@ export interface ScoredRun {
   scores: RunScore[];
 }
 
-/** What became of a score in one run. `none`: it has no value there. */
+/** Outcome of a score in one run. `none`: it has no value there. */
 export type RunScore =
   | { score: string; kind: 'scored'; value: number | boolean; why: string }
   | { score: string; kind: 'none'; why: string }
@@ -105,9 +102,9 @@ export interface ComparedScore {
   scenario: string;
   score: string;
   change: Change;
-  /** Null: there was none. */
+  /** Null: the baseline does not have this score. */
   before: ScoreSummary | null;
-  /** Null: there is none any more. */
+  /** Null: the score no longer exists. */
   after: ScoreSummary | null;
 }
 

@@ -12,15 +12,15 @@ import { version } from '../process/version.ts';
 import type { EvalsPackage } from './evals-package.ts';
 import { type Event, eventOf } from '../../events/index.ts';
 
-/** A kept run that is open: its troupe takes no turns, and its console no writes. */
+/** An open kept run: its troupe takes no turns, and its console allows no writes. */
 interface OpenRun {
   troupe: Troupe;
   app: Pick<Hono, 'fetch'>;
 }
 
-/** Runs, opened when they are looked at. */
+/** Kept runs, opened when they are viewed. */
 export interface OpenRuns extends AsyncDisposable {
-  /** `base`: where the console of the run is mounted; `data`: its data directory. The run stays open until `act` is done. */
+  /** `base`: path at which the run's console is mounted; `data`: its data directory. The run stays open until `act` is done. */
   use<T>(base: string, data: string, act: (run: OpenRun) => T | Promise<T>): Promise<T>;
 }
 
@@ -29,15 +29,15 @@ interface Entry {
   users: number;
 }
 
-/** Open at once, beside those in use. */
+/** Most runs that stay open besides those in use. */
 const MOST_OPEN = 6;
-/** The files of the database; what else is in the directory is of the process that wrote it. */
+/** The files of the database. Other files in the directory belong to the process that wrote it. */
 const DATABASE = /^troupe\.db(?:-wal|-mark)?$/;
 
 type ReadRun = EvalsPackage['readKeptRun'];
 
 export function createOpenRuns({ readKeptRun }: Pick<EvalsPackage, 'readKeptRun'>): OpenRuns {
-  /** Those used last come last. */
+  /** In order of use, the most recent last. */
   const entries = new Map<string, Entry>();
 
   async function close(base: string): Promise<void> {
@@ -48,7 +48,7 @@ export function createOpenRuns({ readKeptRun }: Pick<EvalsPackage, 'readKeptRun'
   }
   async function closeOldest(): Promise<void> {
     while (entries.size > MOST_OPEN) {
-      // Looked for anew each time: while one closes, others are used.
+      // Searched anew each time, because others may be used while one closes.
       const idle = [...entries].find(([, { users }]) => users === 0);
       if (!idle) return;
       await close(idle[0]);
@@ -63,7 +63,7 @@ export function createOpenRuns({ readKeptRun }: Pick<EvalsPackage, 'readKeptRun'
       try {
         return await act(await entry.opening);
       } catch (error) {
-        // What could not be opened is tried again the next time.
+        // A run that could not be opened is tried again the next time.
         entry.opening.catch(() => entries.get(base) === entry && entries.delete(base));
         throw error;
       } finally {
@@ -77,7 +77,7 @@ export function createOpenRuns({ readKeptRun }: Pick<EvalsPackage, 'readKeptRun'
   };
 }
 
-/** Opens a copy, so that what was kept stays as it is, may be on a medium without writes, and may be open elsewhere. */
+/** Opens a copy, so that the original stays unchanged, and may be read-only or open elsewhere. */
 async function openRun(base: string, data: string, read: ReadRun): Promise<OpenRun & AsyncDisposable> {
   const opened = new ResourceStack();
   const copy = mkdtempSync(path.join(tmpdir(), 'troupe-eval-show-'));
@@ -100,7 +100,7 @@ async function openRun(base: string, data: string, read: ReadRun): Promise<OpenR
   } catch (cause) {
     await opened.close();
     const { code, message, data: facts } = toTroupeError(cause);
-    // Readers know the folder that was kept, not the copy.
+    // Users know the kept folder, not the copy.
     throw new TroupeError(code, message.replaceAll(copy, data), facts, { cause });
   }
 }
@@ -125,8 +125,8 @@ function copyDatabase(from: string, to: string): void {
 const SILENT = { rules: [{ reply: 'This run is over.' }] };
 
 /**
- * The agents of a run, from its log: a company in a test need not be in any file. What they were told is in the store, so that
- * their prompts are rendered again; their names and models are all that the console needs besides.
+ * The agents of a run, from its log, because the company of a test need not be in a file. The store has what they were told,
+ * from which their prompts are rendered again; beyond that the console needs only their names and models.
  */
 function agentsOfRun(events: readonly Event[]): AgentInput[] {
   const agents = new Map<string, AgentInput>();

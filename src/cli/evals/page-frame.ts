@@ -7,10 +7,10 @@ import type { ComparedScore, EvalsPackage, Scorecard, ScoredRun, ScoredScenario 
 /** Markup in which every text is escaped. */
 export type Markup = ReturnType<typeof html>;
 
-/** What a side is called. */
+/** Headings of the two sides. */
 export const SIDE_WORDS: Record<Side, string> = { before: 'Baseline', after: 'This run' };
 
-/** Links of one page to another. All paths begin at the root: the server has no other pages. */
+/** Links between the pages. All paths begin at the root, because the server has no other pages. */
 export const LINKS = {
   scores: (query: { show?: string; page?: number }) => `/${queryOf(query)}`,
   runs: (scenario: string, page?: number) => `/runs${queryOf({ scenario, page })}`,
@@ -26,7 +26,7 @@ function queryOf(parts: Record<string, string | number | undefined>): string {
   return query.size === 0 ? '' : `?${query}`;
 }
 
-/** A whole document in the look of the console, whose styles `vite build` puts into `evals.css`. */
+/** A whole document with the look of the console, whose styles `vite build` puts into `evals.css`. */
 export function documentOf(
   title: string,
   body: Markup | Markup[],
@@ -48,7 +48,7 @@ export function documentOf(
     </html>`;
 }
 
-/** In place of what cannot be shown. */
+/** Shown in place of something that cannot be shown. */
 export function problemPage(why: string): Markup {
   return documentOf('Not shown', [
     html`<nav class="eval-links" aria-label="Back"><a href="/">All scores</a></nav>`,
@@ -57,7 +57,7 @@ export function problemPage(why: string): Markup {
   ]);
 }
 
-/** Links of which one is where the reader is. */
+/** Links, one of which is marked as the current page. */
 export function choices(
   label: string,
   links: readonly { words: string; to: string; isHere: boolean }[],
@@ -68,7 +68,7 @@ export function choices(
   return html`<nav class="eval-links" aria-label="${label}">${items}</nav>`;
 }
 
-/** Links to the pages before and behind. Nothing if there is one page. */
+/** Links to the previous and next page. Null if there is only one page. */
 export function pager(page: number, pages: number, linkTo: (page: number) => string): Markup | null {
   if (pages <= 1) return null;
   const before = page > 1 ? html`<a href="${linkTo(page - 1)}" rel="prev">Previous</a>` : null;
@@ -78,7 +78,7 @@ export function pager(page: number, pages: number, linkTo: (page: number) => str
   </nav>`;
 }
 
-/** A page of a list: a number beyond its ends is that of an end. */
+/** A page of a list. A number out of range gives the first or last page. */
 export function pageOf<T>(
   all: readonly T[],
   asked: number,
@@ -89,10 +89,10 @@ export function pageOf<T>(
   return { page, pages, items: all.slice((page - 1) * size, page * size) };
 }
 
-/** Of what is compared: the baseline, or the scores that are looked at. */
+/** One side of a comparison: the baseline, or the current scores. */
 export type Side = 'before' | 'after';
 
-/** Scores and where the data of their runs are. */
+/** Scores, and where their runs' data are. */
 export interface StoredScores {
   folder: string;
   card: Scorecard;
@@ -101,7 +101,7 @@ export interface StoredScores {
   kept: ReadonlyMap<string, string>;
 }
 
-/** What the pages of `troupe eval show` are about. Without a baseline nothing has changed. */
+/** The scores that the pages of `troupe eval show` display. Without a baseline nothing has changed. */
 export interface ShownScores {
   evals: EvalsPackage;
   before: StoredScores | null;
@@ -109,7 +109,7 @@ export interface ShownScores {
   compared: readonly ComparedScore[];
 }
 
-/** `place`: a folder with `scores.json`, or such a file. Throws `config_invalid`. */
+/** `place`: a folder with `scores.json`, or the file itself. Throws `config_invalid`. */
 function readStoredScores(evals: EvalsPackage, place: string): StoredScores {
   const isFolder = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true;
   const file = isFolder ? path.join(place, 'scores.json') : place;
@@ -133,18 +133,18 @@ export function readShownScores(evals: EvalsPackage, after: string, before?: str
   return { ...shown, compared: evals.compareScores((shown.before ?? shown.after).card, shown.after.card) };
 }
 
-/** Undefined: these scores have no such run. */
+/** Undefined if these scores have no such run. */
 export function runOf(stored: StoredScores | null, scenario: string, seed: number): ScoredRun | undefined {
   return stored?.scenarios.get(scenario)?.runs.find((run) => run.seed === seed);
 }
 
-/** The data directory of a run. Null: its data were not kept, or are no longer there. */
+/** The data directory of a run. Null if its data were not kept, or no longer exist. */
 export function dataOf(stored: StoredScores, conversation: string | undefined): string | null {
   const data = conversation === undefined ? undefined : stored.kept.get(conversation);
   return data !== undefined && existsSync(data) ? data : null;
 }
 
-/** How many runs were scored, and how many of them are still there to be looked at. */
+/** The number of scored runs, and how many of them can still be viewed. */
 export function countRuns({ after }: ShownScores): { runs: number; kept: number } {
   const runs = after.card.scenarios.flatMap((scenario) => scenario.runs);
   return { runs: runs.length, kept: runs.filter((run) => dataOf(after, run.conversation) !== null).length };

@@ -13,25 +13,25 @@ import {
 import { fullMark } from './scores-page.ts';
 import { diffArrays, diffWordsWithSpace } from 'diff';
 
-/** What a side has to show of a run. */
+/** What a side can show of a run. */
 export type RunSide =
   | { readonly kind: 'read'; readonly conversation: string; readonly lines: readonly RunLine[] }
-  /** Why there is nothing. */
+  /** `why`: the reason that there is nothing. */
   | { readonly kind: 'missing'; readonly why: string };
 
-/** One run beside that of the baseline. */
+/** One run beside the baseline's. */
 interface ShownRun {
   scenario: string;
   seed: number;
-  /** `changed`: lines that are the same are folded. */
+  /** `changed`: equal lines are folded. */
   lines: 'all' | 'changed';
   scored: Record<Side, ScoredRun | undefined>;
   sides: Record<Side, RunSide>;
 }
 
-/** Lines of each side; the console has the rest. */
+/** Most lines of each side; the console shows all. */
 const MOST_LINES = 500;
-/** So many lines in a row that are the same are folded. */
+/** Number of consecutive equal lines that are folded. */
 const FOLDED = 2;
 
 export function runPage(shown: ShownScores, run: ShownRun): Markup {
@@ -130,7 +130,7 @@ function conversationPart(run: ShownRun, isCompared: boolean): Markup[] {
   ];
 }
 
-/** What a side is, and the way to its console. */
+/** A side's heading, with a link to its console. */
 function placeOf(side: Side, shown: RunSide): Markup {
   if (shown.kind === 'missing')
     return html`<div class="eval-side">
@@ -184,7 +184,7 @@ const LABELS: Record<LinePair['kind'], string | null> = {
   new: 'only in this run',
 };
 
-/** `isBoth`: both sides are there to be compared. */
+/** `isBoth`: both sides exist and can be compared. */
 function pairRow({ sides }: ShownRun, pair: LinePair, isBoth: boolean): Markup {
   const before = 'before' in pair ? pair.before : null;
   const after = 'after' in pair ? pair.after : null;
@@ -215,8 +215,8 @@ type LinePair =
   | { readonly kind: 'new'; readonly after: RunLine };
 
 /**
- * Puts the lines of two runs beside each other, in their order: first those that are the same, then between them those of one
- * speaker, or calls of one tool.
+ * Aligns the lines of two runs in order. Equal lines are paired first; between them, lines of the same speaker and calls of
+ * the same tool.
  */
 function alignLines(before: readonly RunLine[], after: readonly RunLine[]): LinePair[] {
   return aligned(before, after, {
@@ -238,10 +238,10 @@ function pairsBetween(before: readonly RunLine[], after: readonly RunLine[]): Li
 }
 
 interface Alignment {
-  /** Lines with the same key are beside each other. */
+  /** Lines with the same key are paired. */
   keyOf: (line: RunLine) => string;
   pair: (before: RunLine, after: RunLine) => LinePair;
-  /** For what is between two pairs. */
+  /** The lines between two pairs. */
   rest: (before: readonly RunLine[], after: readonly RunLine[]) => LinePair[];
 }
 
@@ -277,18 +277,18 @@ function shapeOf(line: RunLine): string {
   return JSON.stringify([line.kind, line.who, line.kind === 'called' ? line.tool : line.event.kind]);
 }
 
-/** Whose line it is, and the run that its links lead to. */
+/** Whose line it is, and the run to which its links lead. */
 interface Place {
   side: Side;
   conversation: string;
 }
 
-/** Characters of a text; the console has the rest. */
+/** Most characters of a text; the console shows all. */
 const MOST_TEXT = 2_000;
-/** Bound of the work on one pair of texts: beyond it they are too different for marks to help. */
+/** Most edits between two texts: beyond it they are too different for marks to help. */
 const MOST_EDITS = 100;
 
-/** A line of a conversation. `other`: the line of the other side, to which differences are marked. */
+/** A line of a conversation. `other`: the line of the other side, from which differences are marked. */
 function lineCell(line: RunLine, other: RunLine | null, place: Place): Markup {
   const { event } = line;
   const who = event.author.kind === 'agent' ? `@${event.author.id}` : event.author.name;
@@ -326,7 +326,7 @@ function said(text: string, other: string | null, { side }: Place): Markup {
   return html`<p>${marked(text, other, side)}</p>`;
 }
 
-/** The text, and in it what the other side has not. */
+/** The text, with marks where the other side differs. */
 function marked(text: string, other: string | null, side: Side): Markup {
   const shown = cut(text);
   const rest = text.length - shown.length;

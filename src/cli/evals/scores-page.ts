@@ -13,15 +13,14 @@ import {
   type StoredScores,
 } from './page-frame.ts';
 
-/** Which scores are listed. */
 export type Shown = 'all' | 'changed' | 'failed';
 
 const SCENARIOS = 20;
 const RUNS = 50;
-/** Marks of one score; of more runs, only those in which it does not hold. */
+/** Most marks of one score. With more runs, only those in which it fails are marked. */
 const MARKS = 20;
 
-/** All scenarios with their scores: what each came to in every run, and what has changed. */
+/** All scenarios with their scores: the result in every run, and what has changed. */
 export function scoresPage(shown: ShownScores, { show, page }: { show: Shown; page: number }): Markup {
   const listed: Record<Shown, readonly ComparedScore[]> = {
     all: shown.compared,
@@ -110,7 +109,7 @@ function changeMark(change: Change): Markup {
   return html`<span><span class="eval-mark${LOOKS[change] ?? ''}">${change}</span></span>`;
 }
 
-/** Of a score that is gone, those of the baseline. */
+/** The runs of a score; for a score that no longer exists, the baseline's. */
 function runsOf(shown: ShownScores, { scenario, after }: ComparedScore): readonly ScoredRun[] {
   const stored = after === null ? shown.before : shown.after;
   return stored?.scenarios.get(scenario)?.runs ?? [];
@@ -120,7 +119,7 @@ function takenIn({ scores }: ScoredRun, { score }: ComparedScore): ScoredRun['sc
   return scores.find((each) => each.score === score);
 }
 
-/** All runs of a scenario, with what does not hold in each. */
+/** All runs of a scenario, with the scores that fail in each. */
 export function runsPage(shown: ShownScores, scenario: string, page: number): Markup {
   const all = shown.after.scenarios.get(scenario)?.runs ?? [];
   const { items, pages, ...at } = pageOf(all, page, RUNS);
@@ -144,7 +143,7 @@ export function runsPage(shown: ShownScores, scenario: string, page: number): Ma
   ]);
 }
 
-/** How a score of one run looks: a sign that needs no colour, and the words for it. */
+/** How a score of one run looks: a symbol that needs no colour, and words for it. */
 interface ScoreMark {
   sign: string;
   words: string;
@@ -160,7 +159,7 @@ function scoreMark(taken: RunScore | undefined): ScoreMark {
   return { sign: String(Number(taken.value.toPrecision(3))), words: '', look: 'plain' };
 }
 
-/** A score failed or does not hold. */
+/** Whether a score does not hold or could not be computed. */
 function isBad(taken: RunScore | undefined): boolean {
   return scoreMark(taken).look === 'bad';
 }
@@ -173,7 +172,6 @@ function runMark(seed: number, taken: RunScore | undefined, to: string): Markup 
   >`;
 }
 
-/** A mark with its words. */
 export function fullMark(taken: RunScore | undefined): Markup {
   const { sign, words, look } = scoreMark(taken);
   return html`<span class="eval-mark${classOf(look)}">${sign} ${words}</span>`;

@@ -29,7 +29,7 @@ export function projectFiles({ template, lang }: Choice): Record<string, string>
   };
 }
 
-/** What package.json must have. `version` is that of Troupe. */
+/** The parts that package.json must have. `version` is Troupe's. */
 export function packageParts(lang: Language, version: string): PackageParts {
   const code = lang === 'ts' ? 'ts' : 'js';
   return {
@@ -91,7 +91,7 @@ ${fieldsOf(rest, 2)}});
 `;
 }
 
-/** One field a line. The values have no quotes and no nested objects worth a line of their own. */
+/** One field on each line. The values contain no quotes, and no nested objects that need lines of their own. */
 function fieldsOf(fields: object, indent: number): string {
   return Object.entries(fields)
     .map(([name, value]) => `${' '.repeat(indent)}${name}: ${literal(value)},\n`)
@@ -158,7 +158,7 @@ function json(value: unknown): string {
 
 type Manifest = Record<string, unknown>;
 
-/** What would be written, and the field whose value would be replaced, if there is one. */
+/** The package.json that would be written, and the field whose value would be replaced, if any. */
 interface MergedPackage {
   text: string;
   conflict: string | null;
@@ -181,7 +181,7 @@ export async function mergePackage(path: string, dir: string, parts: PackagePart
   return { text: `${JSON.stringify(merged, null, 2)}\n`, conflict };
 }
 
-/** `npm init` writes a test that fails. Until that is replaced, the type of the package is nobody's choice. */
+/** `npm init` writes a test that fails. While that is there, nobody has chosen the package's `type`. */
 function isPlaceholderTest(given: Manifest): boolean {
   const scripts = given['scripts'] as Manifest | undefined;
   const test = scripts?.['test'];
@@ -201,7 +201,7 @@ async function readManifest(path: string): Promise<Manifest | null> {
   }
 }
 
-/** A name that npm accepts. */
+/** A package name that npm accepts. */
 function nameFrom(dir: string): string {
   const name = basename(dir)
     .toLowerCase()
@@ -213,12 +213,12 @@ function nameFrom(dir: string): string {
 export const TEMPLATES = ['agent', 'team'] as const;
 export type TemplateName = (typeof TEMPLATES)[number];
 
-/** A company to start from. `test` is the body of its test, over the script alone. */
+/** A company to start from. `test` is the body of its test, which needs only the script. */
 interface Template {
   label: string;
   company: { agents: AgentPart[]; defaults?: TroupeInput['defaults'] };
   rules: ScriptRuleInput[];
-  /** What `start` asks when it is given nothing. */
+  /** What `start` asks if it gets no argument. */
   question: string;
   testName: string;
   test: readonly string[];

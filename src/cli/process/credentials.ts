@@ -2,7 +2,10 @@ import { type AccessInput, trafficTimes } from '../../library/access/index.ts';
 import { TroupeError } from '../../base/errors.ts';
 import type { Troupe } from '../../library/troupe.ts';
 
-/** Options of an app: the callers that this server's token, the keys and the agents file's `access` admit, and their rates. */
+/**
+ * Options of an app: which callers are admitted (by this server's token, the keys, and `access` of the agents file), and their
+ * rates.
+ */
 export function callerOptions(
   troupe: Pick<Troupe, 'authenticate'>,
   token: string | undefined,
@@ -17,7 +20,7 @@ export function callerOptions(
   };
 }
 
-/** Throws `config_invalid` if no caller could be admitted: there is no token, no valid key and no token issuer. */
+/** Throws `config_invalid` if nobody could be admitted: there is no token, no valid key and no token issuer. */
 export async function requireCredentials(
   troupe: Pick<Troupe, 'keys'>,
   parts: {

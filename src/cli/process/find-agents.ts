@@ -28,8 +28,8 @@ export async function demoAgents(): Promise<FoundAgents> {
 }
 
 /**
- * The agents file last used with a data directory, so that commands find it from any directory. It has its own file,
- * because the server's entry is removed when the server stops.
+ * Remembers the agents file last used with a data directory, so that commands find it from any directory. It has a file of its
+ * own, because the server's entry is removed when the server stops.
  */
 export function rememberAgents(dir: string, { file }: FoundAgents): void {
   writeFileSync(memoryOf(dir), `${JSON.stringify({ agents: file })}\n`, { mode: 0o600 });
@@ -40,7 +40,7 @@ export async function recallAgents(dir: string): Promise<FoundAgents | null> {
   try {
     ({ agents } = JSON.parse(readFileSync(memoryOf(dir), 'utf8')) as { agents?: unknown });
   } catch {
-    // The file is missing or not ours.
+    // The file is missing, or was not written by Troupe.
     return null;
   }
   if (agents === null) return await demoAgents();

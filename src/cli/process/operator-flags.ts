@@ -24,7 +24,7 @@ interface Operators extends Pick<TroupeOptions, 'logger' | 'tracing' | 'onWarnin
 }
 
 /**
- * From `--log-level`, TROUPE_LOG, TROUPE_TRACING and TROUPE_TRACING_CONTENT. Without a level and a `fallback`, output
+ * From `--log-level`, TROUPE_LOG, TROUPE_TRACING and TROUPE_TRACING_CONTENT. With neither a level nor a `fallback`, output
  * stays human-readable. Throws `config_invalid`.
  */
 export async function readOperators(
@@ -52,7 +52,7 @@ function printRequest(error: unknown, env: Env): void {
   console.error(hideEnvironment(env)(`troupe: a request failed: ${inspect(error)}`));
 }
 
-/** The servers of the distributed mode: one database, and Redis unless PostgreSQL takes its place. */
+/** The servers of the distributed mode: one database, and Redis unless PostgreSQL replaces it. */
 export type ServiceUrls = DatabaseUrl & {
   redis?: string;
   /** Prefix of all keys in Redis. */
@@ -101,7 +101,7 @@ const REDIS: Service = {
 };
 const ON_ONE_MACHINE = 'On one machine "troupe dev" needs neither a database server nor Redis';
 
-/** Reads the URLs from the flags, else from the environment. Throws `config_invalid` for a missing or wrong one. */
+/** Reads the URLs from the flags, else from the environment. Throws `config_invalid` for a missing or invalid one. */
 export function readServiceUrls(options: UrlOptions, env: Env): ServiceUrls {
   const database = readDatabase(options, env);
   const { prefix } = options;
@@ -110,7 +110,7 @@ export function readServiceUrls(options: UrlOptions, env: Env): ServiceUrls {
   return { ...database, redis: readUrl(REDIS, options, env), prefix };
 }
 
-/** A flag counts more than the environment. Two databases are never guessed between. */
+/** A flag takes precedence over the environment. If two databases are named, none is guessed. */
 function readDatabase(options: UrlOptions, env: Env): DatabaseUrl {
   const { mongodb, postgres } = options;
   const isNamed = mongodb !== undefined || postgres !== undefined;
@@ -123,7 +123,7 @@ function readDatabase(options: UrlOptions, env: Env): DatabaseUrl {
   return { postgres: readUrl(POSTGRES, options, env) };
 }
 
-/** The database that the environment names; undefined: none. Throws `config_invalid` if it names two. */
+/** The database that the environment names; undefined if there is none. Throws `config_invalid` if it names two. */
 export function databaseIn(env: Env): DatabaseUrl | undefined {
   return databaseOf(urlsIn(env));
 }
@@ -146,7 +146,7 @@ function readUrl({ name, option, variable, schemes, example }: Service, options:
   throw new TroupeError('config_invalid', message, { variable });
 }
 
-/** The same without credentials, for display. */
+/** The URLs without credentials, for display. */
 export function shownServices(services: ServiceUrls): ServiceUrls {
   const { mongodb, postgres, redis, prefix } = services;
   const database = postgres === undefined ? { mongodb: shownUrl(mongodb) } : { postgres: shownUrl(postgres) };

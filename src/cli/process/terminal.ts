@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 
 interface InterruptOptions {
-  /** The process exits after this time at the latest, with success: other processes take over its work. */
+  /** The process exits after this time at the latest, with success, because other processes take over its work. */
   withinMs?: number;
 }
 
@@ -12,7 +12,7 @@ export function onInterrupt(finish: () => void, { withinMs }: InterruptOptions =
     if (isFinishing) process.exit(130);
     isFinishing = true;
     process.stderr.write('finishing…\n');
-    // Stays set after the handlers are removed: something may still keep the process alive.
+    // Stays set after the handlers are removed, because something may still keep the process alive.
     if (withinMs !== undefined) setTimeout(giveUp, withinMs).unref();
     finish();
   }

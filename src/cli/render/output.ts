@@ -32,7 +32,7 @@ export function errorText(
   return asJson ? `${JSON.stringify({ error })}\n` : `${error.code}: ${printable(error.message)}\n`;
 }
 
-/** Control characters except tab and newline, and marks that reorder a line: they could steer the terminal. */
+/** Control characters except tab and newline, and marks that reorder a line: they could control the terminal. */
 // oxlint-disable-next-line no-control-regex
 const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
@@ -54,7 +54,7 @@ export function cutOff(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
 }
 
-/** A title and its text in lines of at most `width`. Longer words stay whole. */
+/** A title and its text, in lines of at most `width` characters. A longer word stays whole. */
 export function paragraph(title: string, text: string, { indent = 10, width = 80 } = {}): string {
   const lines: string[] = [];
   let line = title.padEnd(indent);
@@ -97,12 +97,12 @@ export function count(things: number, noun: string): string {
   return `${number(things)} ${noun}${things === 1 ? '' : 's'}`;
 }
 
-/** A whole number, as 12,345. The first `toLocaleString` would take 27 ms. */
+/** A whole number, such as 12,345. The first `toLocaleString` would take 27 ms. */
 export function number(value: number): string {
   return String(value).replaceAll(/\B(?=(?:\d{3}){1,7}$)/g, ',');
 }
 
-/** Columns to write in; some terminals report 0. */
+/** Width of the terminal in columns; some terminals report 0. */
 export function screenWidth(): number {
   return Math.min(process.stdout.columns || 100, 120);
 }

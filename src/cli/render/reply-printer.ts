@@ -14,7 +14,7 @@ export function createReplyPrinter(): ReplyPrinter {
   const line = createOpenLine();
   const begun = createBegunCalls();
 
-  /** A call is shown when it begins, unless another reply is on the open line: then with its step. */
+  /** Shows a call when it begins, unless another reply is on the open line: then the call is shown with its step. */
   function showCall({ turn, agent, call, name }: Frame & { type: 'arguments' }): void {
     if (!line.isFreeFor(turn) || !begun.add(turn, call)) return;
     line.close();
@@ -115,7 +115,7 @@ function createOpenLine() {
 function createBegunCalls() {
   const byTurn = new Map<string | undefined, Set<string>>();
   return {
-    /** Whether it is new. */
+    /** Whether the call is new. */
     add(turn: string, call: string): boolean {
       const calls = byTurn.get(turn) ?? new Set<string>();
       byTurn.set(turn, calls);
@@ -123,7 +123,7 @@ function createBegunCalls() {
       calls.add(call);
       return isNew;
     },
-    /** The calls of a step that were not shown. The next step begins. */
+    /** The calls of a step that were not shown yet. Ends the step. */
     rest({ turn, body }: EventOf<'step'>) {
       const shown = byTurn.get(turn);
       byTurn.delete(turn);
@@ -139,7 +139,6 @@ function heading(name: string): string {
   return `${paint('bold', printable(name))}: `;
 }
 
-/** An event in one line. */
 export function describeEvent(event: Event): string {
   const told = eventInWords(event);
   if (told) return `${told.head}${told.text}`;

@@ -32,13 +32,13 @@ import { codingsFor } from '../codings.ts';
 
 /** Options of `createApp`. */
 export interface AppOptions extends GuardOptions, PageOptions {
-  /** Doors of this app beside those of the troupe, without integrations. Default: none. */
+  /** Doors of this app in addition to those of the troupe; they get no integrations. Default: none. */
   doors?: readonly Door[] | undefined;
-  /** Path below which the app answers, for servers that pass the whole path on: `/inspector`. Default: the root. */
+  /** Path at which the app is mounted, for servers that pass the whole path on: `/inspector`. Default: the root. */
   basePath?: string | undefined;
-  /** Source of time. Default: the clock of the system. */
+  /** Source of time. Default: the system clock. */
   clock?: Clock | undefined;
-  /** Aborted when the process is about to end: it is no longer ready, and open event streams end. */
+  /** Aborted when the process is about to end: the app reports that it is not ready, and open event streams end. */
   signal?: AbortSignal | undefined;
   /** Shown at /metrics. */
   metrics?: ProcessMetrics | undefined;
@@ -47,8 +47,8 @@ export interface AppOptions extends GuardOptions, PageOptions {
 }
 
 /**
- * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. `guard` decides who
- * is admitted, and what they may see and do. Without `token` and `authenticate` everybody may do everything.
+ * The HTTP API of a troupe and its page, at any path: `app.route('/inspector', createApp(troupe))`. The guard decides who is
+ * admitted, and what each caller may see and do. Without `token` and `authenticate` everybody may do everything.
  */
 export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const { basePath, clock = systemClock, signal, metrics, onError = reportError, ...rest } = options;
@@ -65,7 +65,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const routes = table.routes.filter(({ scopes }) => scopes !== 'public');
   addGuarded(app, troupe, routes, { clock, signal, metrics, trust, onError, table, version: version ?? '0' });
   const notFound = (context: Context) => errorResponse(context, unknownRoute(context, table), onError);
-  // An app that this one is mounted in answers unknown paths itself, except those below /api.
+  // Other unknown paths are left to the app that this one is mounted in.
   app.all('/api/*', notFound);
   app.notFound(notFound);
   app.onError((error, context) => {
@@ -77,13 +77,13 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
 }
 
 interface StatusAppOptions extends GuardOptions {
-  /** What `/metrics` shows. Default: nothing. */
+  /** Shown at `/metrics`. Default: nothing. */
   metrics?: ProcessMetrics | undefined;
   /** Aborted when the process is about to end. */
   signal: AbortSignal;
-  /** Source of time. Default: that of the system. */
+  /** Source of time. Default: the system clock. */
   clock?: Clock | undefined;
-  /** Receives errors that clients are not told. */
+  /** Receives errors whose details clients are not told. */
   onError: (error: unknown) => void;
 }
 
@@ -112,7 +112,7 @@ interface ServerParts extends Pick<RouteServer, 'clock' | 'signal' | 'metrics' |
   table: RouteTable;
 }
 
-/** Adds the probes, which need no credential, and `routes` behind the guard. */
+/** Adds the probes, which need no credential, and `routes`, which the guard protects. */
 function addGuarded(
   app: Hono,
   root: Troupe,
@@ -152,7 +152,7 @@ function unknownRoute(context: Context, table: RouteTable): Refusal {
     const message = `the door "${door}" is not open: name it in "doors" of the agents file, as doors: ['${door}']`;
     return new Refusal(404, 'route_unknown', message, { door });
   }
-  // Paths such as `//api/agents` look like one of ours and are not.
+  // Hono may match paths such as `//api/agents`, which no route declares.
   if (methods.length === 0 || methods.includes(method)) {
     const message = `there is no ${method} ${path}; see /api/openapi.json`;
     return new Refusal(404, 'route_unknown', message);
@@ -160,7 +160,7 @@ function unknownRoute(context: Context, table: RouteTable): Refusal {
   return methodRefused(context, methods);
 }
 
-/** A new token for every start, so that a page from before it must be loaded again. */
+/** A new token for every start. A page that was loaded before must be loaded again. */
 function newWriteToken(): string {
   return randomBytes(24).toString('base64url');
 }
@@ -169,7 +169,7 @@ function reportError(error: unknown): void {
   console.error('troupe: a request failed:', error);
 }
 
-/** For one hour browsers ask only once. */
+/** Browsers cache the answer for one hour. */
 const MAX_AGE_S = 3_600;
 
 /** Answers preflight requests, which carry no credential, and lets pages of the listed origins read answers. */
@@ -188,15 +188,15 @@ function allowOrigins(origins: readonly string[]): MiddlewareHandler {
   };
 }
 
-/** Without its slash at the end. Throws `config_invalid`. */
+/** The URL without a trailing slash. Throws `config_invalid`. */
 function readPublicUrl(text: string): string {
   const { publicUrl } = parseGiven(z.object({ publicUrl: PublicUrl }), { publicUrl: text }, 'the options');
   return publicUrl.replace(/\/$/, '');
 }
 
 /**
- * Where clients reach the app, without a slash at the end. `Host` is whatever a client says, so that what is signed names the setting,
- * or a host that was allowed. Throws `host_refused`.
+ * Where clients reach the app, without a trailing slash. A client can send any `Host`, so a signed address uses the setting,
+ * or a host that is allowed. Throws `host_refused`.
  */
 function publicAddress(context: Context, options: GuardOptions): string {
   const { req } = context;
@@ -207,16 +207,16 @@ function publicAddress(context: Context, options: GuardOptions): string {
   throw new Refusal(403, 'host_refused', message, { host });
 }
 
-/** What a proxy that ends TLS says of the scheme. */
+/** The origin, with the scheme that a TLS-terminating proxy reports. */
 function originOf(req: Context['req']): string {
   const { origin, protocol, host } = new URL(req.url);
   const given = req.header('x-forwarded-proto');
   return given === 'https' && protocol === 'http:' ? `https://${host}` : origin;
 }
 
-/** A smaller answer fits into one packet anyway. */
+/** A smaller answer fits into one packet even without compression. */
 const MIN_BYTES = 1_024;
-/** The cheapest levels: higher ones take several times the CPU for a tenth of the bytes. */
+/** The lowest level: higher ones take several times the CPU to save a tenth of the bytes. */
 const BROTLI_QUALITY = 1;
 const GZIP_LEVEL = 1;
 
@@ -225,7 +225,7 @@ type Compress = (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>;
 const brotli = promisify(brotliCompress);
 const gzipped = promisify(gzip);
 
-/** The smaller first. */
+/** In order of preference: the smaller result first. */
 const COMPRESSIONS: readonly [encoding: string, compress: Compress][] = [
   [
     'br',
@@ -242,8 +242,8 @@ const COMPRESSIONS: readonly [encoding: string, compress: Compress][] = [
 ];
 
 /**
- * Compresses JSON answers for clients that accept it. Streams and downloads pass through as they come. So does an answer with
- * `no-store`, which holds a secret: the length of a compressed answer tells whether words beside the secret resemble it.
+ * Compresses JSON answers for clients that accept it. Streams and downloads are passed on unchanged. So is an answer with
+ * `no-store`, which holds a secret: the length of a compressed answer would reveal whether text beside the secret resembles it.
  */
 async function compressJson(context: Context, next: Next): Promise<void> {
   await next();

@@ -12,9 +12,9 @@ export type { Attachment, Author, Event } from '../../events/index.ts';
 
 /** Options of `createClient`. */
 export interface ApiClientOptions {
-  /** URL that the API is mounted at, as `http://127.0.0.1:4600`. */
+  /** URL at which the API is mounted, such as `http://127.0.0.1:4600`. */
   url: string;
-  /** A key, a user's token, or the token of the server. */
+  /** An API key, a user's token, or the server's token. */
   token?: string | undefined;
   /** Error message for a credential that the server does not accept. Default: the server's own. */
   unauthorized?: string | undefined;
@@ -30,7 +30,7 @@ export interface ApiClientOptions {
 export interface ApiClient {
   /** Resolves to the JSON answer. */
   request<K extends RouteName>(route: K, ...input: Args<K>): Promise<Answer<K>>;
-  /** Collects a list that comes in parts, by `skip` and `next`. */
+  /** Collects all parts of a list, by `skip` and `next`. */
   whole<K extends RouteName>(
     route: K,
     list: Exclude<keyof Answer<K>, 'next'> & string,
@@ -42,14 +42,14 @@ export interface ApiClient {
   events(query: Query<'GET /api/events'>, signal: AbortSignal): Promise<AsyncGenerator<StreamFrame, void>>;
 }
 
-/** A frame of the event stream. A piece of a text with `index` 0 begins it, or begins it again. */
+/** A frame of the event stream. A piece of text with `index` 0 begins a text, or begins it again. */
 export type StreamFrame =
   | { type: 'event'; event: Event }
   | RemoteNote
   | { type: 'gap' }
-  /** The log is another one than before; its events come from the first on. */
+  /** The log was replaced by another one, whose events follow from the first on. */
   | { type: 'reset'; conversation: string };
-/** A note without the tenant, which is that of the key. */
+/** A note without its tenant, which is that of the credential. */
 export type RemoteNote = LiveNote extends infer N ? (N extends LiveNote ? Omit<N, 'tenant'> : never) : never;
 
 /** Name of a route of the HTTP API. */
@@ -67,7 +67,7 @@ type Absent<T, N extends keyof T> = Record<never, never> extends Pick<T, N> ? un
 export type Input<K extends RouteName> = Params<ParamName<Routes[K]['path']>> &
   Optional<'query', Query<K>> &
   Body<z.input<Schema<K, 'body'>>> & {
-    /** The body of a route that takes a file. */
+    /** The body of a route that accepts a file. */
     file?: RequestInit['body'];
     signal?: AbortSignal;
   };
@@ -144,7 +144,7 @@ function initOf(method: string, { body, file, signal }: AnyInput): RequestInit &
   return init;
 }
 
-/** Query string with its question mark, or empty. Absent values are omitted. */
+/** The query string with its question mark; empty if there is none. Absent values are omitted. */
 function queryText(fields: NonNullable<AnyInput['query']>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) {
@@ -209,7 +209,7 @@ function errorOf({ url, status }: Response, text: string, unauthorized: string |
   return new TroupeError('command_refused', error.message, { ...error.data, status, refused: error.code });
 }
 
-/** Null if a proxy or another program answered. */
+/** Null if the answer is not Troupe's, but a proxy's or another program's. */
 function parseError(text: string): ErrorBody | null {
   try {
     return (JSON.parse(text) as { error?: ErrorBody }).error ?? null;

@@ -6,7 +6,7 @@ export { nodeListener } from './serve-http.ts';
 export { serveHttp } from './serve-http.ts';
 export type { HttpServer } from './serve-http.ts';
 
-// What a door is made of.
+// Building blocks of doors.
 export type { Caller } from '../caller.ts';
 export { readAs } from '../caller.ts';
 export { checkScope, unknownConversation } from '../permissions.ts';

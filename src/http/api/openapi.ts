@@ -6,16 +6,16 @@ import type { ErrorStatus, Route } from '../route.ts';
 import { PATH_PARAMETERS, type PathParameter } from '../schemas.ts';
 
 /**
- * Writes the OpenAPI 3.1 document from the routes' declarations. The OpenAPI libraries for Hono and zod
- * (`hono-openapi`, `@hono/zod-openapi`, `zod-openapi`) bring their own validation, or only turn schemas into JSON Schema,
- * which zod does itself. None derives errors, links and scopes from a route, which is most of this file.
+ * Writes the OpenAPI 3.1 document from the routes' declarations. The OpenAPI libraries for Hono and zod (`hono-openapi`,
+ * `@hono/zod-openapi`, `zod-openapi`) bring their own validation, or only turn schemas into JSON Schema, which zod does
+ * itself. None derives errors, links and scopes from a route, which is most of this file.
  */
 export interface DocumentOptions {
   /** Whether callers without a credential are admitted. */
   keyless?: boolean;
-  /** The path that the app is mounted at, as clients see it. */
+  /** Path at which clients see the app. */
   base?: string;
-  /** Doors that are open. */
+  /** Open doors. */
   doors?: readonly Door[];
 }
 
@@ -39,7 +39,6 @@ const RETRY_AFTER = { 'retry-after': { schema: { type: 'string', pattern: '^[1-9
 
 const CHALLENGE = { 'www-authenticate': { schema: { type: 'string' } } };
 
-/** Shape of every error. */
 const ERROR = {
   type: 'object',
   properties: {
@@ -66,7 +65,7 @@ const ERROR_MEANINGS: Record<ErrorStatus, string> = {
   503: 'A service cannot be reached, or the process is ending; try again',
 };
 
-/** Errors that say when to try again. */
+/** Errors that tell when to try again. */
 const MAY_PASS: ReadonlySet<string> = new Set(['429', '503']);
 
 function headersOf(status: string): { headers?: object } {
@@ -104,7 +103,7 @@ function describeApi(routes: readonly Route[], keyless: boolean): object {
   };
 }
 
-/** `all`: routes that the answers may link to. */
+/** `all`: routes to which the answers may link. */
 function describeRoute(route: Route, all: readonly Route[], keyless: boolean): object {
   const { id, summary, query, body, bodyType, example } = route;
   const params = paramsOf(route);
@@ -125,7 +124,7 @@ function describeRoute(route: Route, all: readonly Route[], keyless: boolean): o
   };
 }
 
-/** Errors that follow from the input of a route, and those it declares. */
+/** Errors that follow from the input of a route, and errors that it declares. */
 function errorsOf(route: Route, hasParams: boolean): Record<string, object> {
   if (route.scopes === 'public') return {};
   const statuses: ErrorStatus[] = [401, 403, 429, 500, 503, ...(route.errors ?? [])];
@@ -159,15 +158,15 @@ function answersOf(route: Route, links: object): Record<string, object> {
 }
 
 function contentOf(type: string = JSON_TYPE, schema?: z.ZodType): Record<string, object> {
-  // Some readers of the document take the schema for that of the body, some for that of an event.
+  // No schema: some readers of the document would apply it to the body, others to one event.
   if (type === STREAM_TYPE) return { [type]: {} };
   const plain = { type: type === JSON_TYPE ? 'object' : 'string' };
   return { [type]: { schema: schema ? schemaOf(schema) : plain } };
 }
 
 /**
- * Links to each operation whose path parameters are all in this route's path or answer. An id of another tenant than the
- * caller's is only found there.
+ * Links to each operation whose path parameters are all in this route's path or answer. An operation that accepts another
+ * tenant needs it, because an id exists within its tenant only.
  */
 function linksOf({ gives, query }: Route, own: readonly PathParam[], all: readonly Route[]): object {
   if (!gives) return {};
@@ -230,7 +229,7 @@ function pathParameter({ name, schema, example }: PathParam): object {
   return { name, in: 'path', required: true, schema: schemaOf(schema), example };
 }
 
-/** A parameter is required where its schema refuses `undefined`. */
+/** A parameter is required if its schema refuses `undefined`. */
 function queryParameters(query: z.ZodObject | undefined): object[] {
   return Object.entries(query?.shape ?? {}).map(([name, each]) => {
     const schema = each as z.ZodType;
@@ -238,12 +237,12 @@ function queryParameters(query: z.ZodObject | undefined): object[] {
   });
 }
 
-/** A body that is no JSON. */
+/** A body that is not JSON. */
 const FILE = { type: 'string', format: 'binary' };
 const INT32_MAX = 2 ** 31 - 1;
 const SCHEMAS = '#/components/schemas/';
 
-/** A schema for each kind of event, and `Event`, which is one of them: so generators have a name for each. */
+/** One named schema for each kind of event, and `Event` as the union of them, so that generators have a name for each. */
 function eventSchemas(): Record<string, object> {
   const { oneOf } = schemaOf(Event) as { oneOf: { properties: { kind: { const: string } } }[] };
   const named = oneOf.map((schema) => {
@@ -272,7 +271,7 @@ function schemaOf(schema: z.ZodType): object {
   return rest;
 }
 
-/** Generators of clients read no lists of positions, with `items: false` behind them, and null only as the second of two. */
+/** Client generators do not understand tuples with `items: false`, and know null only as the second of two alternatives. */
 function writePlainly(schema: z.core.JSONSchema.BaseSchema): void {
   const { prefixItems, anyOf, properties = {} } = schema;
   const others = anyOf?.filter(({ type }) => type !== 'null');
@@ -280,7 +279,7 @@ function writePlainly(schema: z.core.JSONSchema.BaseSchema): void {
     schema.anyOf = [{ anyOf: others }, { type: 'null' }];
   for (const each of Object.values(properties))
     if (typeof each === 'object' && each.type === 'null') delete each.type;
-  // Times in ms would overflow what is an integer without this.
+  // Without this format, generated clients would use 32-bit integers, in which times in ms overflow.
   if (schema.type === 'integer' && (schema.maximum ?? Infinity) > INT32_MAX) schema.format = 'int64';
   if (!Array.isArray(prefixItems)) return;
   const places = prefixItems as z.core.JSONSchema.JSONSchema[];

@@ -7,22 +7,22 @@ import { TroupeError } from '../../base/errors.ts';
 
 /** A server that listens. */
 export interface HttpServer {
-  /** Its address, without a slash at the end. */
+  /** Its URL, without a trailing slash. */
   url: string;
-  /** Where it listens, also if any port was asked for. */
+  /** Port that it listens on, even if any port was asked for. */
   port: number;
-  /** Accepts no more connections, gives open requests a moment to finish, then closes the rest. */
+  /** Accepts no more connections, gives open requests a moment to finish, then closes all connections. */
   close(): Promise<void>;
 }
 
 const TIMEOUTS = {
-  // For clients that send headers or bodies too slowly. Imports and event streams are not affected: the server sends
-  // there, or the data arrives without pauses.
+  // Limits for clients that send headers or bodies too slowly. They do not affect event streams, where the server sends, nor
+  // imports, whose data arrives without pauses.
   headersTimeout: 10_000,
   requestTimeout: 300_000,
   connectionsCheckingInterval: 2_000,
-  // Longer than load balancers keep idle connections (60 s). A server that closes first may meet a request on its way,
-  // which then fails: with the 5 s of Node, a server that was busy for so long did that.
+  // Longer than load balancers keep idle connections (60 s). If the server closed first, a request might already be on its way
+  // and fail. With Node's default of 5 s this happened whenever the server was busy for that long.
   keepAliveTimeout: 75_000,
 };
 /** Connections of one process; more are closed at once. */
@@ -32,17 +32,17 @@ const PORTS_TRIED = 20;
 const CLOSE_GRACE_MS = 1_000;
 
 interface ListenOptions {
-  /** Address to listen at. Default `127.0.0.1`. */
+  /** Address to listen on. Default `127.0.0.1`. */
   host?: string;
-  /** Port to listen at; 0 takes any. */
+  /** Port to listen on; 0 takes any free one. */
   port: number;
-  /** Ports tried, from `port` on. */
+  /** Number of ports tried, from `port` on. */
   tries?: number;
   /** Replaces the default timeouts. */
   timeouts?: Partial<typeof TIMEOUTS>;
 }
 
-/** Listens on `port`, or on the next free one after it; 0 takes any. Throws `config_invalid`. */
+/** Listens on `port`, or on the next free port after it; 0 takes any. Throws `config_invalid`. */
 export async function serveHttp(
   app: Pick<Hono, 'fetch'>,
   { host = '127.0.0.1', port, tries = PORTS_TRIED, timeouts = {} }: ListenOptions,
@@ -97,11 +97,11 @@ function httpServer(server: Server, host: string): HttpServer {
 }
 
 /**
- * The app for servers of `node:http`: a middleware of Express, a handler of Fastify's raw requests. If a parser has read the
- * body before, its result is taken from `body` of the request, as `express.json()` leaves it there.
+ * The app as a listener of `node:http`: for Express, or for Fastify's raw requests. If a parser has already read the body, its
+ * result is taken from the request's `body`, where `express.json()` leaves it.
  */
 export function nodeListener(app: Hono): (request: IncomingMessage, response: ServerResponse) => void {
-  // The globals belong to the program around us.
+  // The surrounding program's globals must not be replaced.
   const listen = getRequestListener(app.fetch, { overrideGlobalObjects: false });
   return function answerRequest(request, response) {
     restoreBody(request);
@@ -109,7 +109,7 @@ export function nodeListener(app: Hono): (request: IncomingMessage, response: Se
   };
 }
 
-/** Gives a body that was read before as `rawBody`, where the listener looks for it. */
+/** Passes a body that was already read on as `rawBody`, where the listener looks for it. */
 function restoreBody(request: IncomingMessage & { body?: unknown; rawBody?: unknown }): void {
   const { body } = request;
   if (!request.readableDidRead || body === undefined || request.rawBody instanceof Buffer) return;

@@ -8,15 +8,15 @@ import { fileURLToPath } from 'node:url';
 import { basePath } from 'hono/route';
 
 export interface PageOptions {
-  /** The folder of the built page, or false for an API without one. Default: the page that comes with Troupe. */
+  /** Folder of the built page, or false for an API without a page. Default: the page that comes with Troupe. */
   web?: string | false | undefined;
-  /** Shown on the page. */
+  /** Version shown on the page. */
   version?: string | undefined;
 }
 
 /** First path segments that never answer with the page. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
-/** Of every document and file of a page. */
+/** Headers of every document and file of a page. */
 export const PAGE_HEADERS = {
   'content-security-policy':
     "default-src 'self'; img-src 'self' blob:; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
@@ -28,16 +28,16 @@ export const PAGE_HEADERS = {
 const FOREVER = 'public, max-age=31536000, immutable';
 
 /**
- * Serves the page at the path that the app is mounted at: its files, and its document for every other path, which the page
- * itself routes.
+ * Serves the page at the path where the app is mounted: its files, and its document for every other path, because the page
+ * does its own routing.
  *
- * The page is served before the guard. Where a credential is needed, the document has no secret and asks the user for it.
- * Otherwise it contains the write token, and is served under trusted host names only.
+ * The page is served before the guard. Where a credential is needed, the document holds no secret and asks the user for the
+ * credential. Otherwise it contains the write token, and is served only under trusted host names.
  */
 export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOptions }): void {
   const { web = BUILT_PAGE, version = '', trust } = options;
   if (web === false) return;
-  // Middleware instead of a route: requests that it does not answer continue.
+  // A middleware, not a route: requests that it does not answer continue.
   app.use(async (context, next) => {
     const { req } = context;
     if (!READS.has(req.method)) return next();
@@ -61,7 +61,7 @@ export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOp
   });
 }
 
-/** Empty in a folder without one: the document then names nothing in advance. */
+/** Empty in a folder without a manifest: the document then has no preload hints. */
 async function manifestOf(web: string): Promise<PageManifest> {
   const file = await readWebFile(web, 'manifest.json');
   return file ? (JSON.parse(new TextDecoder().decode(file.bytes)) as PageManifest) : {};
@@ -94,13 +94,13 @@ function documentOf(context: Context, html: string): Response {
   return context.body(html, 200, { ...headers, 'content-type': 'text/html; charset=utf-8' });
 }
 
-/** What the page may do with this server. `token`: it asks its user for a credential first. */
+/** What the page may do on this server. `token`: it first asks the user for a credential. */
 type PageMode = 'read-only' | 'write' | 'token';
 
 interface PageFacts {
   /** Where the app is mounted, with a slash at both ends. */
   base: string;
-  /** The page sends this with its writes. Empty where it may not write, or needs a credential. */
+  /** Token that the page sends with its writes. Empty where it may not write, or needs a credential. */
   token: string;
   mode: PageMode;
   version: string;
@@ -164,13 +164,13 @@ interface Chunk {
   css?: readonly string[];
 }
 
-/** Newest events that come with the snapshot. `NEWEST_EVENTS` of the page asks for as many, else the answer is not used. */
+/** Number of newest events that come with the snapshot. It must equal `NEWEST_EVENTS` of the page, or the answer is not used. */
 const NEWEST_EVENTS = 40;
 
 /**
- * Elements for the head of the document that name what the asked view needs, so that the browser asks for all of it at
- * once: without them it learns of each file from the one before. `path` and `query` are those of the request, below the
- * mount. The answers of the API are named only if the page may read without a credential.
+ * Elements for the head of the document that name the files and answers that the requested view needs, so that the browser
+ * requests all at once; otherwise it would learn of each file from the one before. `path` and `query` are those of the
+ * request, below the mount. Answers of the API are named only if the page may read without a credential.
  */
 function viewHints(
   manifest: PageManifest,
@@ -193,7 +193,7 @@ const CONVERSATION = [
   'src/parts/timeline/timeline.tsx',
 ];
 
-/** The scripts and styles of parts with all that they import. What the document itself names is left out. */
+/** The scripts and styles of parts, with all that they import. Files that the document itself names are left out. */
 function filesOf(manifest: PageManifest, parts: readonly string[]): string[] {
   const files = new Set<string>();
   const seen = new Set<string>();
@@ -209,7 +209,7 @@ function filesOf(manifest: PageManifest, parts: readonly string[]): string[] {
   return [...files];
 }
 
-/** As the page's `fetch` asks: same mode, same credentials. An ampersand does not occur. */
+/** A preload with the mode and credentials of the page's `fetch`; others would not be used. No ampersand occurs. */
 function preload(href: string): string {
   return `<link rel="preload" as="fetch" crossorigin href="${href}">`;
 }
@@ -222,7 +222,7 @@ function decoded(segment: string): string | null {
   }
 }
 
-/** A file of the built page, as it is sent. */
+/** A file of the built page, in the form in which it is sent. */
 interface WebFile {
   bytes: Uint8Array<ArrayBuffer>;
   type: string;
@@ -248,13 +248,13 @@ const TYPES: Record<string, string> = {
 };
 /** A file name, optionally in `assets`: never outside the folder, hidden or too long. */
 const WEB_PATH = /^(?:assets\/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
-/** The smaller first. */
+/** In order of preference: the smaller file first. */
 const COMPRESSED = [
   { encoding: 'br', suffix: '.br' },
   { encoding: 'gzip', suffix: '.gz' },
 ] as const;
 
-/** Null for a missing file, or one that does not belong to a page. */
+/** Null for a missing file, or one that is not part of a page. */
 export async function readWebFile(
   folder: string,
   path: string,
@@ -281,26 +281,26 @@ async function readIfThere(file: string): Promise<Uint8Array<ArrayBuffer> | null
   }
 }
 
-/** Prefix reported by proxies that strip it from the path. */
+/** Path prefix that a proxy has removed, as the proxy reports it. */
 const PLAIN_PATH = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
 const MAX_PREFIX_CHARS = 1_000;
 
-/** Where browsers find the app, without a slash at the end. */
+/** Path at which browsers find the app, without a trailing slash. */
 export function mountPath(context: Context): string {
   return `${prefixBefore(context)}${placeInHono(context)}`;
 }
 
-/** What a proxy and another framework took off the path before Hono saw it. */
+/** Path prefix that a proxy and another framework removed before Hono saw the path. */
 export function prefixBefore(context: Context): string {
   return `${plainPath(context.req.header('x-forwarded-prefix'))}${strippedPath(context)}`;
 }
 
-/** The path of the mount in the request as Hono sees it. */
+/** Path of the mount within the request that Hono sees. */
 export function placeInHono(context: Context): string {
   return basePath(context).replace(/(?<!\/)\/+$/, '');
 }
 
-/** Express and others that mount like it take the mount's path off `url`, and keep the whole in `originalUrl`. */
+/** Express and similar frameworks remove the mount's path from `url`, and keep the whole path in `originalUrl`. */
 function strippedPath({ env }: Context): string {
   const { incoming } = (env ?? {}) as { incoming?: { url?: string; originalUrl?: string } };
   const whole = pathOf(incoming?.originalUrl);
@@ -315,9 +315,9 @@ function pathOf(url: string | undefined): string | null {
   return url?.split('?', 1)[0] ?? null;
 }
 
-/** Without its last slash; the empty string for a value that does not look like a path. */
+/** The path without its trailing slash; empty for a value that does not look like a path. */
 function plainPath(text = ''): string {
-  // Matched from the front only: a search for the end would take quadratic time.
+  // Anchored at the start, because searching for the end would take quadratic time.
   if (text.length > MAX_PREFIX_CHARS || !PLAIN_PATH.test(text)) return '';
   return text.endsWith('/') ? text.slice(0, -1) : text;
 }

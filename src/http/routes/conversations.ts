@@ -47,7 +47,7 @@ import { holdPlace } from '../open-stream.ts';
 const IN_PARTS =
   'A list of more than 4 MiB comes in parts: `next` is the `skip` of the following part, or null at the end';
 
-/** Every command in full, for the document. The handler checks `CommandRequest` first, for better messages. */
+/** Every command with all its fields, for the document. The handler first checks `CommandRequest`, which gives better messages. */
 const AnyCommand = z.union(
   Command.options.map((option: z.ZodObject) => option.extend({ author: Author.optional() })),
 ) as unknown as z.ZodType<Command & { author?: Author }>;
@@ -93,7 +93,7 @@ const sendMessage = defineRoute({
 const sendCommand = defineRoute({
   method: 'POST',
   path: '/api/commands',
-  // The command decides which of the two scopes it needs.
+  // Which of the two scopes is needed depends on the command.
   scopes: ['write', 'operate'],
   id: 'sendCommand',
   summary:
@@ -122,7 +122,7 @@ export const conversationRoutes = [
       'Conversations, the most recently active first, threads of tasks among them unless `kind` says otherwise. A page may be short; pass its `next` as `before` to continue until it is null',
     query: z.object({
       limit: limitOf(5_000).optional(),
-      /** Default: both. */
+      /** Kind of conversation. Default: both. */
       kind: KindName.optional(),
       /** `next` of the previous page. */
       before: z
@@ -234,19 +234,19 @@ export const conversationRoutes = [
   sendCommand,
 ] as const;
 
-/** Largest answer; longer lists continue in the next one. */
+/** Most bytes of one answer; a longer list continues in the next one. */
 export const ANSWER_BYTES = 4 * 1024 * 1024;
 
-/** Characters serialized in one go, which takes some milliseconds. */
+/** Characters that are serialized without a pause, which takes some milliseconds. */
 const SLICE_BYTES = 256 * 1024;
-/** Largest text of an item in code units, and the largest number of source events. */
+/** Longest text of an item in code units, and most source events of an item. */
 const TEXT_LENGTH = 1024 * 1024;
 const MOST_SEQS = 10_000;
 
 /**
- * An answer with part of a long list: the items after `skip` up to `ANSWER_BYTES`, and `next` for the following part, null
- * at the end. An item with a very long text has its beginning, and `truncated` is its full length. The bytes written are
- * charged to the caller, as reads are.
+ * An answer with part of a long list: the items after `skip`, up to `ANSWER_BYTES`, and `next` for the following part, null at
+ * the end. Of an item with a very long text the answer has the beginning, and `truncated` is its full length. The written
+ * bytes are charged to the caller, like reads.
  */
 async function answerPage<K extends string, T extends Record<K, readonly unknown[]>>(
   context: Context,
@@ -333,10 +333,10 @@ export const turnRoutes = [
   }),
 ] as const;
 
-/** A request waits this long, ms, so that proxies do not end it; then the client asks again. */
+/** Longest wait of a request, ms, so that proxies do not end it. The client then asks again. */
 const WAIT_MS = 20_000;
 
-/** What came of a message. Its events are in the log. */
+/** What followed from a message. Its events are in the log. */
 type ToldAnswer = Omit<Answer, 'events'>;
 
 export const answerRoute = defineRoute({

@@ -31,19 +31,18 @@ export type Routes = {
   [R in (typeof DECLARED)[number] as `${R['method']} ${R['path']}`]: R;
 };
 
-/** The routes of an app, and what is looked up of them with each request. */
+/** The routes of an app, prepared for lookups with each request. */
 export interface RouteTable {
-  /** Names of the open doors. */
   doors: readonly string[];
-  /** In the order of the document. */
+  /** Routes in the order of the document. */
   routes: readonly Route[];
-  /** The guard refuses routes that are not here. Those that are answered before it are not. */
+  /** The guard refuses routes that are not here. Public routes are not here, because they are answered before the guard. */
   rules: RouteRules;
-  /** The methods that a path below the mount answers to; none for an unknown path. */
+  /** The methods allowed at a path below the mount; none for an unknown path. */
   methodsOf(path: string): readonly string[];
 }
 
-/** Throws `config_invalid` for two doors of one name, and for two routes. */
+/** Throws `config_invalid` for two doors of the same name, and for two routes of the same method and path. */
 export function routeTable(doors: readonly Door[] = []): RouteTable {
   refuseTwins(doors.map(({ name }) => `doors named "${name}"`));
   const routes = doors.length === 0 ? ROUTES : [...ROUTES, ...doors.flatMap(routesOf)];

@@ -13,7 +13,7 @@ import { oneLine } from '../../library/projection/words.ts';
 import type { Troupe } from '../../library/troupe.ts';
 import type { ProjectionCache } from '../projection-caches.ts';
 
-/** States separated by commas. */
+/** Names of states, separated by commas. */
 const States = z
   .string()
   .max(100)
@@ -23,7 +23,6 @@ const States = z
 /** The beginning of an id. */
 const Prefix = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$/);
 
-/** Read-only routes of the inspector page. */
 export const inspectorRoutes = [
   defineRoute({
     method: 'GET',
@@ -172,12 +171,12 @@ export const inspectorRoutes = [
   }),
 ] as const;
 
-/** Threads of an answer, and turns and tasks after which no other thread is read. */
+/** Most threads of an answer, and most turns and tasks after which no further thread is read. */
 const MAX_THREADS = 100;
 const MAX_NODES = 2_000;
 const AT_ONCE = 8;
 
-/** The turns and tasks that a conversation has started, over all threads: the outer ones first, of each the newest. */
+/** The turns and tasks that a conversation has started, over all threads: outer threads first, and within a thread the newest. */
 async function readTree(sources: TreeSources, conversation: string): Promise<Tree> {
   const root = await withTasks(sources, await sources.cache.latest(conversation));
   const { seq } = root.projection;
@@ -189,7 +188,7 @@ async function readTree(sources: TreeSources, conversation: string): Promise<Tre
   };
   add(tree, root, null);
   const seen = new Set<string>([conversation]);
-  // Threads that are found while others are read go to the end.
+  // Threads found meanwhile go to the end of the list.
   const waiting = threadsIn(tree.nodes, seen);
   for (let read = 0; waiting.length > 0 && read < MAX_THREADS && tree.nodes.length < MAX_NODES;) {
     const batch = waiting.splice(0, Math.min(AT_ONCE, MAX_THREADS - read));
@@ -212,11 +211,11 @@ interface TreeSources {
 /** A conversation with all of its tasks, or the newest of them. */
 interface TreePart {
   projection: Projection;
-  /** Delegations that are not in it. */
+  /** Number of delegations that are left out. */
   left: number;
 }
 
-/** A projection keeps `MAX_TASKS` ended tasks. The others are in the log; when they ended is not read. */
+/** A projection keeps `MAX_TASKS` ended tasks. The others are read from the log, without the time at which they ended. */
 async function withTasks({ troupe }: TreeSources, projection: Projection): Promise<TreePart> {
   const { tasks, conversation } = projection;
   if (tasks.filter(({ endedAt }) => endedAt !== null).length < MAX_TASKS) return { projection, left: 0 };
@@ -246,7 +245,7 @@ interface Thread {
   home: string;
 }
 
-/** The threads of these tasks that are not seen yet, the newest first. */
+/** The threads of these tasks that were not seen yet, newest first. */
 function threadsIn(nodes: readonly TreeNode[], seen: Set<string>): Thread[] {
   const found: Thread[] = [];
   // A follow-up continues in the thread of the first task.
@@ -258,7 +257,7 @@ function threadsIn(nodes: readonly TreeNode[], seen: Set<string>): Thread[] {
   return found.toReversed();
 }
 
-/** Null for a thread that is gone, has no events yet, or is not for the caller. */
+/** Null for a thread that is deleted, has no events yet, or is not granted to the caller. */
 async function readThread(sources: TreeSources, { thread, home }: Thread) {
   const projection = await sources.cache.latest(thread).catch(() => null);
   return { read: projection && (await withTasks(sources, projection)), home };

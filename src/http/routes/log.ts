@@ -31,15 +31,15 @@ const ErasureBody = z.strictObject({
 const StreamQuery = z.object({
   conversation: ConversationId.optional(),
   after: Seq.optional(),
-  /** Without `after`: begins with so many of the newest events. */
+  /** Without `after`: begins with this many of the newest events. */
   newest: Seq.optional(),
-  /** Only that something has happened in threads of this conversation. */
+  /** Reports only that something has happened in threads of this conversation. */
   threadsOf: ConversationId.optional(),
 });
 
 /**
- * Server-sent events: `event` frames, which can be resumed; `stream` frames with a reply as it is written, `activity`
- * frames with tool calls and reasoning, and `state` frames with transitions of the agents' machines, which cannot.
+ * Server-sent events. `event` frames can be resumed. `stream` frames with a reply as it is written, `activity` frames with
+ * tool calls and reasoning, and `state` frames with transitions of the agents' machines cannot.
  */
 export const streamRoute = defineRoute({
   method: 'GET',
@@ -57,7 +57,7 @@ export const streamRoute = defineRoute({
     if (conversation === undefined && (after ?? newest) !== undefined) throw notResumable();
     if (conversation !== undefined && threadsOf !== undefined) throw eitherOr();
     const { principal, troupe, reading } = caller;
-    // A conversation that does not exist yet may be followed, one that was not granted may not.
+    // A conversation that does not exist yet may be followed; one that was not granted may not.
     const named = conversation ?? threadsOf;
     if (named !== undefined && !isGranted(principal, named)) throw unknownConversation(named);
 
@@ -125,7 +125,7 @@ function frameText(frame: Frame, idOf: (event: Event) => string): string {
       return `event: event\n${idOf(frame.event)}data: ${eventJson(frame.event)}\n\n`;
     case 'gap':
       return 'event: gap\ndata: {}\n\n';
-    // The id takes the place of the one that the reader would come back with.
+    // The empty id replaces the one with which the reader would reconnect.
     case 'reset':
       return `event: reset\nid: 0\ndata: ${JSON.stringify({ conversation: frame.conversation })}\n\n`;
     case 'heartbeat':
@@ -133,7 +133,7 @@ function frameText(frame: Frame, idOf: (event: Event) => string): string {
   }
 }
 
-/** A note, without the tenant. */
+/** A note without its tenant. */
 function noteText(told: LiveNote): string {
   const { type, tenant: _, ...note } = told;
   if (type === 'text') return `event: stream\ndata: ${JSON.stringify(note)}\n\n`;
@@ -178,9 +178,9 @@ export const transferRoutes = [
     query: z.object({
       /** False: without the threads of its tasks. */
       threads: Flag.default(true),
-      /** `html`: one page to read, without threads. */
+      /** `html`: one page for reading, without threads. */
       format: z.enum(['jsonl', 'html']).default('jsonl'),
-      /** `kept`: with what looks like keys, tokens, card numbers and passwords. */
+      /** `kept`: includes text that looks like keys, tokens, card numbers and passwords. */
       secrets: z.enum(['hidden', 'kept']).default('hidden'),
     }),
     answerType: 'application/x-ndjson',
@@ -192,13 +192,13 @@ export const transferRoutes = [
       const isPage = query.format === 'html';
       const source = troupe.export(conversation, query);
       const lines = reading ? reading.paced(source) : source;
-      // The first line is read before the status is sent, so that an unknown conversation is a 404.
+      // The first line is read before the status is sent, so that an unknown conversation gives 404.
       const first = await lines.next();
       const body = first.done ? '' : textStream(prepended(first.value, lines));
       return context.body(body, 200, {
         'content-type': isPage ? 'text/html; charset=utf-8' : 'application/x-ndjson; charset=utf-8',
         'content-disposition': attachment(`${conversation}.${isPage ? 'html' : 'jsonl'}`),
-        // The page runs on our own origin, so the policy makes it as powerless as a local file.
+        // The page has our own origin, so this policy makes it as powerless as a local file.
         ...(isPage && {
           'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
         }),
@@ -216,7 +216,7 @@ export const transferRoutes = [
     headers: ['content-disposition'],
     async handle({ context, troupe, params, query: { seq, index } }) {
       const { data, name } = await troupe.attachment(params.conversation, seq, index);
-      // Never under the type that its sender has named: it would run on our own origin.
+      // Never with the media type that its sender named: it could run scripts on our own origin.
       return context.body(new Uint8Array(data), 200, {
         'content-type': 'application/octet-stream',
         'content-disposition': attachment(name ?? `${seq}-${index}`),
@@ -235,7 +235,6 @@ export const transferRoutes = [
       conversation: ConversationId.optional(),
       agent: z.string().min(1).optional(),
       format: z.string().min(1).optional(),
-      /** Name of the file. */
       file: z.string().min(1).max(255).optional(),
     }),
     bodyType: 'application/octet-stream',
@@ -249,7 +248,7 @@ export const transferRoutes = [
   }),
 ] as const;
 
-/** Colons are the only characters of a conversation id that are invalid in a file name. */
+/** Colons are the only characters of a conversation id that are invalid in file names. */
 function attachment(name: string): string {
   return `attachment; filename="${name.replace(/[^\w.@-]/g, '_')}"`;
 }

@@ -12,7 +12,7 @@ import { defineRoute, type RouteServer } from '../route.ts';
 import { limitOf, Seq } from '../schemas.ts';
 
 const CHARTS_BODY = JSON.stringify({ charts: CHARTS });
-/** Weak: it names the content, whichever way that is compressed. */
+/** A weak tag, because it names the content in whatever compression. */
 const CHARTS_TAG = `W/"${Object.values(CHARTS)
   .map(({ hash }) => hash)
   .join('-')}-${CHARTS_BODY.length}"`;
@@ -108,7 +108,7 @@ export const statusRoutes = [
   }),
 ] as const;
 
-/** The last one of each app: a third of a megabyte takes milliseconds to write, and its base seldom changes. */
+/** The last document of each app: a third of a megabyte takes milliseconds to write, and its base seldom changes. */
 const DOCUMENTS = new WeakMap<object, { base: string; bytes: Uint8Array<ArrayBuffer> }>();
 
 function bytesOf(describe: (base: string) => object, base: string): Uint8Array<ArrayBuffer> {
@@ -135,8 +135,8 @@ export const metricsRoute = defineRoute({
 });
 
 /**
- * Probes of orchestrators and load balancers, most of which send no token and use another host name. They are answered
- * before the guard. Callers other than server administrators learn only that the process is alive and whether it is ready.
+ * Probes of orchestrators and load balancers, most of which send no token and use another host name. They are answered before
+ * the guard. Only server administrators learn more than that the process is alive and whether it is ready.
  *  - `/healthz` checks no service: restarting every process does not bring back a database.
  *  - `/readyz` reports whether to send work here.
  */

@@ -24,7 +24,10 @@ import type {
 
 const ProfileAnswer = z.object({ profile: PersonProfile.nullable() });
 
-/** What agents are told of the people who write: a caller with an author has its own profile, other callers all of them. */
+/**
+ * What agents are told about the people who write. A caller with an author has only its own profile, other callers have all of
+ * them.
+ */
 export const peopleRoutes = [
   defineRoute({
     method: 'GET',
@@ -67,7 +70,10 @@ export const peopleRoutes = [
   }),
 ] as const;
 
-/** A grant of certain conversations reaches no profiles, because these hold in all conversations. Throws `Refusal`, `event_invalid`. */
+/**
+ * A caller with a grant of certain conversations may use no profiles, because they hold in all conversations. Throws
+ * `Refusal`, `event_invalid`.
+ */
 function checkOwn({ author, conversations }: Principal, id: string): void {
   parseInput(PATH_PARAMETERS.people.schema, id, 'id');
   if (author ? author.kind === 'user' && author.id === id : conversations === null) return;
@@ -170,7 +176,7 @@ function keyRepositoryFor(root: Troupe, principal: Principal, tenant: string | u
   return asked === DEFAULT_TENANT ? root.keys : root.forTenant(asked).keys;
 }
 
-/** Throws the same `Refusal` for a key that reaches beyond the caller's grant as for an unknown one. */
+/** Throws the same `Refusal` for a key beyond the caller's grant as for an unknown one. */
 async function knownKey(repository: KeyRepository, principal: Principal, id: string): Promise<KeyInfo> {
   const key = (await repository.list()).find((each) => each.id === id);
   if (key && sees(principal, key)) return key;
@@ -183,7 +189,7 @@ function unknownKey(id: string): Refusal {
 
 const WebhookAnswer = z.object({ webhook: typed<WebhookInfo>() });
 
-/** Webhooks of a tenant. Webhooks for conversations beyond the caller's grant are hidden from it. */
+/** Webhooks of a tenant. Webhooks for conversations beyond the caller's grant are hidden. */
 export const webhookRoutes = [
   defineRoute({
     method: 'GET',
@@ -212,7 +218,7 @@ export const webhookRoutes = [
     answer: typed<IssuedWebhook>(),
     gives: { webhooks: '/webhook/id' },
     async handle({ context, caller: { principal }, query, body }, server: RouteServer) {
-      // The receiver reads events.
+      // The receiver of the webhook reads events.
       checkScope(principal, 'read');
       const repository = webhookRepositoryFor(server, principal, query.tenant);
       const asked = await body();

@@ -114,7 +114,7 @@ type InputPart = Extract<Part, { type: 'tool-input-start' | 'tool-input-delta' }
 type ThoughtPart = Extract<Part, { type: `reasoning-${'start' | 'delta' | 'end'}` }>;
 type Watch = Pick<StreamWatch, 'touch' | 'meter'>;
 
-/** Converts the parts of a stream to events. Whole reasoning and calls are held back until the answer is finished. */
+/** Converts the parts of a stream to events. Whole reasoning and whole calls are yielded after the answer has finished. */
 async function* readParts(
   parts: AsyncIterable<Part>,
   request: ModelRequest,
@@ -128,7 +128,7 @@ async function* readParts(
       yield* answer.add(part);
     }
   } catch (thrown) {
-    // After the finish nothing of the answer is missing.
+    // An error after the finish loses nothing of the answer.
     if (answer.finish === null) throw thrown;
   }
   yield* answer.end(request, provider);
@@ -137,7 +137,7 @@ async function* readParts(
 const isText = (part: Part): part is TextPart => part.type.startsWith('text-');
 const isThought = (part: Part): part is ThoughtPart => /^reasoning-(?:start|delta|end)$/.test(part.type);
 
-/** A block of the answer while it grows. */
+/** A block of the answer while its parts arrive. */
 interface Block {
   text: string;
   at: number;
@@ -147,17 +147,17 @@ interface Block {
 class Answer {
   readonly #meter: Watch['meter'];
   readonly #thoughts = new Map<string, Block>();
-  /** Metadata of the blocks of text. Several blocks are one text in the log. */
+  /** Metadata of the text blocks. The log joins all of them to one text. */
   readonly #texts = new Map<string, PartMetadata>();
   readonly #calls: CallPart[] = [];
-  /** Calls whose arguments were counted as they came, with the names of their tools and what came. */
+  /** Calls whose arguments arrived in pieces and are already counted: the tool's name and the arguments so far. */
   readonly #counted = new Map<string, { name: string; input: string }>();
-  /** The block of reasoning that was told last. */
+  /** Id of the reasoning block whose piece was yielded last. */
   #thought: string | null = null;
   /** Visible parts so far, as in `Thought.at`. */
   #visible = 0;
   #spoke = false;
-  /** The vendor's own tools were called. */
+  /** The vendor called tools of its own. */
   #ranThere = false;
   #response: ResponseName = {};
   finish: Finish | null = null;
@@ -166,7 +166,7 @@ class Answer {
     this.#meter = meter;
   }
 
-  /** Yields the text of the part, or the piece that it is. */
+  /** Yields the events of one part of the stream. */
   *add(part: Part): Generator<ModelEvent> {
     if (isText(part)) {
       const delta = this.#addText(part);
@@ -179,7 +179,7 @@ class Answer {
       this.#response = { model: part.modelId ?? this.#response.model, id: part.id ?? this.#response.id };
     if (part.type === 'finish') this.finish = part;
     if (part.type === 'error') throw vendorFailure(part.error);
-    // Files, sources and the vendor's own tools have no place in an answer.
+    // Ignored: files, sources, and calls of the vendor's own tools.
   }
 
   *#addInput(part: InputPart): Generator<ModelEvent> {
@@ -192,7 +192,7 @@ class Answer {
       return;
     }
     this.#meter.call();
-    // The input of the vendor's own tools is counted and not told.
+    // The input of the vendor's own tools is counted, but yields no event.
     const name = part.providerExecuted ? '' : part.toolName;
     this.#counted.set(part.id, { name, input: '' });
     if (name) yield { type: 'calling', id: part.id, name, delta: '' };
@@ -231,12 +231,12 @@ class Answer {
     }
     this.#visible += 1;
     this.#grown({}, part);
-    // Some packages give the input as an object, or in pieces alone.
+    // Some packages give the input as an object, or only in pieces.
     const input = argsText(part.input) || (this.#counted.get(part.toolCallId)?.input ?? '');
     this.#calls.push({ ...part, input });
   }
 
-  /** Signatures may come in any part of a block. */
+  /** Adds the part's metadata to `known`: signatures may come in any part of a block. */
   #grown(known: PartMetadata, { providerMetadata }: { providerMetadata?: PartMetadata }): PartMetadata {
     if (!providerMetadata) return known;
     this.#meter.reasoning(JSON.stringify(providerMetadata));
@@ -261,7 +261,7 @@ class Answer {
     if (reasoning) yield { type: 'reasoning', reasoning };
     for (const { id, toolName: name, input } of named)
       yield { type: 'call', call: { id, name, args: input } };
-    // The vendor's own tools have run there.
+    // The vendor ran its own tools, so no call is left for us.
     const stop = end.stop === 'calls' && named.length === 0 && this.#ranThere ? 'end' : end.stop;
     yield { type: 'done', ...end, stop, usage: usageOf(usage), response: this.#response };
   }
@@ -277,7 +277,7 @@ class Answer {
       providerMetadata ? [[id, providerMetadata]] : [],
     );
     return {
-      // Empty blocks without a signature say nothing.
+      // A block without text and signature is of no use to the vendor.
       thoughts: thoughts.filter((thought) => thought.text !== '' || thought.metadata),
       ...(this.#texts.size === 1 && text && Object.keys(text).length > 0 && { text }),
       calls: Object.fromEntries(ofCalls) as Record<string, PartMetadata>,
@@ -285,7 +285,7 @@ class Answer {
   }
 }
 
-/** Packages call an end that they do not know `other`, and some calls that cannot be read an error. */
+/** Packages report an end that they do not know as `other`, and some report an unreadable call as an error. */
 function endOf(unified: string, raw: string | undefined, called: boolean): VendorEnd {
   const isTold = unified === 'other' || unified === 'unknown' || kindOfEnd(raw) === 'malformed';
   if (isTold && raw) return vendorEnd(raw, called);
@@ -347,7 +347,7 @@ function withoutMessage(thrown: Fields): Fields {
   return thrown instanceof Error ? {} : thrown;
 }
 
-/** A vendor's report of an error, in a form that the AI SDK does not know. */
+/** A vendor's error report in a form that the AI SDK does not know. */
 function errorIn(value: unknown): Fields | undefined {
   return isRecord(value) && isRecord(value['error']) ? value : undefined;
 }
@@ -357,11 +357,11 @@ function bodyOf({ responseBody }: Fields): unknown {
   try {
     return JSON.parse(responseBody);
   } catch {
-    return undefined; // The text itself is the message.
+    return undefined; // The text is itself the message.
   }
 }
 
-/** A body that is no JSON says more than the name of its status. */
+/** A body that is not JSON tells more than the name of its status. */
 function messageOf(error: Fields): string {
   const { message, responseBody } = error;
   if (typeof responseBody === 'string' && responseBody !== '' && bodyOf(error) === undefined)

@@ -18,7 +18,7 @@ type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>;
 type AssistantPart = Assistant['content'][number];
 type Schema = NonNullable<LanguageModelV4CallOptions['tools']>[number] & { type: 'function' };
 
-/** The part of the call that the conversation decides. */
+/** The options of a call that depend on the conversation. */
 export function callOptions(
   request: ModelRequest,
   { provider, traits }: { provider: string; traits: VendorTraits },
@@ -57,12 +57,12 @@ function promptOf(
   { cacheMark, callIds }: VendorTraits,
 ): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
-  /** Index in `prompt` of each message; a message may be part of one before it. */
+  /** For each message its index in `prompt`. Several messages may share one index. */
   const places: number[] = [];
   for (const message of request.messages) {
     const sent = messageOf(message, request, { provider, callIds });
     const last = prompt.at(-1);
-    // Results of one answer belong together.
+    // The results of one answer's calls go into one message.
     if (sent?.role === 'tool' && last?.role === 'tool') last.content.push(...sent.content);
     else if (sent) prompt.push(sent);
     places.push(prompt.length - 1);
@@ -78,7 +78,7 @@ function promptOf(
   return prompt;
 }
 
-/** Null: the message is empty, which vendors refuse. */
+/** Null for an empty message, which vendors refuse. */
 function messageOf(
   message: PromptMessage,
   { model, images }: ModelRequest,
@@ -117,7 +117,7 @@ function messageOf(
   }
 }
 
-/** Reasoning goes back to its place: vendors check the order. */
+/** Reasoning goes back to its place between text and calls: vendors check the order. */
 function assistantParts(
   { content, calls = [] }: Extract<PromptMessage, { role: 'assistant' }>,
   signed: SignedParts,
@@ -156,24 +156,24 @@ interface VendorTraits {
   cacheMark?: PartMetadata;
   /** Options of every call, unless the agent sets others. */
   options: PartMetadata;
-  /** The vendor refuses a schema of the reply beside tools. */
+  /** The vendor refuses a reply schema together with tools. */
   replyOrTools: boolean;
-  /** Form of the schemas of replies. */
+  /** Form of the reply schemas. */
   schemas: SchemaForm;
   tools: ToolRules;
   templateMarks: readonly MarkFamily[];
-  /** Ids of calls that the vendor takes. Those of its own model go back unchanged. */
+  /** Ids of calls that the vendor accepts. Ids that the same model made go back unchanged. */
   callIds: RegExp;
 }
 
 const EPHEMERAL = { cacheControl: { type: 'ephemeral' } };
 const CACHE_MARK = { anthropic: EPHEMERAL, bedrock: { cachePoint: { type: 'default' } } };
-/** Vendors whose packages or servers take any schema. Others may be servers of one's own, such as llama.cpp. */
+/** Vendors whose packages or servers accept any schema. Other names may stand for servers such as llama.cpp. */
 const WHOLE_SCHEMAS = /^(?:openai|azure|anthropic|google|vertex|amazon-bedrock|bedrock|gateway)\b/;
-/** The log is the memory, and schemas of replies may be open. */
+/** Nothing is stored with the vendor, because the log is the memory. Reply schemas may allow further fields. */
 const OPENAI = { store: false, strictJsonSchema: false };
 
-/** The strictest of these vendors, which may be behind any of their packages: Anthropic. */
+/** The rules of Anthropic, the strictest of these vendors: any of their packages may reach its models. */
 const WHOLE_TOOLS: ToolRules = { shape: wholeToolSchema, keys: COMMON_KEYS };
 const CLAUDE_IDS = /^[A-Za-z0-9_-]{1,64}$/;
 const OPENAI_IDS = /^[\s\S]{1,40}$/;
@@ -193,7 +193,7 @@ export function traitsOf({ provider, modelId }: Pick<AiSdkModel, 'provider' | 'm
   };
 }
 
-/** What a vendor wants back with a part of its answer: signatures, encrypted reasoning, ids. By vendor. */
+/** What a vendor wants back with a part of its answer (signatures, encrypted reasoning, ids), by the vendor's name. */
 export type PartMetadata = Record<string, JSONObject>;
 
 /** A part of reasoning. `at`: the number of visible parts (text, calls) before it. */
@@ -203,7 +203,7 @@ export interface Thought {
   metadata?: PartMetadata;
 }
 
-/** All that a vendor wants back with an answer, which the log keeps as the signature of its reasoning. */
+/** All that a vendor wants back with an answer. The log keeps it as the signature of the answer's reasoning. */
 interface SignedParts {
   thoughts: readonly Thought[];
   text?: PartMetadata;
@@ -213,7 +213,7 @@ interface SignedParts {
 
 const PREFIX = 'ai-sdk:';
 
-/** Null: there is nothing to keep. */
+/** Null if there is nothing to keep. */
 export function signedReasoning(
   parts: SignedParts,
   { provider, model }: Pick<Reasoning, 'provider' | 'model'>,
@@ -226,12 +226,12 @@ export function signedReasoning(
   return { text: said.join('\n\n'), signature, provider, model };
 }
 
-/** The id of an item alone says nothing to a vendor that stores none. */
+/** Whether there is more than an item's id, which means nothing to a vendor that stores no items. */
 function hasMore(metadata: PartMetadata): boolean {
   return Object.values(metadata).some((fields) => Object.keys(fields).some((field) => field !== 'itemId'));
 }
 
-/** Reasoning without signatures if its own is not ours: a log may come from elsewhere. */
+/** Without parts of ours in the signature, as in an imported log, the reasoning has only its text. */
 function signedParts({ text, signature = '' }: Reasoning): SignedParts {
   const written = signature.startsWith(PREFIX) ? signature.slice(PREFIX.length) : '';
   const { thoughts, calls, ...more } = (parseArgs(written) ?? {}) as Partial<SignedParts>;

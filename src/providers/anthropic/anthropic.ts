@@ -25,21 +25,21 @@ interface AnthropicOptions extends AnthropicFields {
 
 const NAME = 'anthropic';
 const READER = { provider: NAME, signatureOf };
-/** The turns of its older API, and tags that its models know from Claude Code. */
+/** The speaker labels of Anthropic's older API, and tags that its models know from Claude Code. */
 const MARKS = ['speakers', 'clients'] as const;
 
 /**
- * "input_schema does not support oneOf, allOf, or anyOf at the top level", "Property keys should match pattern", "JSON schema is
- * invalid. It must match JSON Schema draft 2020-12": https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
+ * The errors for other schemas: "input_schema does not support oneOf, allOf, or anyOf at the top level", "Property keys should
+ * match pattern", "JSON schema is invalid. It must match JSON Schema draft 2020-12". See
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
  */
 const CLAUDE_TOOLS: ToolRules = { shape: wholeToolSchema, keys: COMMON_KEYS };
 
-/** Anthropic's messages API. */
 export function createAnthropic(options: AnthropicOptions): Provider {
   const { baseUrl = 'https://api.anthropic.com', apiKey, extras = NO_EXTRAS } = options;
   const limits = replyLimits(options.replyLimits);
   const isForeign = serverOf(baseUrl).address !== 'api.anthropic.com';
-  // Servers in Anthropic's place, such as llama.cpp, turn the schemas of tools into grammars.
+  // Servers that stand in for Anthropic's, such as llama.cpp, compile the schemas of tools to grammars.
   const schemas = isForeign ? 'plain' : 'whole';
   const tools = isForeign ? PLAIN_TOOLS : CLAUDE_TOOLS;
   let client: Promise<Anthropic> | undefined;
@@ -53,7 +53,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       timeout: limits.silenceMs,
       logLevel: 'off',
       fetch: vendorFetch(limits),
-      // Otherwise the SDK sends the headers of the environment to any server.
+      // Without this the SDK sends headers from the environment to any server.
       ...(isForeign && {
         defaultHeaders: foreignHeaders('ANTHROPIC_CUSTOM_HEADERS', { 'x-api-key': apiKey }),
       }),
@@ -69,7 +69,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       if ('failed' in format) return yield format.failed;
       params.output_config = { ...params.output_config, format };
     }
-    // The SDK types beta parameters elsewhere only, and sends them as they are.
+    // The SDK has these parameters only in its beta types, but sends them unchanged.
     const sampled = anthropicSampling(options.sampling ?? {}, request);
     const body = Object.assign(
       anthropicBody(request, NAME, isForeign),
@@ -78,7 +78,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       extras.body,
     );
     const asked = messages.create(body, { signal: watch.signal, headers: headersOf(params, extras) });
-    // The SDK's own reader skips events without a name, a last one without an empty line, and whole messages.
+    // The SDK's own reader skips events without a name, a last event without an empty line after it, and whole messages.
     const response = await asked.asResponse();
     watch.touch();
     yield* readMessageEvents(readEventStream(response), request, READER, watch);
@@ -105,13 +105,13 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   };
 }
 
-/** Servers other than Anthropic's take the first two, which are no longer in the types of the SDK. */
+/** The SDK's types no longer have the first two, which other servers accept. */
 function anthropicSampling({ temperature, topP, stop }: Sampling, { trace }: ModelRequest): object {
   const stops = trace.purpose === 'compaction' ? undefined : stop;
   return givenOf({ temperature, top_p: topP, stop_sequences: stops });
 }
 
-/** The schema in Anthropic's dialect: no open objects; unsupported keywords move into the description. */
+/** The schema in Anthropic's dialect: objects allow no further fields, and unsupported keywords move into the description. */
 async function replyFormat(
   schema: Record<string, unknown>,
   form: SchemaForm,
@@ -141,7 +141,7 @@ const BINDS_THINKING =
 const BINDING = { block_binding: { prefix_mismatch_behavior: 'drop_block' } } as const;
 const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 
-/** An agent's own beta features are asked for beside those of its parameters. */
+/** Adds the beta features that the agent asks for to those that the parameters need. */
 function headersOf(params: AnthropicParams, { headers }: RequestExtras): Record<string, string> {
   const { 'anthropic-beta': beta } = betasOf(params);
   const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));

@@ -12,10 +12,13 @@ type Message = OpenAI.ChatCompletionMessageParam & { [field in ThoughtField]?: s
 
 type Schema = Record<string, unknown>;
 
-/** Azure and OpenAI: "Expected a string with maximum length 40". All others take this much of other models' ids too. */
+/**
+ * Azure and OpenAI: "Expected a string with maximum length 40". All other servers accept ids of this length too, even of other
+ * models.
+ */
 const FORTY = /^[\s\S]{1,40}$/;
 const NINE = /^[A-Za-z0-9]{9}$/;
-/** Filler for vendors that require an assistant message between a tool result and a user message. */
+/** Text for vendors that require an assistant message between a tool result and a user message. */
 const BRIDGE = 'I have the results.';
 
 export function openAiBody(request: ModelRequest, vendor: VendorRules, provider: string): Body {
@@ -48,7 +51,7 @@ export function openAiBody(request: ModelRequest, vendor: VendorRules, provider:
   return body;
 }
 
-/** Gemini's models from version 3 on. */
+/** Gemini models from version 3 on. */
 const CHECKS_SIGNATURES = /gemini-(?:[3-9]|\d\d)/;
 
 interface Model {
@@ -87,17 +90,17 @@ function messagesOf(messages: readonly PromptMessage[], quirks: VendorRules, mod
   return sent;
 }
 
-/** The ids of calls as they are sent. `attached`: what came with calls of this model; their ids go back as they came. */
+/** Fits the ids of calls to the server. `attached`: what came with this model's calls; their original ids go back unchanged. */
 function fitIds({ callIds: form }: ChatQuirks, attached: AttachedCalls): (id: string) => string {
   if (form === 'nine') return nineOf;
   if (form === 'forty') return (id) => fitCallId(id, FORTY);
   return (id) => attached.get(id)?.id ?? fitCallId(id, FORTY);
 }
 
-/** By the ids of the log. A call that was approved is made again with its id, and so with what came with it. */
+/** By the ids in the log. An approved call keeps its id when it is made again, and so finds what came with it. */
 type AttachedCalls = Map<string, AttachedCall>;
 
-/** Only the model that attached it understands it. Adds what came with calls to `given`. */
+/** What the message's model attached, if the same model is asked. Adds the parts of calls to `given`. */
 function attachedTo(message: PromptMessage, { provider, model }: Model, given: AttachedCalls): Attached {
   if (message.role !== 'assistant' || !message.reasoning) return {};
   const { reasoning } = message;
@@ -117,7 +120,7 @@ function attach(
   const parts = calls.map(({ id }) => given.get(id));
   const isSigned = parts.some((each) => each?.call);
   for (const [index, sent] of (to.tool_calls ?? []).entries()) {
-    // Of calls side by side, the vendor signs the first.
+    // The vendor signs only the first of parallel calls.
     Object.assign(sent, parts[index]?.call ?? (index === 0 && !isSigned && unsigned));
     if (sent.type === 'function') Object.assign(sent.function, parts[index]?.function);
   }
@@ -125,7 +128,7 @@ function attach(
 
 type Assistant = Extract<PromptMessage, { role: 'assistant' }>;
 
-/** Without a setting, reasoning goes back in the field in which it came. */
+/** Without the setting, reasoning goes back in the field in which it came. */
 function reasoningOf(
   { reasoning }: Assistant,
   { reasoningField, reasoningRequired }: ChatQuirks,
@@ -191,12 +194,12 @@ function openAiMessage(message: PromptMessage, fitId: (id: string) => string, im
 
 type Fields = Record<string, unknown>;
 
-/** The field of the reasoning in answers. Servers use one of them, and some send the first two at once. */
+/** The fields in which answers carry reasoning. Servers use one of them, and some send the first two at once. */
 const THOUGHT_FIELDS = ['reasoning_content', 'reasoning', 'reasoning_text'] as const;
 type ThoughtField = (typeof THOUGHT_FIELDS)[number];
 
 /**
- * What servers attach to a message and want back with it.
+ * Fields that servers attach to a message and want back with it.
  * `extra_content`: Gemini, https://ai.google.dev/gemini-api/docs/openai. `reasoning_details`: OpenRouter and MiniMax,
  * https://openrouter.ai/docs/use-cases/reasoning-tokens. `provider_specific_fields`, `thinking_blocks`: LiteLLM,
  * https://docs.litellm.ai/docs/reasoning_content. `reasoning_opaque`: GitHub Copilot.
@@ -210,7 +213,7 @@ const OF_MESSAGES = [
   'reasoning_signature',
   'thought_signature',
 ] as const;
-/** The parts of a call itself. All others were attached to it: Gemini's and LiteLLM's thought signatures. */
+/** The fields of a call itself. Any other field was attached to it, such as thought signatures of Gemini and LiteLLM. */
 const OF_CALLS = new Set([
   'index',
   'id',
@@ -223,13 +226,13 @@ const OF_CALLS = new Set([
   'parameters',
 ]);
 const OF_FUNCTIONS = new Set(['name', 'arguments', 'input', 'parameters', 'parsed_arguments', 'description']);
-/** The log cuts longer ids. */
+/** The log truncates longer ids. */
 const LOGGED_CHARACTERS = 256;
-/** All servers take shorter ids. */
+/** All servers accept ids up to this length. */
 const COMMON_CHARACTERS = 40;
 const PREFIX = 'chat:';
 
-/** What was attached to an answer, as the signature of its reasoning holds it. */
+/** What was attached to an answer, as it is kept in the signature of the answer's reasoning. */
 interface Attached {
   field?: ThoughtField;
   message?: Fields;
@@ -238,19 +241,19 @@ interface Attached {
 }
 
 interface AttachedCall {
-  /** The server's own id, if not every server would take it, or the log has only its beginning. */
+  /** The server's own id, if other servers may refuse it, or the log has only its beginning. */
   id?: string;
   call?: Fields;
   function?: Fields;
 }
 
-/** Empty unless the signature is one of these: a log may come from elsewhere. */
+/** Empty unless the signature is in this format: an imported log may have others. */
 function attachedIn(signature = ''): Attached {
   if (!signature.startsWith(PREFIX)) return {};
   return (parseArgs(signature.slice(PREFIX.length)) ?? {}) as Attached;
 }
 
-/** The text of the reasoning in a delta, and its field. */
+/** The reasoning in a delta, and the field that holds it. */
 export function thoughtIn(delta: Fields): { field?: ThoughtField; text: string } {
   for (const field of THOUGHT_FIELDS) {
     const text = delta[field];
@@ -261,13 +264,13 @@ export function thoughtIn(delta: Fields): { field?: ThoughtField; text: string }
 
 interface CallParts {
   id: string;
-  /** Number of calls that had begun before. */
+  /** Number of calls that had begun before this one. */
   at: number;
   call: Fields;
   function: Fields;
 }
 
-/** Collects what the pieces of an answer attach. */
+/** Collects what the deltas of an answer attach. */
 export class Attachments {
   readonly #meter: ReplyMeter;
   readonly #message: Fields = {};
@@ -312,7 +315,7 @@ export class Attachments {
     entry.function = merged(entry.function, parts.function ?? {}) as Fields;
   }
 
-  /** Null: nothing was attached. `given`: the ids of the calls, in their order. */
+  /** Null if nothing was attached. `given`: the ids of the calls, in order. */
   signature(given: readonly string[]): string | null {
     const ids = given.map((id) => id.slice(0, LOGGED_CHARACTERS));
     const attached: Attached = {};
@@ -340,7 +343,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Lists grow, objects are joined, and everything else is replaced. */
+/** Joins two values: lists grow, objects are merged, anything else is replaced. */
 function merged(known: unknown, given: unknown): unknown {
   if (Array.isArray(given)) return Array.isArray(known) ? joinedLists(known, given) : joinedLists([], given);
   if (!isFields(known) || !isFields(given)) return given;
@@ -352,10 +355,10 @@ function merged(known: unknown, given: unknown): unknown {
   return both;
 }
 
-/** Texts that come in pieces, one entry for each. */
+/** Fields whose text arrives in pieces, one entry for each piece. */
 const GROWING = ['text', 'summary', 'thinking'] as const;
 
-/** A piece of the last entry is joined to it; the sequence stays as it came. */
+/** Appends entries in order. A piece of the last entry is joined to it. */
 function joinedLists(known: unknown[], given: readonly unknown[]): unknown[] {
   for (const entry of given) {
     const last = known.at(-1);
@@ -366,7 +369,7 @@ function joinedLists(known: unknown[], given: readonly unknown[]): unknown[] {
   return known;
 }
 
-/** A signature, or encrypted data, closes an entry. */
+/** Whether `entry` continues `last`. A signature or encrypted data ends an entry. */
 function isPieceOf(last: Fields, entry: Fields): boolean {
   if (last['signature'] || 'data' in last || 'data' in entry || last['type'] !== entry['type']) return false;
   const isSame = (name: string) => !last[name] || !entry[name] || last[name] === entry[name];

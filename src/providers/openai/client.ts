@@ -10,16 +10,16 @@ interface ClientOptions {
   apiKey: string;
   baseUrl: string;
   limits: ReplyLimits;
-  /** Whether answers are streams, whose events are bounded too. Default true. */
+  /** Whether answers are streams, whose single events are then bounded too. Default true. */
   streams?: boolean;
-  /** Headers of the agent's own. They replace others of their name. */
+  /** Headers of the agent's own. They replace others of the same name. */
   headers?: Record<string, string>;
 }
 
 /**
- * OpenAI's API, through its SDK: authentication, the account of the environment, and errors with `status`, `headers` and
- * `error`. Retries and time limits are ours, and so is the reading of streams: the SDK's own reader fails on events that
- * servers only resembling OpenAI's send (see `../vendor-fetch.ts`). Answers are not validated.
+ * OpenAI's API through its SDK, which does authentication, the account from the environment, and errors with `status`,
+ * `headers` and `error`. Troupe does retries, time limits and the reading of streams: the SDK's own reader fails on events of
+ * servers that only resemble OpenAI's (see `../vendor-fetch.ts`). Answers are not validated.
  */
 interface OpenAiClient {
   /** Resolves to the JSON of the answer. */
@@ -38,14 +38,14 @@ export function openAiClient(options: ClientOptions): OpenAiClient {
     const own = { authorization: `Bearer ${apiKey}` };
     return new Client({
       apiKey,
-      // Of no use for models, and never sent.
+      // Models do not need it, so it is never sent.
       adminAPIKey: null,
       baseURL: baseUrl.replace(/\/$/, ''),
       maxRetries: 0,
       timeout: limits.silenceMs,
       logLevel: 'off',
       fetch: vendorFetch(limits, { streams }),
-      // Otherwise the SDK sends the account and the headers of the environment to any server.
+      // Without this the SDK sends the account and the headers of the environment to any server.
       ...(isForeign && { organization: null, project: null }),
       defaultHeaders: { ...(isForeign && foreignHeaders('OPENAI_CUSTOM_HEADERS', own)), ...headers },
     });
@@ -72,7 +72,7 @@ async function loadOpenAiSdk() {
   return await loadWith(OPENAI, () => import('openai'));
 }
 
-/** Checks that the SDK is there, usually without loading it. Throws `package_missing`. */
+/** Checks that the SDK is installed, usually without loading it. Throws `package_missing`. */
 export async function requireOpenAiSdk(): Promise<void> {
   if (!isFound('openai')) await loadOpenAiSdk();
 }
@@ -86,7 +86,7 @@ interface OpenAiEmbedderOptions {
   timeoutMs?: number;
 }
 
-/** Response size per input: vectors have thousands of numbers, of some twenty characters each. */
+/** Allowed size of the response per input: a vector has thousands of numbers, of about twenty characters each. */
 const MAX_VECTOR_BYTES = 262_144;
 
 /** Any server with OpenAI's `/v1/embeddings`. */
@@ -100,7 +100,7 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
     timeoutMs,
     secrets: [apiKey],
     async read(input, signal) {
-      // Named, because some servers would otherwise answer in base64.
+      // Set, because some servers would otherwise answer in base64.
       const body = { model, input, encoding_format: 'float' };
       const answer = (await client.request('/embeddings', body, signal)) as OpenAI.CreateEmbeddingResponse;
       // Servers that only resemble OpenAI's may answer with anything.

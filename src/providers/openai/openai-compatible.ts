@@ -24,13 +24,13 @@ interface OpenAiCompatibleOptions {
   apiKey: string;
   /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
-  /** Overrides what is known of the host. */
+  /** Overrides the known quirks of the host. */
   quirks?: Parameters<typeof quirksOf>[1];
   sampling?: Sampling;
   extras?: RequestExtras;
 }
 
-/** Servers such as llama.cpp and vLLM apply the model's template to the text of messages, of whichever family it is. */
+/** Servers such as llama.cpp and vLLM insert the text of messages into the model's template, whichever family it is of. */
 const MARKS = ['tokens', 'templates'] as const;
 
 /** Any server with OpenAI's chat completions API: OpenAI, vLLM, Ollama, OpenRouter and others. */
@@ -94,7 +94,7 @@ type Delta = Omit<Choice['delta'], 'content' | 'tool_calls' | 'function_call'> &
   function_call?: unknown;
   reasoning?: unknown;
 };
-/** The end as servers tell it. */
+/** The end as servers report it. */
 interface End {
   finish_reason?: unknown;
   native_finish_reason?: unknown;
@@ -104,7 +104,7 @@ const NAMED_BY_VENDOR: readonly unknown[] = ['malformed', 'refusal'];
 /** Mistral's reasoning models answer in parts. */
 type Part = { type: 'text'; text: string } | { type: 'thinking'; thinking?: Part[] };
 
-/** Converts chunks to events. Whole calls are held back until the vendor says that the answer is finished. */
+/** Converts chunks to events. Whole calls are yielded after the vendor has said that the answer is finished. */
 async function* readChunks(
   chunks: AsyncIterable<Chunk>,
   request: ModelRequest,
@@ -118,7 +118,7 @@ async function* readChunks(
       yield* answer.add(chunk);
     }
   } catch (thrown) {
-    // After the finish reason the answer is complete; only the usage chunk was lost.
+    // An error after the finish reason loses only the usage.
     if (answer.finish === null) throw thrown;
   }
   yield* answer.end(provider);
@@ -133,7 +133,7 @@ class Answer {
   finish: string | null = null;
   #said = '';
   #reasoning = '';
-  /** The message as servers send it in place of pieces, or beside them. */
+  /** A whole message, which servers send instead of pieces or in addition to them. */
   #whole: Delta | null = null;
   #usage = NO_USAGE;
   #response: ResponseName = {};
@@ -147,7 +147,7 @@ class Answer {
     this.#attached = new Attachments(meter);
   }
 
-  /** Yields the texts of the chunk, and its pieces of reasoning and calls. */
+  /** Yields the chunk's text, and its pieces of reasoning and calls. */
   *add(chunk: Chunk): Generator<ModelEvent> {
     this.#response = { model: chunk.model || this.#response.model, id: chunk.id || this.#response.id };
     if (chunk.usage) this.#usage = usageOf(chunk.usage);
@@ -176,7 +176,7 @@ class Answer {
     if (delta) yield { type: 'text', delta };
   }
 
-  /** What of the whole message no piece has said. */
+  /** Yields what the whole message adds to the pieces. */
   *#readRest(whole: Delta): Generator<ModelEvent> {
     const { content, refusal, tool_calls, function_call } = whole;
     const text = typeof content === 'string' ? content : textOf(content ?? []);
@@ -194,9 +194,9 @@ class Answer {
   }
 
   #readEnd({ finish_reason: finish, native_finish_reason: native, error }: End): void {
-    // DashScope says "null" of an answer that goes on.
+    // DashScope sends "null" while an answer goes on.
     if (typeof finish === 'string' && finish !== '' && finish !== 'null') this.finish = finish;
-    // OpenRouter calls the ends of all vendors by a few names.
+    // OpenRouter maps all vendors' reasons to a few names; the vendor's own is more exact.
     if (this.finish !== null && NAMED_BY_VENDOR.includes(kindOfEnd(native))) this.finish = String(native);
     if (error) this.#problem = error.message;
   }
@@ -237,7 +237,7 @@ function textOf(parts: readonly Part[]): string {
 
 type VendorUsage = OpenAI.CompletionUsage & { prompt_cache_hit_tokens?: number };
 
-/** The usage as reported; its plausibility is checked for all vendors alike. */
+/** The usage as reported. Its plausibility is checked for all vendors alike. */
 function usageOf(usage: VendorUsage): Usage {
   const cached = usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens;
   const written = (usage.prompt_tokens_details as { cache_write_tokens?: number } | undefined)
@@ -252,39 +252,39 @@ function usageOf(usage: VendorUsage): Usage {
 }
 
 interface Call {
-  /** As the server numbers it. */
+  /** The server's number for the call. */
   index: unknown;
   /** The server's own id. */
   given: string;
   id: string;
   name: string;
   args: string;
-  /** How far its arguments are read for their end. */
+  /** How far the arguments were searched for their end. */
   readonly end: ObjectEnd;
-  /** Its pieces are told. Another call of the answer may have the same id, and then those of the first are. */
+  /** Its pieces are yielded. If another call of the answer has the same id, only the first one's are. */
   isTold: boolean;
-  /** Its name came again after its arguments were whole: the next arguments are of another call. */
+  /** Its name came again after its arguments were whole, so the next arguments belong to another call. */
   isNamedAgain: boolean;
 }
 
-/** A fragment of a call, read without trust. */
+/** A fragment of a call, read without trusting its types. */
 interface Fragment {
   index: unknown;
   id: string;
   name: string;
   args: string;
-  /** The arguments came as an object, and so whole. */
+  /** The arguments came as an object, and are therefore whole. */
   isObject: boolean;
 }
 
 /**
- * The calls of an answer, from their fragments.
- *  C1  A fragment is of the call with its id, else with its index, else of the last one. Calls are told apart also where a server
- *      numbers all of them 0, numbers none, or gives none an id: by another name, by another entry of the same chunk, and by
+ * The calls of an answer, assembled from their fragments.
+ *  C1  A fragment belongs to the call with its id, else with its index, else to the last call. Servers may number all calls 0,
+ *      number none, or send no ids: then a new call begins with another name, with another entry of the same chunk, or with
  *      arguments that begin again after they were whole.
- *  C2  Once a call has a name it is told; without an id by then it gets one, which it keeps.
- *  C3  A call that is told again whole is one call.
- *  C4  An id that changes from fragment to fragment begins no call without a name.
+ *  C2  A call yields pieces once it has a name. If it has no id by then, it gets one and keeps it.
+ *  C3  A call that is sent again whole is the same call.
+ *  C4  An id that changes from fragment to fragment begins a new call only together with a name.
  */
 class CallAssembly {
   readonly #calls: Call[] = [];
@@ -301,7 +301,7 @@ class CallAssembly {
     return this.#calls.length === 0;
   }
 
-  /** Reads `tool_calls` of one chunk, or the older `function_call`. Yields what of the calls is new. */
+  /** Reads `tool_calls` of one chunk, or the older `function_call`. Yields the new pieces. */
   *add(given: unknown): Generator<ModelEvent> {
     if (!given) return;
     const inChunk = new Set<Call>();
@@ -360,7 +360,7 @@ class CallAssembly {
     yield { type: 'calling', id: call.id, name: call.name, delta: call.args };
   }
 
-  /** The tool that was named once more and got no arguments. In an answer that was cut, this was the next call. */
+  /** The tool that was named again and got no arguments. In a cut answer this was the next call. */
   get begun(): { broken?: string } {
     const last = this.#calls.at(-1);
     return last?.isNamedAgain ? { broken: last.name } : {};
@@ -373,7 +373,7 @@ class CallAssembly {
   }
 }
 
-/** Whether the fragment goes on with this call. */
+/** Whether the fragment continues this call. */
 function isOf(known: Call, { id, name, args }: Fragment, inChunk: ReadonlySet<Call>): boolean {
   const isOther = id !== '' && known.given !== '' && id !== known.given;
   if (isOther && (name !== '' || args === '')) return false;
@@ -382,10 +382,10 @@ function isOf(known: Call, { id, name, args }: Fragment, inChunk: ReadonlySet<Ca
   return !inChunk.has(known) && (known.name === '' || known.name === name) && !beginsAnew;
 }
 
-/** The whole call once more, as some servers send it at the end. */
+/** Whether the fragment is the whole call once more, which some servers send at the end. */
 function isAgain(known: Call, { id, name, args }: Fragment): boolean {
   if (id !== known.given || (name !== '' && name !== known.name)) return false;
-  // Written without blanks or with them, one is never far longer than the other.
+  // White space aside, both have about the same length, so a far shorter text need not be parsed.
   return args.startsWith('{') && known.args.length <= 2 * args.length + 16 && sameJson(args, known.args);
 }
 
@@ -395,14 +395,14 @@ function sameJson(one: string, other: string): boolean {
   return one === other || (parsed !== null && JSON.stringify(parsed) === JSON.stringify(parseArgs(other)));
 }
 
-/** Finds the end of an object that grows. It reads each sign once, however often it is asked. */
+/** Finds the end of an object while its text grows. Each character is read once, however often it is asked. */
 class ObjectEnd {
   #at = 0;
   #depth = 0;
   #isText = false;
   #hasKey = false;
 
-  /** Whether this is one object to its end, and not an empty one. */
+  /** Whether the text is one complete object with at least one field. */
   isWhole(args: string): boolean {
     for (; this.#at < args.length; this.#at += 1) {
       const sign = args[this.#at];
@@ -419,7 +419,7 @@ class ObjectEnd {
 
 type Fields = { readonly [field: string]: unknown };
 
-/** Servers put arguments beside the function, or name them otherwise, or send an object in place of their text. */
+/** Servers put arguments beside the function, use other names for them, or send an object instead of text. */
 function fragmentOf(given: unknown): Fragment | null {
   if (typeof given !== 'object' || given === null) return null;
   const entry = given as Fields;

@@ -33,10 +33,10 @@ interface OpenAiOptions {
 }
 
 const NAME = 'openai';
-/** Special tokens of its models. */
+/** Special tokens of OpenAI's models. */
 const MARKS = ['tokens'] as const;
 
-/** OpenAI's Responses API, without its memory: the log is the memory. */
+/** OpenAI's Responses API. Nothing is stored there, because the log is the memory. */
 export function createOpenAi(options: OpenAiOptions): Provider {
   const { baseUrl = 'https://api.openai.com/v1', apiKey, sampling = {}, extras = NO_EXTRAS } = options;
   const sampled = givenOf({
@@ -80,11 +80,11 @@ type Body = OpenAI.Responses.ResponseCreateParamsStreaming;
 type Item = OpenAI.Responses.ResponseInputItem;
 type Phase = OpenAI.Responses.EasyInputMessage['phase'];
 
-/** The parts of a step that only its own model can use, stored as JSON in the signature of its reasoning. */
+/** Parts of a step that only the same model can use, stored as JSON in the signature of its reasoning. */
 interface SignedStep {
   /** Encrypted reasoning items, each with the number of visible items (text, calls) before it. */
   items: { at: number; item: OpenAI.Responses.ResponseReasoningItem }[];
-  /** The phase of the step's text; newer models want it back. */
+  /** Phase of the step's text, which newer models want back. */
   phase?: Phase;
   /** What was attached to calls, by their ids. */
   calls?: Record<string, { call_id?: string }>;
@@ -92,7 +92,7 @@ interface SignedStep {
 
 /** OpenAI: "Expected a string with maximum length 64". */
 const SIXTY_FOUR = /^[\s\S]{1,64}$/;
-/** The parts of a call itself. All others were attached to it. */
+/** The fields of a call itself. Any other field was attached to it. */
 const OF_CALLS = new Set(['type', 'id', 'call_id', 'name', 'arguments', 'status']);
 
 /** The request body. Nothing is stored with the vendor, so every request carries the whole prompt. */
@@ -137,7 +137,7 @@ export function responsesBody(
   return body;
 }
 
-/** `type` is set on messages too: OpenAI does not need it, but other servers tell items apart by it. */
+/** `type` is set on messages too: other servers than OpenAI's need it to tell items apart. */
 function itemsOf(
   message: PromptMessage,
   signed: SignedStep | null,
@@ -180,7 +180,7 @@ function itemsOf(
   }
 }
 
-/** Reasoning belongs directly before what it led to. */
+/** Puts each reasoning item directly before the item that it led to. */
 function weave(visible: readonly Item[], items: SignedStep['items']): Item[] {
   const woven: Item[] = [];
   for (const [index, each] of visible.entries()) {
@@ -189,14 +189,14 @@ function weave(visible: readonly Item[], items: SignedStep['items']): Item[] {
   return woven;
 }
 
-/** Reasoning is readable only for the model that encrypted it. */
+/** The signed step if this model made it: only that model can read its encrypted reasoning. */
 function isOwn(message: PromptMessage, model: string, provider: string): SignedStep | null {
   if (message.role !== 'assistant' || !message.reasoning) return null;
   const { reasoning } = message;
   return reasoning.provider === provider && reasoning.model === model ? signedStep(reasoning) : null;
 }
 
-/** Null if the signature is not ours: a log may come from elsewhere. */
+/** Null if the signature is not ours: an imported log may have others. */
 function signedStep({ signature = '' }: Reasoning): SignedStep | null {
   const step = parseArgs(signature) as Partial<SignedStep> | null;
   return Array.isArray(step?.items) ? (step as SignedStep) : null;
@@ -208,8 +208,8 @@ type Response = OpenAI.Responses.Response;
 type FunctionCall = Extract<OutputItem, { type: 'function_call' }>;
 
 /**
- * Converts stream events to model events. Whole reasoning and calls are yielded when the response is complete. A failed or
- * incomplete response is an event of the stream, not an exception.
+ * Converts stream events to model events. Reasoning and calls are yielded whole, once the response is complete. A failed or
+ * incomplete response arrives as an event of the stream, not as an exception.
  */
 async function* readResponseEvents(
   events: AsyncIterable<ResponseEvent | Response>,
@@ -258,12 +258,12 @@ async function* readResponseEvents(
   }
 }
 
-/** Some servers leave a null where they dropped an item. */
+/** Some servers send null in place of an item that they dropped. */
 function isItem(item: OutputItem | null): item is OutputItem {
   return typeof item === 'object' && item !== null;
 }
 
-/** The answer of a server that does not stream. */
+/** Whether this is a whole answer, from a server that does not stream. */
 function isWhole(event: ResponseEvent | Response): event is Response {
   return 'output' in event && Array.isArray(event.output);
 }
@@ -275,8 +275,8 @@ function isSame(known: OutputItem, item: OutputItem): boolean {
 }
 
 /**
- * The part of an item that is kept until the end. The text of a message was already streamed; other items are not
- * read.
+ * Counts the part of an item that is kept until the end. The text of a message was already streamed; other kinds of items are
+ * not read.
  */
 function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
   if (item.type === 'message') {
@@ -292,7 +292,7 @@ function measured(item: OutputItem, meter: ReplyMeter): OutputItem {
   return item;
 }
 
-/** All other events repeat finished items, or belong to tools that are not used. */
+/** The events that are read. All others repeat finished items, or belong to tools that Troupe does not use. */
 const READ = [
   'response.output_text.delta',
   'response.output_text.done',
@@ -339,7 +339,7 @@ function* finish(
   yield { type: 'done', ...end, stop, usage: usageOf(usage), response: { model, id } };
 }
 
-/** An end without a reason. Servers that only resemble OpenAI's leave the status out. */
+/** The word for an end without a reason. Servers that only resemble OpenAI's omit the status. */
 function endWord(status: string | undefined): string {
   return status === 'incomplete' ? 'length' : status === 'cancelled' ? status : 'completed';
 }
@@ -353,7 +353,7 @@ function reasoningOf(
   const calls: NonNullable<SignedStep['calls']> = {};
   let at = 0;
   for (const item of items) {
-    // Several messages are one text in the log.
+    // The log joins several messages to one text.
     if (item.type === 'function_call' || (item.type === 'message' && at === 0)) at += 1;
     if (item.type === 'message' && item.phase) signed.phase = item.phase;
     if (item.type === 'function_call') Object.assign(calls, attachedTo(item, keepsAll));
@@ -370,7 +370,10 @@ function reasoningOf(
   return text === '' ? null : { text };
 }
 
-/** OpenAI looks for an item that is not encrypted by its id, and has not stored it. Servers of open models read its content. */
+/**
+ * OpenAI would look up an unencrypted item by its id, and fail, because it has stored nothing. Servers of open models read the
+ * item's content instead.
+ */
 function isSentBack(
   { encrypted_content, content }: OpenAI.Responses.ResponseReasoningItem,
   keepsAll: boolean,
@@ -382,7 +385,7 @@ function textsOf({ summary, content }: OpenAI.Responses.ResponseReasoningItem): 
   return [...(summary ?? []), ...(content ?? [])].flatMap((part) => part?.text ?? []);
 }
 
-/** What a call has besides its own parts, by the id that the log has of it: the beginning of a long one. */
+/** The fields of a call besides its own, by its id in the log, which truncates a long id. */
 function attachedTo(call: FunctionCall, keepsIds: boolean): NonNullable<SignedStep['calls']> {
   const { call_id: id } = call;
   const attached = Object.entries(call).filter(([name, value]) => !OF_CALLS.has(name) && value !== null);
@@ -408,11 +411,11 @@ function usageOf(usage: Response['usage']): Usage {
   };
 }
 
-/** Pieces of reasoning and calls. The items come whole; of some servers only the pieces hold the arguments. */
+/** Yields pieces of reasoning and calls. The items come whole later, but from some servers only the pieces hold the arguments. */
 class ResponsePieces {
   /** Calls that have begun, by the id of their item. */
   readonly #calls = new Map<string, { id: string; name: string; args: string }>();
-  /** The part of the reasoning that was told last. */
+  /** The part of the reasoning whose piece was yielded last. */
   #thought: string | null = null;
 
   *read(event: OpenAI.Responses.ResponseStreamEvent): Generator<ModelEvent> {
@@ -438,14 +441,14 @@ class ResponsePieces {
     yield* this.#write(call, item.arguments);
   }
 
-  /** Some servers send an object in place of its text. */
+  /** Some servers send an object instead of text. */
   *#write(call: { id: string; name: string; args: string }, given: unknown): Generator<ModelEvent> {
     const delta = typeof given === 'string' ? given : argsText(given);
     call.args += delta;
     yield { type: 'calling', id: call.id, name: call.name, delta };
   }
 
-  /** The arguments of this call, as they came in pieces. */
+  /** The arguments that arrived in pieces for this call. */
   written({ id = '' }: { id?: string }): string {
     return this.#calls.get(id)?.args ?? '';
   }
@@ -462,10 +465,10 @@ type TextEvent = Extract<
   OpenAI.Responses.ResponseStreamEvent,
   { type: `response.${'output_text' | 'refusal'}.${'delta' | 'done'}` }
 >;
-/** The text of an answer. Servers give it in pieces, with the end of a part or an item, or only in the whole response. */
+/** Yields the text of an answer. Servers send it in pieces, at the end of a part or an item, or only in the whole response. */
 class ResponseWords {
   #said = '';
-  /** Where the present part and item begin in what was said. */
+  /** Positions in the yielded text at which the current part and item begin. */
   #part = 0;
   #item = 0;
   refused = false;

@@ -30,7 +30,7 @@ const attachments = names.describe(
   'Names of attachments to pass on. Default: those of the message you work on; []: none.',
 );
 
-/** The engine decides whether the agent exists and may be given the task. */
+/** The engine decides whether the agent exists and may get the task. */
 export const delegateTool = defineTool({
   name: 'delegate',
   description:
@@ -57,7 +57,7 @@ export const delegateTool = defineTool({
   }),
 });
 
-/** Addresses all people of the conversation. */
+/** Recipient that stands for all people of the conversation. */
 const PEOPLE = 'people';
 
 export const askTool = defineTool({
@@ -164,7 +164,7 @@ export const todoTool = defineTool({
   },
 });
 
-/** For workflow steps that the agent itself completes. */
+/** For workflow steps that the agent completes itself. */
 export const completeStepTool = defineTool({
   name: 'complete_step',
   description:
@@ -198,8 +198,8 @@ const GoalLeftOut = HandoffArguments.extend({
 });
 
 /**
- * Completion of a summary without a goal. `agent`: none, the agent must name the goal. `extract`: the goal is taken
- * from the log. `summarise`: a model writes it.
+ * How the missing goal of a summary is filled in. `agent`: not at all, the agent must name the goal. `extract`: the goal is
+ * taken from the log. `summarise`: a model writes it.
  */
 export type HandoffPolicy = 'agent' | 'extract' | 'summarise';
 
@@ -222,7 +222,7 @@ export function handoffTool(policy: HandoffPolicy): Tool {
   });
 }
 
-/** Limit of one read; longer ranges take several reads. */
+/** Most bytes of one read; longer ranges take several reads. */
 const MAX_BYTES = 12_288;
 const DEFAULT_LINES = 200;
 
@@ -279,7 +279,7 @@ function readBytes(bytes: Buffer, offset: number, limit: number): string {
   return `${part}\n[${note}${end < bytes.length ? `; continue with offset ${end}` : ''}]`;
 }
 
-/** A failure, so that reading further and further beyond the end is recognised as a repetition. */
+/** An error beyond the start, so that reads further and further beyond the end are recognised as repetitions. */
 function beyond(unit: string, offset: number, size: number): string {
   const message = `nothing at ${unit} ${offset}: the artifact has ${size} ${unit}s`;
   if (offset > 0) throw new Error(message);

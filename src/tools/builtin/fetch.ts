@@ -8,9 +8,9 @@ import {
 import type { FetchSettings } from '../../base/net/settings.ts';
 import { defineTool, type Tool } from '../tool.ts';
 
-/** A larger body is not a page to read. Prompts show only a preview of the text anyway. */
+/** Most bytes of a body: a larger one is not a page to read, and prompts show only a preview of the text anyway. */
 const MAX_BYTES = 2 * 1_024 * 1_024;
-/** Lets the fetch time out first: its error says more than that of the tool. */
+/** The tool's timeout is later than the fetch's, whose error tells more. */
 const GRACE_MS = 5_000;
 const MAX_URL = 2_048;
 const TEXT_TYPE = /^(?:text\/|application\/(?:.+\+)?(?:json|xml|yaml|javascript|x-ndjson)$)/;
@@ -20,7 +20,7 @@ const Arguments = z.object({
   method: z.enum(['GET', 'HEAD']).default('GET').describe('HEAD: only the status and the type.'),
 });
 
-/** Reads the public web and nothing internal: see `SafeFetch`. The address is all that a model can send with it. */
+/** Reads the public web and nothing internal: see `SafeFetch`. The URL is all that a model can send with it. */
 export function fetchTool(settings: FetchSettings = {}, fetch: SafeFetch = openSafeFetch(settings)): Tool {
   return defineTool({
     name: 'fetch',
@@ -45,7 +45,7 @@ function describe(asked: string, response: SafeResponse, isHead: boolean): strin
   return [
     `status: ${status}`,
     `type: ${type === '' ? 'not said' : type.slice(0, 200)}`,
-    // Omits the query, in which a server may have put a key.
+    // The query is omitted, because a server may have put a key there.
     ...(isElsewhere ? [`redirected to: ${origin}${pathname}`] : []),
     ...(isCut ? [`longer than ${body.length} bytes: this is its beginning`] : []),
     ...(text === null && !isHead
@@ -77,8 +77,8 @@ function decode(type: string, body: Buffer): string | null {
 }
 
 /**
- * Comments, elements that are not for readers, tags, and other markup. Every alternative matches up to the end of the
- * page if its end is missing: one that fails late would take quadratic time on a hostile page.
+ * Comments, elements that are not for readers, tags, and other markup. Where the end of an element is missing, each
+ * alternative matches to the end of the page: an alternative that fails late would take quadratic time on a hostile page.
  */
 const MARKUP =
   /<!--[\s\S]*?(?:-->|$)|<(?:(script|style|noscript|template|svg)\b)[^>]*(?:>[\s\S]*?(?:<\/\1[^>]*>?|$)|$)|<(\/?)([a-z][a-z0-9]*)([^>]*)>?|<[!?/][^>]*>?/gi;
@@ -124,7 +124,7 @@ export function htmlText(html: string): string {
   return tidy(parts.join(''));
 }
 
-/** The words of a link stay in place; its target follows them. */
+/** The text of a link stays in place; its target follows it. */
 function followLink(target: { href: string | null }, opening: string | null): string {
   const { href } = target;
   const [, double, single, bare] = (opening !== null && HREF.exec(opening)) || [];

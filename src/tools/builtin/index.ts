@@ -34,7 +34,6 @@ export function builtinTools(handoffs: HandoffPolicy, fetch?: FetchSettings): To
 
 export const BUILTIN_TOOLS: readonly string[] = builtinTools('agent').map(({ name }) => name);
 
-/** Names of the built-in tools. */
 export type BuiltinTool =
   | 'handoff'
   | 'read_artifact'

@@ -11,21 +11,21 @@ import { type Answered, InputRequired } from './input-required.ts';
  *
  * C1 At most one session exists at a time; concurrent callers wait for the same one.
  * C2 A session that was lost after an answer is reopened at once. Each further failure doubles the wait.
- * C3 A call is sent once. It is sent again only if the server said that it did nothing with it.
+ * C3 A call is sent once. It is sent again only if the server reported that the call had no effect.
  * C4 Errors and reports are redacted.
  */
 export interface Connection {
-  /** Its tools. Throws the reason if it cannot be used. */
+  /** The server's tools. Throws the reason if the server cannot be used. */
   list(): Promise<ListedTools>;
-  /** What the server says that it has. */
+  /** The capabilities that the server reports. */
   capabilities(): Promise<ServerCapabilities>;
-  /** Calls a tool. A call that needs answers of people first has had no effect. */
+  /** Calls a tool. If people must answer first, the call has had no effect yet. */
   call(params: Record<string, unknown>, context: CallContext): Promise<Answered | InputRequired>;
-  /** Sends a request. What it gives is not checked. */
+  /** Sends a request. The result is not validated. */
   request(request: ServerRequest, context: CallContext): Promise<Record<string, unknown>>;
-  /** The session was lost, or could not be opened, and nothing has reached the server since. */
+  /** The session was lost or could not be opened, and no request has reached the server since. */
   isLost(): boolean;
-  /** Whether the server still offers a tool, as far as it has said. */
+  /** Whether the server still offers a tool, by its last list. */
   offers(tool: string): boolean;
   /** Resolves when no process and no session is left. */
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export interface ServerRequest {
   params: Record<string, unknown>;
 }
 
-/** What a call needs of the context of its tool. */
+/** The parts of a tool's context that a call needs. */
 export type CallContext = Pick<ToolContext, 'signal' | 'progress'>;
 
 interface ConnectionParts {
@@ -58,12 +58,12 @@ interface ConnectionParts {
 
 const FIRST_PAUSE_MS = 500;
 export const LONGEST_PAUSE_MS = 30_000;
-/** The SDK's own timeout is only a fallback: ours comes first and says more. */
+/** The SDK's own timeout is only a fallback: ours comes first and its message tells more. */
 const SPARE_MS = 5_000;
-/** Reports of progress begin the time of a call anew, up to this many times its limit in all. */
+/** A progress report restarts the time limit of a call, up to this many times the limit in all. */
 export const MOST_RENEWALS = 10;
 
-/** The pause before a server is tried again that has failed so many times in a row. */
+/** Pause before a server is tried again, after this many failures in a row. */
 export function pauseMs(failures: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1));
 }
@@ -92,7 +92,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     return listed;
   }
 
-  /** Opens no session: a server that announces changes and ends would be started for ever. */
+  /** Opens no session: a server that announces changes and then ends would otherwise be restarted forever. */
   async function listAgain(): Promise<readonly unknown[]> {
     const session = await sessions.current();
     if (!session) throw new Error('the session was lost');
@@ -145,7 +145,7 @@ type Send = <T>(
   read: (result: unknown, declined: readonly string[]) => T,
 ) => Promise<T>;
 
-/** Sends a request in the open session, and once more in a new one if the server has forgotten the first (C3). */
+/** Sends a request in the open session. If the server has forgotten that session, sends it once more in a new one (C3). */
 function createSend(
   sessions: Sessions,
   { timeoutMs, thrownAs }: { timeoutMs: number; thrownAs: ReturnType<typeof redactedThrow> },
@@ -187,11 +187,11 @@ function createSend(
 }
 
 interface Sessions {
-  /** The open session, or the one being opened (C1). */
+  /** The open session, or the one that is being opened (C1). */
   get(): Promise<Session>;
-  /** The same, but null if there is none. */
+  /** The same, but null if there is no session. */
   current(): Promise<Session> | null;
-  /** The server has answered: the next session is opened without a wait (C2). */
+  /** The server has answered, so the next session is opened without a pause (C2). */
   answered(what?: { listed: boolean }): void;
   isLost(): boolean;
   close(): Promise<void>;
@@ -205,7 +205,7 @@ function createSessions(parts: ConnectionParts): Sessions {
   let openings = 0;
   let isListed = false;
   let isLost = false;
-  /** The server does not take the newest revision of the protocol. */
+  /** The server does not support the newest revision of the protocol. */
   let isOld = false;
 
   function get(): Promise<Session> {
@@ -273,7 +273,7 @@ function createSessions(parts: ConnectionParts): Sessions {
   };
 }
 
-/** Drops the cause, which still contains what was redacted. */
+/** Drops the cause, which still contains the secrets. */
 function redactedThrow(
   redact: (text: string) => string,
 ): (words: (error: unknown) => string) => (error: unknown) => never {
@@ -282,7 +282,9 @@ function redactedThrow(
   };
 }
 
-/** Tells the model why its call may have ended early. With parallel calls, each is told. */
+/**
+ * Tells the model why its call may have ended early. The server does not name the call, so each of several parallel calls is told.
+ */
 function declinedText(declined: readonly string[]): string[] {
   const [first] = declined;
   if (first === undefined) return [];
@@ -302,15 +304,15 @@ function parseInputRequired(result: unknown): InputRequired {
   throw new Error(`its question is not valid: ${parsed.error.issues[0]?.message}`);
 }
 
-/** Which tools a server offers, as last listed. */
+/** The tools that a server offers, by its last list. */
 interface OfferedTools {
   /** True until a list without the tool has been read. */
   has(tool: string): boolean;
-  /** The list has changed: reads it again. One that cannot be read changes nothing. */
+  /** Reads the list again after a change. If that fails, the last list stays valid. */
   changed(): void;
 }
 
-/** Minimum time between two listings: a server may announce changes without end. */
+/** Least time between two reads of the list, ms: a server may announce changes without end. */
 const PAUSE_MS = 1_000;
 
 function createOfferedTools(
@@ -330,7 +332,7 @@ function createOfferedTools(
         await clock.sleep(PAUSE_MS, signal);
       }
     } catch {
-      // The connection reports why a server does not answer. The next announcement reads the list again.
+      // The connection reports why a server does not answer. The next announcement leads to another read.
     } finally {
       isReading = false;
     }

@@ -11,22 +11,22 @@ import type { Wire } from './wire.ts';
 
 /**
  * `fetch` for one server, for its messages and its sign-in alike. Invariants:
- * F1 It reaches the origin of the server, that of its issuer, and what `oauth.allow` names: whatever a server or its
- *    metadata say. These two may be private, because the operator wrote them.
+ * F1 It reaches the origin of the server, that of its issuer, and the hosts in `oauth.allow`, whatever the server or its
+ *    metadata say. The first two may be private, because the operator wrote them.
  * F2 The headers of the settings go to the origin of the server only.
  * F3 Redirects are followed within an origin only.
  * F4 Every answer is bounded, and every event of a stream.
  */
 interface ServerFetch {
   fetch: (input: string | URL, init?: RequestInit) => Promise<Response>;
-  /** Ends all its connections, answered or not. */
+  /** Closes all its connections, even with requests open. */
   close(): Promise<void>;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A stream has a connection to itself and may be silent for long; calls have their own timeouts. */
+/** A stream has a connection of its own and may be silent for long; calls have their own timeouts. */
 const STREAMS = { connections: null, headersTimeout: 0, bodyTimeout: 0 };
-/** The client gives requests of its sign-in no limit of their own. */
+/** Limit for requests of a sign-in, to which the client gives none. */
 const UNTIMED_MS = 30_000;
 
 export function openServerFetch(
@@ -75,7 +75,7 @@ export function openServerFetch(
   };
 }
 
-/** With its port the entry is exact: it allows private addresses, and no other port. */
+/** The entry includes the port, which makes it exact: it allows private addresses, but no other port. */
 function entryOf(url: URL): string {
   const host = hostOf(url);
   return `${host.includes(':') ? `[${host}]` : host}:${portOf(url)}`;
@@ -87,24 +87,24 @@ function withHeaders(init: RequestInit, added: Readonly<Record<string, string>>)
   return { ...init, headers };
 }
 
-/** The client takes any other error of a discovery for an answer, and goes on with a guess. */
+/** After any other error of a discovery, the client would continue with a guess. */
 function asTypeError(thrown: unknown): never {
   throw thrown instanceof TroupeError ? new TypeError(thrown.message, { cause: thrown }) : thrown;
 }
 
 type Fetch = ServerFetch['fetch'];
 
-/** What is shown of an answer that is no message. */
+/** Most characters shown of an answer that is not a message. */
 const SHOWN_CHARACTERS = 120;
 const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream';
 
 /**
- * `fetch` for the client, with answers that it can read. Servers and the proxies before them answer with other content types,
- * other ids, or not at all. Only whole events arrive, each with line feeds: `ServerFetch` sees to that.
+ * `fetch` for the client, with answers that it can read. Servers and proxies answer with wrong content types, with other ids,
+ * or not at all. `ServerFetch` passes on only whole events with line feeds, which this relies on.
  */
 export function readAnswers(fetch: Fetch, wire: Wire): Fetch {
-  /** Streams that the server may send the answer of any request by. */
+  /** Open streams on which the server may send the answer to any request. */
   let streams = 0;
 
   return async (input, init = {}) => {
@@ -126,7 +126,7 @@ export function readAnswers(fetch: Fetch, wire: Wire): Fetch {
   };
 }
 
-/** Id of the JSON-RPC request that is sent; null for anything else, such as requests of a sign-in. */
+/** Id of the JSON-RPC request; null for anything else, such as a request of a sign-in. */
 function requestIn({ method, body }: RequestInit): RequestId | null {
   if (method !== 'POST' || typeof body !== 'string' || !body.startsWith('{"')) return null;
   const { id, method: called } = JSON.parse(body) as { id?: RequestId; method?: string };
@@ -146,7 +146,7 @@ function messagesOf(text: string, wire: Wire, id: RequestId): JSONRPCMessage[] {
   try {
     return wire.read(text, id);
   } catch {
-    return []; // `whyUnread` says what came in place of a message.
+    return []; // `whyUnread` shows what came instead of a message.
   }
 }
 
@@ -159,7 +159,7 @@ function whyUnread(response: Response, text: string): string {
     : `it answered with nothing (${response.status})`;
 }
 
-/** Events with messages that the client can read. All others are left as they are. */
+/** Rewrites events that hold messages into a form that the client reads. Other events stay unchanged. */
 function eventsOf(text: string, wire: Wire, id?: RequestId): string {
   return text
     .split(/\n{2,}/)
@@ -175,15 +175,15 @@ function readEvent(event: string, wire: Wire, id: RequestId | undefined): string
   if (text === '') return event;
   try {
     const messages = wire.read(text, id).map((message) => `data: ${JSON.stringify(message)}`);
-    // Whatever a server calls its events, what is in them are messages.
+    // The event's name is dropped: whatever it is, the content is messages.
     const kept = lines.filter((line) => line.startsWith('id:') || line.startsWith('retry:'));
     return [...kept, messages.join('\n\n')].join('\n');
   } catch {
-    return event; // The client reports it.
+    return event; // The client reports the error.
   }
 }
 
-/** The stream, changed event by event. The last one may lack the empty line at its end. */
+/** The stream, changed event by event. The last event may lack the empty line after it. */
 function streamOf(
   response: Response,
   body: ReadableStream<Uint8Array>,
@@ -192,7 +192,7 @@ function streamOf(
 ): Response {
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
-  // `cancel` is in the standard and in Node, and not in each of the compiler's libraries: given as a variable it is admitted.
+  // `cancel` is in the standard and in Node, but not in every type library. The compiler accepts it in a variable.
   const transformer = {
     transform: (piece: Uint8Array, controller: { enqueue(changed: Uint8Array): void }) =>
       controller.enqueue(encoder.encode(change(decoder.decode(piece, { stream: true })))),
@@ -212,7 +212,7 @@ function withText(response: Response, type: string, text: string): Response {
 function headersOf(response: Response, type: string): Headers {
   const headers = new Headers(response.headers);
   headers.set('content-type', type);
-  // What is passed on has another length, and is not compressed.
+  // The new body has another length, and is not compressed.
   for (const name of ['content-length', 'content-encoding']) headers.delete(name);
   return headers;
 }
@@ -221,13 +221,13 @@ function typeOf(response: Response): string {
   return (response.headers.get('content-type')?.split(';')[0] ?? '').trim().toLowerCase();
 }
 
-/** The name under which Troupe signs in. */
+/** Client name with which Troupe signs in. */
 const CLIENT_NAME = 'troupe';
 const SAID_CHARACTERS = 200;
 
 /**
- * Gets tokens with the client's own credentials. Holds them in memory: after a restart they are asked for again. The
- * client library renews one that the server no longer takes, and sends the credentials to the issuer of the settings only.
+ * Gets tokens with the client's own credentials and keeps them in memory: after a restart they are requested again. The client
+ * library renews a token that the server no longer accepts, and sends the credentials only to the issuer of the settings.
  */
 export async function createSignIn(
   { issuer, clientId, clientSecretEnv, privateKeyEnv, algorithm = 'RS256', scope }: SignIn,
@@ -244,15 +244,15 @@ export async function createSignIn(
     const clientSecret = variables[clientSecretEnv ?? ''] ?? '';
     return new client.ClientCredentialsProvider({ ...shared, clientSecret });
   }
-  // Variables mostly hold a key in one line.
+  // A variable of the environment usually holds the key in one line.
   const privateKey = (variables[privateKeyEnv] ?? '').replaceAll('\\n', '\n');
   return new client.PrivateKeyJwtProvider({ ...shared, privateKey, algorithm });
 }
 
-/** Says what is wrong with a sign-in, and how it is mended. Null for any other error. */
+/** Returns a function that explains a failed sign-in and its remedy. The function returns null for any other error. */
 export async function signInProblem({ oauth }: HttpServer): Promise<(error: unknown) => string | null> {
   const client = await import('@modelcontextprotocol/client');
-  // Guards of the library take every error for theirs, by structure.
+  // The library's guards accept any error of a similar structure.
   const isUnauthorized = (thrown: unknown): boolean => client.UnauthorizedError.isInstance(thrown);
   function wordsOf(thrown: Error): string | null {
     if (thrown instanceof TroupeError)

@@ -11,16 +11,16 @@ export const InputRequired = z.object({
     .default({}),
   requestState: z.string().optional(),
 });
-/** The result of a call that a server makes only after people have answered. The call has had no effect. */
+/** Result of a call that the server runs only after people have answered. The call has had no effect yet. */
 export type InputRequired = z.infer<typeof InputRequired>;
 
-/** The result of a call that ran: what the model reads. */
+/** Result of a call that ran, as the model reads it. */
 export interface Answered {
   text: string;
   isError: boolean;
 }
 
-/** What a repeated call brings along. */
+/** What a repeated call sends in addition. */
 interface Input {
   inputResponses: Record<string, unknown>;
   requestState?: string;
@@ -36,16 +36,16 @@ interface Waiting {
   asked: { key: string; text: string };
 }
 
-/** A server may ask again after an answer, but not without end. */
+/** Most times that a server may ask again after an answer. */
 const MAX_ROUNDS = 10;
-/** Calls whose progress is remembered. One that is forgotten asks its questions again. */
+/** Most calls whose progress is kept. A call that is dropped asks its questions again. */
 const MAX_WAITING = 1_000;
 
 /**
- * Takes the questions of a server to people. Invariants:
+ * Asks people a server's questions. Invariants:
  * Q1 An answer is taken from the log, where an entitled person gave it, and never from the model.
- * Q2 An answer counts in the turn that it woke, once, and for the call that asked: the same tool with the same arguments.
- * Q3 Only progress is kept in memory. Where it is lost, the server begins again, which it can: such a call has had no effect.
+ * Q2 An answer counts once: in the turn that it woke, and for the call that asked, by its tool and arguments.
+ * Q3 Only progress is kept in memory. If it is lost, the call begins again, which is safe, because it has had no effect yet.
  */
 export function createAsking(
   from: string,
@@ -80,7 +80,7 @@ export function createAsking(
     throw new Error(`its server asked more than ${MAX_ROUNDS} times in a row`);
   };
 
-  /** Takes the answers that are there. The next question, or null if all are answered. */
+  /** Takes the answers that have come. Returns the next question, or null if all are answered. */
   function take(
     state: Waiting,
     context: AskContext,
@@ -129,7 +129,7 @@ function questionText(from: string, text: string, choices: string[] | undefined)
   };
 }
 
-/** One field of a form, as servers may describe it. What is not understood is left to the server's own check. */
+/** One field of a form, as servers may describe it. The server itself checks what is not understood here. */
 const Field = z.looseObject({
   type: z.string().optional(),
   title: z.string().optional(),
@@ -149,7 +149,7 @@ export const Form = z.object({
     required: z.array(z.string()).default([]),
   }),
 });
-/** A question of a server to a person: its words, and the fields of the answer. */
+/** A server's question to a person: its text, and the fields of the answer. */
 export type Form = z.infer<typeof Form>;
 
 type FormAnswer =
@@ -163,7 +163,7 @@ const YES = /^(?:yes|y|true|ok|accept)$/i;
 const NO = /^(?:no|n|false)$/i;
 const DECLINE = /^decline$/i;
 
-/** The question that people see. The words of the server are marked as such. */
+/** The question that people see. It marks which text is the server's. */
 export function questionOf(
   from: string,
   { message, requestedSchema }: Form,
@@ -186,7 +186,7 @@ export function questionOf(
   return { text: `${asked}\nAnswer with ${only[0]} (${kindOf(only[1])}), or with "decline".`.toWellFormed() };
 }
 
-/** What a person's words say to a form. Pure. */
+/** Reads a person's answer to a form. Pure. */
 export function formAnswer({ requestedSchema }: Form, said: string): FormAnswer {
   const text = said.trim();
   if (DECLINE.test(text)) return { action: 'decline' };
@@ -229,7 +229,7 @@ function linesOf(text: string): Record<string, string> {
   return Object.fromEntries(pairs) as Record<string, string>;
 }
 
-/** Undefined: the words are no value of the field. */
+/** Undefined if the text is not a value of the field. */
 function valueOf(field: Field, text: string): unknown {
   if (field.type === 'boolean') return YES.test(text) ? true : NO.test(text) ? false : undefined;
   if (field.type === 'number' || field.type === 'integer') {

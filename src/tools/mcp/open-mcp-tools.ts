@@ -9,18 +9,18 @@ import { createRedactor, messageOf } from './wire.ts';
 import { type OfferedTool, readTool } from './results.ts';
 import type { Tool } from '../tool.ts';
 
-/** Minimum time between two warnings of one kind. */
+/** Least time between two warnings of one kind, ms. */
 const QUIET_MS = 60_000;
 const PROBLEMS_SHOWN = 10;
 const NAME_SHOWN = 80;
 
-/** Both change when a server comes that was away. */
+/** `tools` and `away` change when a server that was away can be used. */
 export interface McpTools {
-  /** Those that agents can be granted. */
+  /** The tools that agents can be granted. */
   tools: McpTool[];
   /** Tools that no agent is offered. */
   leftOut: { server: string; tool: string }[];
-  /** Servers that could not be used so far, whose tools are not known: why. */
+  /** Servers that could not be used so far, each with the reason. Their tools are unknown. */
   away: Map<string, string>;
   /** Ends all sessions and processes. */
   close(): Promise<void>;
@@ -33,15 +33,15 @@ export interface McpOptions {
 }
 
 interface Wanted {
-  /** Grants of resources and prompts, as `NAME/@resources`. They are offered only where they are granted. */
+  /** Granted resources and prompts, as `NAME/@resources`. Only granted ones are offered. */
   extras?: ReadonlySet<string>;
-  /** A server that was away at the start has come, and its tools are among those that are offered. */
+  /** A server that was away at the start can be used, and its tools are now offered. */
   onArrival?: () => void;
 }
 
 /**
- * Starts or reaches every server and wraps its tools. One that cannot be used within its `timeoutMs` is left out with a
- * warning and tried again until it can: nobody here can mend it. Throws `config_invalid` for settings that are wrong.
+ * Starts or reaches every server and wraps its tools. A server that cannot be used within its `timeoutMs` is left out with a
+ * warning, and tried again until it can be used. Throws `config_invalid` for invalid settings.
  */
 export async function openMcpTools(servers: McpServers, options: McpOptions & Wanted): Promise<McpTools> {
   const { clock, onWarning } = options;
@@ -113,9 +113,8 @@ function awayText(why: string): string {
   return `it cannot be used: ${why}. The troupe runs without its tools; it is tried again, at most ${LONGEST_PAUSE_MS / 1_000} s apart, and agents get them when it is there. Mend the server; settings that are changed count from the next start`;
 }
 
-/** What a server offers. */
 interface Arrival extends Pick<McpTools, 'tools' | 'leftOut'> {
-  /** Tools that its settings name and it does not have. */
+  /** Tools that the settings name but the server does not have. */
   problems: string[];
 }
 
@@ -125,7 +124,7 @@ interface Place {
   closing: AbortSignal;
 }
 
-/** Opens a server, again after each failure and growing pauses. Null: it was closed before. */
+/** Opens a server, and tries again after each failure with growing pauses. Null if it was closed first. */
 async function keepOpening(
   name: string,
   settings: McpServer,
@@ -167,7 +166,7 @@ function originOf(name: string, settings: McpServer, { env, clock, onWarning }: 
   return { server: name, settings, connection, redact };
 }
 
-/** Throws the reason if the server cannot be used. */
+/** Reads what a server offers. Throws the reason if the server cannot be used. */
 async function readServer(origin: Origin, { onWarning, extras }: McpOptions & Wanted): Promise<Arrival> {
   const { server, settings, connection } = origin;
   const where = whereOf(server);
@@ -191,7 +190,10 @@ async function readServer(origin: Origin, { onWarning, extras }: McpOptions & Wa
   return { tools, leftOut, problems: isWhole ? problems : [] };
 }
 
-/** The tools of a list that agents can be offered, each read by itself. `names`: of all that are in the list. */
+/**
+ * The tools of a list that agents can be offered. One invalid tool does not affect the others. `names`: the names of all tools
+ * in the list.
+ */
 function offeredTools(
   listed: readonly unknown[],
   settings: McpServer,
@@ -226,10 +228,7 @@ function leftOutText(names: readonly string[]): string {
   return `not offered to agents, because they run as MCP tasks only: ${shown.join(', ')}${more}`;
 }
 
-/**
- * Reports the first event at once, then at most one per period with the number of events: a server may cause them
- * without end.
- */
+/** Reports the first event at once, then at most one per period with the number of events: a server may cause them without end. */
 function reportSparsely(clock: Clock, report: (times: number) => void): () => void {
   let reportedAt = -Infinity;
   let times = 0;
@@ -258,7 +257,7 @@ function variableNames(settings: McpServer): (readonly [field: string, name: str
   ];
 }
 
-/** Of tools that models would call by one name the first is offered. The others are reported by server. */
+/** Of several tools with the same name for models, only the first is offered. The others are reported, by server. */
 function withoutTwins(
   more: readonly McpTool[],
   { mcp, onWarning }: { mcp: McpTools } & Pick<McpOptions, 'onWarning'>,
@@ -296,7 +295,7 @@ interface WithGrants {
   tools?: readonly Tool[] | undefined;
 }
 
-/** Replaces grants by the names of the tools that servers offer, and adds these tools. `refuse` is told what is wrong. */
+/** Replaces grants by the names of the tools that servers offer, and adds these tools. `refuse` gets the problems. */
 export function replaceGrants<D extends WithGrants>(
   definition: D,
   {
@@ -312,11 +311,11 @@ export function replaceGrants<D extends WithGrants>(
       const grant = parseGrant(name);
       if (!grant) return [name];
       const ofServer = offered.filter(({ origin }) => origin.server === grant.server);
-      // `*` grants no resources and prompts, but an approval for all covers them.
+      // `*` grants no resources or prompts, but `needsApproval` with `*` covers them.
       const given = ofServer.filter(({ origin }) =>
         grant.tool === null ? field === 'needsApproval' || !isExtra(origin.tool) : origin.tool === grant.tool,
       );
-      // Granting a tool that was left out is no mistake: a warning has reported it.
+      // Granting a tool that was left out is no mistake: a warning has already reported it.
       const isLeftOut =
         away.has(grant.server) ||
         leftOut.some(({ server, tool }) => server === grant.server && tool === grant.tool);

@@ -1,16 +1,16 @@
 import * as z from 'zod';
 
-/** Accepts every object: Troupe reads results itself. */
+/** Accepts every object, because Troupe checks results itself. */
 export const AnyResult = z.looseObject({});
 
-/** Limit of the nesting of a message: what is recursive, as `JSON.stringify`, would overflow the stack. */
+/** Most levels of nesting in a message. `JSON.stringify` is recursive, and a deeper value would overflow the stack. */
 const MAX_LEVELS = 200;
 
 export function isTooDeep(value: unknown): boolean {
   return isDeeper(value, MAX_LEVELS);
 }
 
-/** Goes level by level: recursion into a deep value would overflow the stack. */
+/** Not recursive: a deep value would overflow the stack. */
 function isDeeper(value: unknown, levels: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= levels; depth += 1) {
@@ -24,7 +24,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Its fields that are there: many servers write null for what they do not have. */
+/** The fields that are present: many servers write null for absent ones. */
 export function withoutNulls(given: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
 }
@@ -33,38 +33,34 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** The items of a list. Servers give null for none, and one item without a list around it. */
+/** The items of a list. Some servers send null for an empty list, and a single item without a list around it. */
 export function itemsOf(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   return value === null || value === undefined ? [] : [value];
 }
 
-/** Where a list goes on; undefined at its end, which servers also mark with an empty text or null. */
+/** Where a list continues; undefined at its end, which servers also mark with an empty text or null. */
 export function cursorOf(value: unknown): string | undefined {
   return typeof value === 'number' ? String(value) : textOf(value);
 }
 
-/** JSON with the digits of its integers, or words for what is nested too deeply. */
+/** JSON with the digits of its integers, or a note for a value that is nested too deeply. */
 function jsonText(value: unknown): string {
   return isTooDeep(value)
     ? `[not shown: it has more than ${MAX_LEVELS} levels]`
     : (JSON.stringify(value) ?? '');
 }
 
-/** Limit of the parts of one result. */
 const MAX_PARTS = 1_000;
-/** Of a part that is no part of the protocol. */
+/** Most characters of a part that the protocol does not know. */
 const UNKNOWN_CHARACTERS = 2_000;
 
-/**
- * A result as the model sees it. The tool has run, so it is read part by part, whatever its form: text is shown whole,
- * anything else as a line that names it.
- */
+/** A result as the model sees it. The tool has run, so all parts are read: text whole, anything else as a line that names it. */
 export function resultText(result: unknown): string {
   if (!isRecord(result)) return typeof result === 'string' ? result : result === null ? '' : jsonText(result);
   const { content, structuredContent = null, isError: _, _meta, resultType: __, ...more } = result;
   const lines = blocksText(content);
-  // Servers repeat structured content as text. If one does not, it is the whole result.
+  // Servers repeat structured content as text. Without that text, the structured content is the whole result.
   const hasText = itemsOf(content).some(
     (part) => typeof part === 'string' || Boolean(textOf(Object(part)['text'])),
   );
@@ -74,7 +70,7 @@ export function resultText(result: unknown): string {
   return lines.filter((line) => line !== '').join('\n');
 }
 
-/** The texts of parts. Surplus ones are counted. */
+/** The texts of the parts. Parts beyond the limit are only counted. */
 export function blocksText(content: unknown): string[] {
   const parts = itemsOf(content);
   const left = parts.length - MAX_PARTS;
@@ -99,7 +95,7 @@ function blockText(block: unknown): string {
   }
 }
 
-/** Of a part with a text, whatever it is called. */
+/** The text of a part that has one, whatever its type. */
 function plainText(block: Record<string, unknown>): string {
   const { type, text } = block;
   if (typeof text === 'string') return text;
@@ -137,23 +133,23 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined;
 }
 
-/** A tool as its server lists it, in the form that models are shown. */
+/** A tool as its server lists it, in the form in which models see it. */
 export interface OfferedTool {
   name: string;
   description: string;
   parameters: Record<string, unknown>;
   idempotent: boolean;
-  /** It answers MCP tasks only, which Troupe does not create: every call would fail. */
+  /** It answers only through MCP tasks, which Troupe does not create: every call would fail. */
   needsTask: boolean;
 }
 
-/** The depth that all JSON readers of Troupe accept. */
+/** Most levels of nesting that all JSON readers of Troupe accept. */
 const MAX_DEPTH = 64;
 const MAX_NAME_LENGTH = 256;
 const MAX_DESCRIPTION_LENGTH = 32_768;
 const MAX_SCHEMA_LENGTH = 262_144;
 
-/** One item of a list of tools; or why no agent can be offered it. */
+/** One item of a list of tools, or the reason why no agent can be offered it. */
 export function readTool(given: unknown): OfferedTool | { name: string; why: string } {
   if (!isRecord(given)) return { name: '', why: 'it is no object' };
   const { title, annotations, execution } = given;
@@ -192,7 +188,10 @@ function tooLarge(
     : null;
 }
 
-/** The schema of the arguments, which are an object; or why it is none. Null, `[]` and nothing at all mean no arguments. */
+/**
+ * The schema of the arguments, which are an object, or the reason why it is invalid. Null, `[]` and a missing schema mean no
+ * arguments.
+ */
 function readParameters(given: unknown): Record<string, unknown> | string {
   if (isDeeper(given, MAX_DEPTH)) return `its schema has more than ${MAX_DEPTH} levels`;
   const isNone =
@@ -211,7 +210,7 @@ const VALUES = new Set(['default', 'const', 'enum', 'example', 'examples']);
 /** Keywords that hold schemas by name. */
 const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
 
-/** A schema without the keywords that are null. PHP writes an empty object as `[]`. */
+/** A schema without the keywords that are null. An empty list becomes an empty object, which PHP writes as `[]`. */
 function cleanSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(cleanSchema);
   if (!isRecord(schema)) return schema;

@@ -6,13 +6,13 @@ import { readAnswers, openServerFetch, createSignIn, signInProblem } from './htt
 import type { HttpServer, McpServer, StdioServer } from './settings.ts';
 import { createStdioTransport } from './stdio-transport.ts';
 
-/** An open connection. It is not used again once it is lost. */
+/** An open session with a server. Once it is lost, it is not used again. */
 export interface Session {
   client: Client;
   link: Link;
-  /** Questions to people that were declined, the newest last. */
+  /** Questions to people that were declined, newest last. */
   declined: readonly string[];
-  /** Why the session is lost; null while it is not. */
+  /** Why the session is lost; null while it is usable. */
   lostFor: () => string | null;
   /** Marks the session as lost: the server has ended, or no longer knows the session. */
   lose: (why: unknown) => void;
@@ -20,7 +20,7 @@ export interface Session {
 
 interface SessionParts {
   timeoutMs: number;
-  /** It is known not to take the newest revision of the protocol. */
+  /** The server is known not to support the newest revision of the protocol. */
   isOld: boolean;
   clock: Clock;
   onToolsChanged: () => void;
@@ -29,7 +29,7 @@ interface SessionParts {
 
 const PING_MS = 5_000;
 const MESSAGE_CHARACTERS = 300;
-/** Longest wait for what a server says to the newest revision; the rest of its limit is for an older one. */
+/** Longest wait for an answer to the newest revision, ms. The rest of the time limit is left for an older one. */
 const PROBE_MS = 10_000;
 
 function optionsFor({ negotiates }: Link, { timeoutMs, isOld }: SessionParts): ClientOptions {
@@ -39,23 +39,23 @@ function optionsFor({ negotiates }: Link, { timeoutMs, isOld }: SessionParts): C
   return {
     capabilities,
     versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.min(PROBE_MS, timeoutMs / 2) } },
-    // Questions of servers are handed to the caller, who asks people between two turns.
+    // The caller gets the servers' questions, and asks people between two turns.
     inputRequired: { autoFulfill: false },
   };
 }
 const MAX_PAGES = 100;
 const MAX_TOOLS = 1_000;
 
-/** Throws the reason if no session can be opened; the link is ended by then. */
+/** Throws the reason if no session can be opened; the link is then closed. */
 export async function openSession(link: Link, parts: SessionParts): Promise<Session> {
   const { timeoutMs, clock, onToolsChanged, onLost } = parts;
   const { Client } = await import('@modelcontextprotocol/client');
   let isOpen = false;
   let ending: string | null = null;
   let flooded: Error | null = null;
-  // The version is a constant: no server should behave differently for one.
+  // A constant version, so that no server behaves differently for one.
   const client = new Client({ name: 'troupe', version: '1' }, optionsFor(link, parts));
-  // Over an older revision the question comes during the call, and nothing says of which call it is part.
+  // In an older revision the question comes during the call, and does not name the call that it belongs to.
   const declined: string[] = [];
   if (link.negotiates)
     client.setRequestHandler('elicitation/create', ({ params }) => {
@@ -71,7 +71,7 @@ export async function openSession(link: Link, parts: SessionParts): Promise<Sess
   try {
     await client.connect(transport, { timeout: timeoutMs });
   } catch (error) {
-    // Asked before the link is ended: afterwards that would be the explanation.
+    // Explained before the link is ended, because afterwards the end itself would be the explanation.
     const why = flooded === null ? link.explain(error) + link.hint() : messageOf(flooded);
     const isOld = link.isOld(error);
     await link.end();
@@ -99,7 +99,7 @@ function createWatch(
     looking ??= (
       client.getDiscoverResult() ? client.discover({ timeout: PING_MS }) : client.ping({ timeout: PING_MS })
     )
-      // Whoever refuses a ping is there.
+      // A server that refuses a ping still answers.
       .catch((error: unknown) => link.isAnswer(error) || onGone(error))
       .then(() => undefined)
       .finally(() => {
@@ -108,13 +108,13 @@ function createWatch(
   };
 }
 
-/** A list of tools as it was sent. `problems`: why it may lack some. */
+/** A list of tools as it was sent. `problems`: why it may be incomplete. */
 export interface ListedTools {
   tools: readonly unknown[];
   problems: readonly string[];
 }
 
-/** Reads all pages, each within the time of one request. What has been read is kept, whatever the server answers then. */
+/** Reads all pages, each within the time of one request. Pages that were read are kept, whatever the server answers afterwards. */
 export async function listTools({ client, link }: Session, timeoutMs: number): Promise<ListedTools> {
   const tools: unknown[] = [];
   const problems: string[] = [];
@@ -124,7 +124,7 @@ export async function listTools({ client, link }: Session, timeoutMs: number): P
   do {
     const page = await listPage({ client, link }, cursor, { timeout: timeoutMs, signal });
     if ('problem' in page) {
-      // A server of resources alone has no such method.
+      // A server that has only resources does not know this method.
       if (tools.length > 0 || client.getServerCapabilities()?.tools) problems.push(page.problem);
       break;
     }
@@ -148,7 +148,7 @@ export async function listTools({ client, link }: Session, timeoutMs: number): P
 
 type Page = { tools: readonly unknown[]; next: string | undefined } | { problem: string };
 
-/** `client.listTools` is avoided: it compiles each output schema and then refuses results that do not fit it. */
+/** `client.listTools` is not used, because it compiles each output schema and then refuses results that do not fit. */
 async function listPage(
   { client, link }: Pick<Session, 'client' | 'link'>,
   cursor: string | undefined,
@@ -162,19 +162,19 @@ async function listPage(
     if (!Array.isArray(tools)) return { problem: 'its list of tools is no list' };
     return { tools, next: cursorOf(nextCursor) };
   } catch (error) {
-    // Without an answer there is no server; with one, there is one that lists nothing.
+    // Without an answer the server is away; with an error as answer it is there, but lists no tools.
     if (!(error instanceof ProtocolError)) throw error;
     return { problem: `its list of tools cannot be read: ${messageOf(error)}` };
   }
 }
 
-/** Limit of messages per second: responses, notifications and unparsable lines. */
+/** Most messages per second: responses, notifications and unparsable lines. */
 const MAX_MESSAGES = 2_000;
 const WINDOW_MS = 1_000;
 
 /**
- * Wraps a transport and counts the server's messages before they are validated. Beyond the limit it passes on nothing
- * more: validating a flood of messages would block everything else. A request whose stream ends without an answer fails.
+ * Wraps a transport and counts the server's messages before they are validated. Beyond the limit no message is passed on,
+ * because validating a flood of messages would block everything else. A request whose stream ends without an answer fails.
  */
 function boundMessages(
   { transport: inner, wire }: Pick<Link, 'transport' | 'wire'>,
@@ -243,33 +243,33 @@ async function sendNoted(
 /** One transport to a server. It serves a single connection and then ends. */
 export interface Link {
   transport: Transport;
-  /** The newest revision of the protocol is tried first. Over stdio that could end an old server. */
+  /** The newest revision of the protocol is tried first. Over stdio it is not, because an old server might exit. */
   negotiates: boolean;
-  /** A broken stream is reported as an error only: pending requests would wait forever. */
+  /** A broken stream is reported only as an error: pending requests would wait forever. */
   breaksSilently: boolean;
   /** The server refused a request because it no longer knows the session; the request had no effect. */
   isForgotten(error: unknown): boolean;
-  /** What is read and written. */
+  /** Reads and writes the messages. */
   wire: Wire;
-  /** It failed at the newest revision of the protocol alone: an older one may work. */
+  /** The request failed only because of the newest revision of the protocol: an older one may work. */
   isOld(error: unknown): boolean;
-  /** The server has answered, with an error. */
+  /** The error is an answer of the server. */
   isAnswer(error: unknown): boolean;
-  /** What is known of a request that failed without an answer; null if the server gave one. May contain secrets. */
+  /** What is known of a request that failed without an answer; null if the server answered. May contain secrets. */
   fate(error: unknown): string | null;
   /** Why the connection failed or ended. May contain secrets. */
   explain(error: unknown): string;
-  /** What is wrong with the sign-in, or with an address that was not reached; null for any other error. */
+  /** What is wrong with the sign-in, or with a URL that was not reached; null for any other error. */
   refusal(error: unknown): string | null;
-  /** What may have kept the server from starting; '' if that is not known. */
+  /** What may have kept the server from starting; '' if unknown. */
   hint(): string;
-  /** Resolves when nothing of the link is left. May be called again. */
+  /** Resolves when all of the link has ended. May be called again. */
   end(): Promise<void>;
 }
 
-/** Limit of an explanation: an HTML page or a stack trace is not a message. */
+/** Most characters of an explanation: servers may send an HTML page or a stack trace. */
 const EXPLAIN_CHARACTERS = 300;
-/** A server that does not answer must not delay the end of this process. */
+/** Longest wait for a server at the end of this process, ms. */
 const FAREWELL_MS = 1_000;
 
 interface LinkParts {
@@ -278,7 +278,7 @@ interface LinkParts {
   clock: Clock;
 }
 
-/** Makes links to one server. One opens nothing yet: `transport.start` does. All share one sign-in. */
+/** Returns a factory of links to one server. A new link opens nothing until `transport.start`. All links share one sign-in. */
 export function linksTo(settings: McpServer, parts: LinkParts): () => Promise<Link> {
   if (!('url' in settings)) return () => stdioLink(settings, parts);
   const { oauth } = settings;
@@ -299,7 +299,7 @@ function stdioLink(
     transport,
     wire,
     isOld: () => false,
-    // A process that ends is noticed by its session.
+    // The session notices when the process ends.
     fate: () => null,
     isAnswer: () => false,
     negotiates: false,
@@ -315,22 +315,19 @@ function stdioLink(
   });
 }
 
-/** A missing key is the most frequent reason of a server that ends at its start. */
+/** The most frequent reason why a server ends at its start is a missing key. */
 function environmentHint(passed: readonly string[]): string {
   const names = ['PATH', 'HOME', ...passed].join(', ');
   return `. Of the environment it gets only ${names}: list what else it needs in its field "env"`;
 }
 
-/**
- * A server chooses the delay before an ended stream is reopened, and it may choose zero: this is the minimum between
- * two.
- */
+/** Least delay before an ended stream is reopened, ms. The server chooses the delay, and may choose zero. */
 const REOPEN_MS = 1_000;
 
-/** Servers say that they do not know a session. */
+/** What servers say when they do not know a session. */
 const SESSION_GONE =
   /\bsession\b[^.]{0,40}\b(?:not found|expired|invalid|unknown|terminated|closed|does not exist)|\b(?:invalid|unknown|expired|no valid|no such|missing)\b[^.]{0,20}\bsession\b/i;
-/** Nothing was sent: no connection was made. */
+/** Error codes with which nothing was sent, because no connection was made. */
 const UNREACHED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -347,7 +344,7 @@ function isUnreached(error: unknown): boolean {
   return false;
 }
 
-/** The first request only tries the revision of the protocol: what failed is the connection. */
+/** The first request only tests the revision of the protocol, so the error of the connection is its cause. */
 function withoutProbe(error: unknown): unknown {
   return isOfProbe(error) && error.cause instanceof Error ? error.cause : error;
 }
@@ -395,7 +392,7 @@ async function httpLink(
     wire,
     negotiates: true,
     breaksSilently: true,
-    // The specification says 404; many servers answer 400. Others say it in words, with any status.
+    // The specification requires 404; many servers answer 400. Others say it in the message, with any status.
     isForgotten: (error) =>
       transport.sessionId !== undefined &&
       ((isHttp(error) && (error.status === 404 || error.status === 400)) ||

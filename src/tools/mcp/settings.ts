@@ -12,7 +12,7 @@ const MAX_TIMEOUT_MS = 86_400_000;
 const Shared = {
   /** The only tools that agents can be granted, by the server's names. Default: all. */
   tools: z.array(z.string().min(1)).min(1, 'leave it out to allow all tools').optional(),
-  /** Longest start, and longest call, ms. Default 60,000. */
+  /** Longest start of the server, and longest call, ms. Default 60,000. */
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).default(60_000),
   /** Bytes of an output in a prompt; the rest becomes an artifact. Default 8,192. */
   previewBytes: z.int().min(256).optional(),
@@ -23,13 +23,13 @@ const StdioServer = z.strictObject({
   command: z.string().min(1),
   /** Its arguments. Default: none. */
   args: z.array(z.string()).default([]),
-  /** Names of variables that the process gets besides PATH and HOME. Default: no others. */
+  /** Names of variables that the process gets besides PATH and HOME. Default: none. */
   env: z.array(VariableName).default([]),
-  /** Working directory, in an agents file relative to it. Default: the folder of the agents file. */
+  /** Working directory, in an agents file relative to that file. Default: the folder of the agents file. */
   cwd: z.string().min(1).optional(),
   ...Shared,
 });
-/** A local process, started with Troupe and spoken to over its standard input and output. */
+/** A local process that Troupe starts, and talks to over its standard input and output. */
 interface StdioServerInput extends InputOf<typeof StdioServer> {}
 export type StdioServer = z.infer<typeof StdioServer>;
 
@@ -41,23 +41,23 @@ function webAddress(passwordField: string) {
     });
 }
 
-/** How Troupe signs in at a server: OAuth client credentials, without a person. */
+/** How Troupe signs in to a server: OAuth client credentials, without a person. */
 const SignIn = z
   .strictObject({
-    /** Issuer of the authorization server, as it writes it itself. The credentials go nowhere else. */
+    /** Issuer of the authorization server, exactly as its metadata has it. The credentials are sent nowhere else. */
     issuer: webAddress('clientSecretEnv'),
-    /** Id of the client that is registered there. */
+    /** Id of the client that is registered with the issuer. */
     clientId: z.string().min(1),
-    /** Name of the variable that holds the client's secret. This or `privateKeyEnv`. */
+    /** Name of the variable that holds the client's secret. Either this or `privateKeyEnv`. */
     clientSecretEnv: VariableName.optional(),
-    /** Name of the variable that holds the client's private key, as PEM (PKCS 8), which signs a JWT. */
+    /** Name of the variable that holds the client's private key, as PEM (PKCS 8). The key signs a JWT. */
     privateKeyEnv: VariableName.optional(),
-    // HMAC is left out: its key is the secret, which need not be a second field.
+    // HMAC is left out: its key is the secret itself, which `clientSecretEnv` already names.
     /** Algorithm of the private key. Default `RS256`. */
     algorithm: z.enum(['RS256', 'PS256', 'ES256', 'EdDSA']).optional(),
-    /** Scopes to ask for, with spaces between them. Default: what the server asks for. */
+    /** Scopes to request, separated by spaces. Default: those that the server asks for. */
     scope: z.string().min(1).optional(),
-    /** Further hosts that the sign-in may reach, such as that of the token address, written as in `fetch.allow`. */
+    /** Further hosts that the sign-in may reach, such as that of the token endpoint, written as in `fetch.allow`. */
     allow: AllowList.optional(),
   })
   .refine((it) => (it.clientSecretEnv === undefined) !== (it.privateKeyEnv === undefined), {
@@ -71,11 +71,11 @@ export type SignIn = z.infer<typeof SignIn>;
 
 const HttpServer = z
   .strictObject({
-    /** Its http or https address, without a password. */
+    /** The server's http or https URL, without a password. */
     url: webAddress('headersEnv'),
     /** Request headers: each maps to the name of the variable that holds its value. Default: none. */
     headersEnv: z.record(z.string().min(1), VariableName).default({}),
-    /** How Troupe signs in. Default: not at all. */
+    /** How Troupe signs in. Default: no sign-in. */
     oauth: SignIn.optional(),
     ...Shared,
   })
@@ -84,13 +84,13 @@ const HttpServer = z
     path: ['headersEnv'],
   });
 export type HttpServer = z.infer<typeof HttpServer>;
-/** A remote server, spoken to over streamable HTTP. */
+/** A remote server, reached over streamable HTTP. */
 interface HttpServerInput extends InputOf<typeof HttpServer> {}
 
 export type McpServer = StdioServer | HttpServer;
 export type McpServerInput = StdioServerInput | HttpServerInput;
 
-// A union would only report that neither form fits; this reports the problems of the form that is meant.
+// Not a union, whose error would only say that neither form fits: this reports the problems of the intended form.
 export const McpServer = z.unknown().transform((written, context) => {
   const isHttp = typeof written === 'object' && written !== null && 'url' in written;
   const parsed = (isHttp ? HttpServer : StdioServer).safeParse(written, {
@@ -102,12 +102,12 @@ export const McpServer = z.unknown().transform((written, context) => {
   return z.NEVER;
 }) as unknown as z.ZodType<McpServer, McpServerInput>;
 
-/** Servers by the name that grants use. */
+/** Servers, by the name that grants use. */
 export const McpServers = z.record(z.string(), McpServer);
 export type McpServers = z.infer<typeof McpServers>;
 
 /**
- * Grants of a server's resources and prompts. `NAME/*` does not include them: whoever granted all tools has not granted all
+ * Grants of a server's resources and prompts. `NAME/*` does not include them: granting all tools does not grant everything
  * that the server can read.
  */
 export const RESOURCES = '@resources';
@@ -119,19 +119,19 @@ export const EXTRA_TOOLS: ReadonlyMap<string, readonly string[]> = new Map([
   [PROMPTS, ['list_prompts', 'get_prompt']],
 ]);
 
-/** Whether a grant is that of resources or of prompts. */
+/** Whether a grant is one of resources or prompts. */
 export function isExtra(tool: string): boolean {
   return tool === RESOURCES || tool === PROMPTS;
 }
 
-/** A grant, `NAME/tool` or `NAME/*`, in an agent's `tools`. */
+/** A grant in an agent's `tools`: `NAME/tool` or `NAME/*`. */
 interface Grant {
   server: string;
-  /** Null grants all tools. */
+  /** Null: all tools. */
   tool: string | null;
 }
 
-/** Null for the name of a built-in tool or of the application's own. */
+/** Null for the name of a tool that is built in or the application's own. */
 export function parseGrant(name: string): Grant | null {
   const slash = name.indexOf('/');
   if (slash < 0) return null;
@@ -139,18 +139,18 @@ export function parseGrant(name: string): Grant | null {
   return { server: name.slice(0, slash), tool: tool === '*' ? null : tool };
 }
 
-/** Leaves room for the tool's name: vendors allow 64 characters for both. */
+/** Short enough to leave room for the tool's name: vendors allow 64 characters for both. */
 const SERVER_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,31}$/;
 
 /** The readable parts of definitions that may be invalid. */
 interface Sketch {
-  /** With their grants. */
+  /** Agents with their grants. */
   agents: readonly { tools: readonly (string | undefined)[] }[];
-  /** By name. `tools`: those that the definition allows. */
+  /** Servers by name. `tools`: those that the definition allows. */
   servers: Readonly<Record<string, { tools?: readonly (string | undefined)[] | undefined }>>;
 }
 
-/** Problems of servers and grants that show before any server is asked for its tools. */
+/** Problems of servers and grants that are visible before any server is asked for its tools. */
 export function* grantProblems({
   agents,
   servers,
@@ -177,10 +177,10 @@ function grantProblem({ server, tool }: Grant, servers: Sketch['servers']): stri
   return unknownName(`mcpServers.${server}.tools does not allow "${tool}"`, tool, allowed);
 }
 
-/** The longest name that all vendors accept. */
+/** Longest name that all vendors accept. */
 const MAX_TOOL_NAME = 64;
 
-/** The name that models call a server's tool by. */
+/** The name by which models call a server's tool. */
 export function toolName(server: string, tool: string): string {
   return `${server}__${tool.replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_TOOL_NAME);
 }

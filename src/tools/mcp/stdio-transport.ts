@@ -11,7 +11,8 @@ const MAX_UNREAD_BYTES = 32 * 1_024 * 1_024;
 /** Number of characters kept from the end of stderr. */
 const STDERR_CHARACTERS = 2_048;
 /**
- * Time to end after stdin is closed, and again after SIGTERM. Both together fit well within a usual shutdown period.
+ * Time the process has to end after stdin is closed, and again after SIGTERM, ms. Both together fit well within a usual
+ * shutdown period.
  */
 const END_GRACE_MS = 500;
 const TERM_GRACE_MS = 1_500;
@@ -20,7 +21,7 @@ interface StdioProcess {
   command: string;
   args: readonly string[];
   cwd: string | undefined;
-  /** The whole environment: nothing else is inherited. */
+  /** The whole environment: no other variable is inherited. */
   env: Record<string, string>;
 }
 
@@ -36,9 +37,8 @@ interface StdioTransport extends Transport {
 }
 
 /**
- * Runs a server in a separate process group. Differs from the SDK's transport: an interrupt at the terminal reaches
- * only Troupe, so that running calls can finish; child processes of the server end with it; and it sees only the
- * variables that it is given.
+ * Runs a server in a process group of its own. Unlike the SDK's transport: an interrupt at the terminal reaches only Troupe, so
+ * that running calls can finish; child processes of the server end with it; and it sees only the variables that it is given.
  */
 export function createStdioTransport(
   { command, args, cwd, env }: StdioProcess,
@@ -78,7 +78,7 @@ export function createStdioTransport(
     send(message: JSONRPCMessage) {
       return new Promise((resolve, reject) => {
         const written = (error: Error | null | undefined) => (error ? void refuse(error, reject) : resolve());
-        // The server keeps sending requests and does not read the answers.
+        // The server keeps sending requests without reading the answers.
         if ((child?.stdin.writableLength ?? 0) > MAX_UNREAD_BYTES)
           giveUp(new Error('it does not read its input'));
         if (child) child.stdin.write(`${JSON.stringify(message)}\n`, written);
@@ -91,7 +91,7 @@ export function createStdioTransport(
     lastLine: () => stderr.trimEnd().split('\n').at(-1)?.trim() ?? '',
   };
 
-  /** A closed pipe mostly means that the process is about to end: how it ends explains more. */
+  /** A closed pipe usually means that the process is about to end. How it ends explains more than this error. */
   async function refuse(error: Error, reject: (error: Error) => void): Promise<void> {
     await clock.sleep(END_GRACE_MS, gone.signal);
     reject(error);
@@ -102,11 +102,11 @@ export function createStdioTransport(
     try {
       const whole = lines.take(chunk);
       if (!whole) return;
-      // Empty lines count like others. The last line ends with a line feed, too.
+      // Empty lines count like others. The last line also ends with a line feed.
       for (const line of Buffer.from(whole).toString().slice(0, -1).split('\n'))
         if (!closing) receiveLine(line, { wire, clock, transport, gone: gone.signal });
     } catch (error) {
-      // An endless message: what follows it cannot be read either.
+      // A message without end: nothing after it can be read.
       return giveUp(error);
     }
   }
@@ -126,7 +126,7 @@ interface Receiving {
   gone: AbortSignal;
 }
 
-/** A line that is not a message is skipped: some servers print to stdout. */
+/** A line that is not a message is skipped, because some servers print to stdout. */
 function receiveLine(line: string, to: Receiving): void {
   let messages: JSONRPCMessage[];
   try {
@@ -138,7 +138,7 @@ function receiveLine(line: string, to: Receiving): void {
   for (const message of messages) to.transport.onmessage?.(message);
 }
 
-/** How long an answer is waited for once one with another id has come. */
+/** How long the right answer is awaited after one with another id, ms. */
 const FOREIGN_MS = 2_000;
 
 async function waitForOther(

@@ -15,9 +15,9 @@ import {
 } from './results.ts';
 import type { ServerCapabilities } from '@modelcontextprotocol/client';
 
-/** A tool of a server, under the name that models call it by. */
+/** A tool of a server, under the name by which models call it. */
 export interface McpTool extends Tool {
-  /** The server, and its own name of the tool. */
+  /** The server, and the server's own name for the tool. */
   readonly origin: { server: string; tool: string };
 }
 
@@ -66,10 +66,10 @@ function isQuestion(result: Answered | ToolText): result is ToolText {
   return 'request' in result;
 }
 
-/** Of a description in a list: what is listed is read before anything of it is chosen. */
+/** Most characters of a description in a list. Models read the whole list to choose one item. */
 const DESCRIPTION_CHARACTERS = 300;
 
-/** The tools for those of a server's resources and prompts that are wanted, and that it says it has. */
+/** The wanted tools for a server's resources and prompts, as far as the server reports that it has them. */
 export function extraTools(
   wanted: readonly string[],
   capabilities: ServerCapabilities,
@@ -97,7 +97,7 @@ function extraTool<S extends z.ZodType>(
     name: toolName(server, name),
     description,
     schema,
-    // All of them only read.
+    // None of them changes anything.
     idempotent: true,
     timeoutMs: settings.timeoutMs,
     ...(settings.previewBytes !== undefined && { previewBytes: settings.previewBytes }),
@@ -169,14 +169,14 @@ function promptTools(origin: Origin): McpTool[] {
   return [extraTool(origin, PROMPTS, list), extraTool(origin, PROMPTS, get)];
 }
 
-/** Longest list that is read. */
+/** Most items of a list that is read. */
 const MAX_ITEMS = 1_000;
 
 function firstOf(list: unknown): readonly unknown[] {
   return itemsOf(list).slice(0, MAX_ITEMS);
 }
 
-/** A line for each item that has its key. Others cannot be chosen, and are counted. */
+/** A line for each item that has its key. Items without one cannot be chosen, and are counted. */
 function linesOf(
   list: unknown,
   key: string,
@@ -198,7 +198,7 @@ function saidIn(message: unknown): string {
 
 async function templateLines(connection: Connection, context: CallContext): Promise<string[]> {
   const request = { method: 'resources/templates/list' as const, params: {} };
-  // Many servers have resources and no patterns, and refuse to list what they do not have.
+  // Many servers with resources have no templates, and refuse to list them.
   const listed: Record<string, unknown> = await connection.request(request, context).catch(() => ({}));
   return linesOf(listed['resourceTemplates'], 'uriTemplate', (pattern, rest) =>
     resourceLine(`pattern ${pattern}`, rest),

@@ -3,32 +3,32 @@ import { findExactInteger, parseExact } from '../../events/index.ts';
 import { isRecord, isTooDeep, withoutNulls } from './results.ts';
 
 /**
- * What a server says, between its text and the client of the protocol, whose schemas refuse a whole message for one odd field.
+ * Repairs a server's messages before they reach the client library, whose schemas refuse a whole message for one odd field.
  *
- * W1 Null is absence, and a field of the envelope that no message has is dropped.
- * W2 Results of the requests that Troupe makes reach it as they were sent, with the digits of their integers; the client sees
- *    an empty one in their place.
- * W3 A request whose answer cannot be read, or will not come, ends at once, with words.
+ * W1 Null counts as absent, and an envelope field that the protocol does not know is dropped.
+ * W2 Results of Troupe's own requests reach Troupe as they were sent, with the digits of their integers; the client sees
+ *    an empty result in their place.
+ * W3 A request whose answer cannot be read, or will not come, fails at once with a reason.
  */
 export interface Wire {
   /** Notes a message that is sent to the server. */
   sent(message: JSONRPCMessage): void;
   /**
-   * The messages of a text; throws if it has none. `answering`: the request that an answer of HTTP belongs to, whatever id
-   * the server writes.
+   * The messages of a text; throws if it has none. `answering`: the request that an HTTP response belongs to, whatever id the
+   * server writes.
    */
   read(text: string, answering?: RequestId): JSONRPCMessage[];
   /** Whether a request waits for its answer. */
   awaits(id: RequestId): boolean;
-  /** An error in place of an answer; null if the request does not wait for one. */
+  /** An error in place of an answer; null if the request is not waiting for one. */
   fail(id: RequestId, why: string): JSONRPCMessage | null;
-  /** No answer is of use any more. */
+  /** The request no longer waits for an answer. */
   forget(id: RequestId): void;
-  /** What the server sent, for a result that the client gave. */
+  /** The result that the server sent, in exchange for the result that the client returned. */
   take(given: Record<string, unknown>): unknown;
 }
 
-/** An answer with an id that was never sent, while a single request waits. */
+/** An answer with an unknown id, while exactly one request is waiting. */
 export class ForeignAnswer extends Error {
   readonly waiting: RequestId;
 
@@ -48,7 +48,7 @@ const OWN = new Set([
   'prompts/list',
   'prompts/get',
 ]);
-/** Results that nobody took: of calls that had just ended. */
+/** Most results that are held without being taken, such as those of calls that had just ended. */
 const MOST_HELD = 100;
 const HELD = 'troupe/result';
 /** Fits the schemas of all methods in `OWN`, in every revision of the protocol. */
@@ -91,7 +91,7 @@ export function createWire(): Wire {
       if (failed) return [failed];
       throw error;
     }
-    // Revision 2025-03-26 has lists of messages.
+    // Revision 2025-03-26 allows lists of messages.
     return (Array.isArray(given) ? given : [given]).map((each) => messageFrom(each, { text, answering }));
   }
 
@@ -142,9 +142,7 @@ export function createWire(): Wire {
   };
 }
 
-/**
- * The request that a message answers. Servers write ids as texts; some have none for the first request, whose id is 0.
- */
+/** The request that a message answers. Some servers write ids as texts; some omit the id of the first request, which is 0. */
 function requestOf(
   waiting: ReadonlyMap<RequestId, string>,
   { id, error }: Record<string, unknown>,
@@ -158,7 +156,7 @@ function requestOf(
   return method === 'initialize' || isPresent(error) ? only : null;
 }
 
-/** Ids count up: a smaller one is that of a call that was given up. */
+/** Ids count up, so a smaller one belongs to a call that was given up. */
 function noRequest(waiting: ReadonlyMap<RequestId, string>, id: unknown): Error {
   const [only] = waiting.keys();
   const isLate = typeof id === 'number' && id >= 0 && id < Number(only);
@@ -172,7 +170,7 @@ interface From {
   answering: RequestId | undefined;
 }
 
-/** Schemas and lists are data of Troupe: their integers are numbers. */
+/** Schemas and lists are read by Troupe itself, so their integers become plain numbers. */
 function withNumbers(result: unknown, text: string): unknown {
   return findExactInteger(result, { text }) ? (JSON.parse(JSON.stringify(result)) as unknown) : result;
 }
@@ -180,7 +178,7 @@ function withNumbers(result: unknown, text: string): unknown {
 const BOM = '\uFEFF';
 const MESSAGE_START = '{"jsonrpc"';
 
-/** Some servers print a line without its end before a message. */
+/** Some servers print a text without a line end before a message. */
 function parseMessage(text: string): unknown {
   const clean = text.startsWith(BOM) ? text.slice(1) : text;
   try {
@@ -192,7 +190,7 @@ function parseMessage(text: string): unknown {
   }
 }
 
-/** How far the envelope is looked for in a text that is no JSON. */
+/** Characters within which the envelope of an unparsable text is searched. */
 const ENVELOPE_CHARACTERS = 200;
 
 /** A request or notification has a method at its beginning. */
@@ -226,10 +224,10 @@ function errorFrom(error: unknown): { code: number; message: string; data?: unkn
   };
 }
 
-/** The revision that has no field of its own for the version of HTTP requests. */
+/** The protocol revision before HTTP requests had a header for the version. */
 const OLDEST_OF_HTTP = '2025-03-26';
 
-/** What Troupe needs of an `initialize` result. What is no object at all is left to the client, which refuses it. */
+/** The parts of an `initialize` result that Troupe needs. The client refuses what is not an object. */
 function handshakeFrom(result: unknown): Record<string, unknown> {
   if (!isRecord(result)) return {};
   const { protocolVersion, capabilities, serverInfo, instructions } = result;
@@ -243,7 +241,7 @@ function handshakeFrom(result: unknown): Record<string, unknown> {
   };
 }
 
-/** PHP writes an empty object as `[]`. */
+/** The known capabilities. PHP writes an empty object as `[]`. */
 function capabilitiesFrom(given: Record<string, unknown>): Record<string, unknown> {
   const known = ['tools', 'resources', 'prompts'].filter((name) => Boolean(given[name]));
   return Object.fromEntries(
@@ -254,14 +252,14 @@ function capabilitiesFrom(given: Record<string, unknown>): Record<string, unknow
 /** Shorter values, such as "1" or "prod", occur in any text. */
 const MIN_SECRET_LENGTH = 6;
 
-/** Replaces the values of variables by their names, both as they are and as they stand in JSON. */
+/** Replaces the values of variables by their names, both plain and as JSON escapes them. */
 export function createRedactor(variables: Readonly<Record<string, string>>): (text: string) => string {
   const secrets = Object.entries(variables)
     .filter(([, value]) => value.length >= MIN_SECRET_LENGTH)
     .flatMap(([name, value]) =>
       [...new Set([value, JSON.stringify(value).slice(1, -1)])].map((form) => [name, form] as const),
     )
-    // Longest first: a value that contains another would otherwise be replaced only in part.
+    // Longest first: otherwise a value that contains another would be replaced only in part.
     .sort(([, a], [, b]) => b.length - a.length);
   return (text) => secrets.reduce((kept, [name, value]) => kept.replaceAll(value, () => `[${name}]`), text);
 }
@@ -275,7 +273,7 @@ export function messageOf(thrown: unknown): string {
     : message || name;
 }
 
-/** A server failed when it was asked for the newest revision of the protocol, as old servers do in many ways. */
+/** A server failed when it was asked for the newest revision of the protocol. Old servers do so in many ways. */
 export class RefusedProbe extends Error {}
 
 export function isOfProbe(error: unknown): error is Error {
