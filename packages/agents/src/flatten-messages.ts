@@ -7,7 +7,7 @@ interface FlatPrompt {
   texts: string[];
 }
 
-/** The agent's own words and calls are put in brackets, because such a program accepts user messages only. */
+/** The agent's own texts and calls are put in brackets, because such a program accepts user messages only. */
 export function flattenMessages(messages: readonly PromptMessage[]): FlatPrompt {
   const system: string[] = [];
   const texts: string[] = [];

@@ -20,18 +20,18 @@ interface Peer {
   manifest: Record<string, unknown>;
 }
 
-/** Minimum versions. Older ones cannot rewind, or treat other participants' words as commands. */
+/** Minimum versions. Older ones cannot rewind, or treat other participants' text as commands. */
 const PROGRAMS = {
   'claude-code': { name: '@anthropic-ai/claude-agent-sdk', version: '0.3.330' },
   codex: { name: '@openai/codex', version: '0.169.0' },
 } as const;
 
-/** A directory with a `node_modules` that is searched first. */
+/** Variable with a directory whose `node_modules` is searched first. */
 export const PEERS_ENV = 'TROUPE_PEERS';
 
 /**
- * Finds an optional package from this file, or from the working directory: Troupe may be installed globally and the
- * package in the project. Throws `provider_unusable` with install instructions if it is missing or too old.
+ * Finds an optional package from this file, or from the working directory: Troupe may be installed globally, and the package
+ * in the project. Throws `provider_unusable` with install instructions if the package is missing or too old.
  */
 export function findPeer(provider: Program, env: Env = process.env): Peer {
   const { name, version } = PROGRAMS[provider];

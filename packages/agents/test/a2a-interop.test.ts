@@ -14,7 +14,7 @@ import { UMA } from '../../../test/support/company.ts';
 import { openTroupe } from '../../../test/support/mode.ts';
 import { user } from '../../../test/providers/sent.ts';
 
-/** An agent behind the server of the protocol's own SDK. What it does is what its user says. */
+/** An agent behind the server of the protocol's own SDK. The user's text tells it what to do. */
 const executor: AgentExecutor = {
   async execute({ taskId, contextId, userMessage, task }, bus) {
     const ids = { taskId, contextId };

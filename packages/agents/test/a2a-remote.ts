@@ -11,7 +11,7 @@ interface Call {
     message?: { messageId: string; contextId?: string; taskId?: string; parts: unknown };
   };
 }
-/** The results of a stream. `cut`: the connection is lost after them. `open`: it stays open. */
+/** The results of a stream. `cut`: the connection is lost after them. `open`: the stream stays open. */
 interface Play {
   results?: object[];
   error?: { code: number; message: string };
@@ -24,7 +24,7 @@ interface Remote {
   headers: IncomingMessage['headers'];
   /** By method. */
   plays: Record<string, Play[]>;
-  /** Where the card says the interface is. Null: here. */
+  /** Where the card says the interface is. Null: at this server. */
   foreign: string | null;
   /** Further fields of the card. */
   more: object;

@@ -7,7 +7,7 @@ import type { FakeReply } from '../../testing/src/fake-vendors.ts';
 import type { MakeProvider, ProviderScene } from '../../testing/src/provider-conformance.ts';
 
 const IDS = { taskId: 't1', contextId: 'c1' };
-/** What the protocol says of a task or of a request, by the failure that it is. Others it cannot tell. */
+/** The protocol's states for the failures that it can express. It cannot express others. */
 const STATES: Partial<Record<string, string>> = {
   provider_failed: 'TASK_STATE_FAILED',
   provider_refused: 'TASK_STATE_REJECTED',
@@ -61,9 +61,9 @@ export const a2a: MakeProvider = async (scene, replyLimits) => {
 
 function applies(scene: ProviderScene): boolean {
   if (scene === 'unreachable') return true;
-  // A remote agent calls no tools of ours, and tells neither usage, nor thoughts, nor why it ends.
+  // A remote agent calls no tools of ours, and reports neither usage, nor reasoning, nor why it ended.
   if (scene.calls || scene.stop || scene.usage !== undefined || scene.reasoning || scene.raw) return false;
-  // A stream that breaks is joined again: `a2a.test.ts`.
+  // A stream that breaks is rejoined: see `a2a.test.ts`.
   if (scene.breaks && scene.breaks.how !== 'hang') return false;
   const { error } = scene;
   return !error || (!error.retryAfter && (error.code in STATES || error.code in STATUSES));

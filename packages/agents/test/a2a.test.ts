@@ -46,7 +46,7 @@ test('a plain message is the reply', async () => {
   expect(textOf(await ask())).toBe('Hi{"a":1}');
 });
 
-/** .NET, Python and Rust write null for what is absent. */
+/** .NET, Python and Rust write null for absent fields. */
 test.each<[string, object[], string]>([
   [
     'nulls for what is absent',

@@ -249,7 +249,7 @@ describe.skipIf(NO_CODEX !== '')(`codex${NO_CODEX}`, () => {
   test('a server that does not listen is reported at once', async () => {
     await using stage = await startCodexStage(() => ({}));
     await stage.api.close();
-    // Codex by default retries for ever: this resolves only because it does not.
+    // By default Codex retries forever: this resolves only because it does not.
     const events = await ask(stage.provider, { session: START });
     expect(events.at(-1)).toMatchObject({ type: 'failed', error: { code: 'provider_unreachable' } });
   });

@@ -9,7 +9,7 @@ test('the package has what the core loads by its name', async () => {
 });
 
 test('a program that is not installed is named with the command that installs it', () => {
-  // TROUPE_PEERS is the first place that is searched; none of the others has this program.
+  // TROUPE_PEERS is searched first; no other place has this program.
   const find = () => agents.findProgram('codex', { TROUPE_PEERS: '/nowhere' });
   expect(find).toThrow(
     /^the codex provider needs the package @openai\/codex, which is not installed: npm install/,

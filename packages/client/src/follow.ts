@@ -3,7 +3,9 @@ import { type ApiClient, type Event, type StreamFrame, TroupeError } from './tro
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
 
-/** Repeats transient failures until `signal` aborts, then throws `aborted`. Only for requests that may be repeated. */
+/**
+ * Repeats `attempt` after transient failures until `signal` aborts, then throws `aborted`. Only for requests that may be repeated.
+ */
 export async function untilDone<T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
   for (let failures = 1; ; failures += 1) {
     if (signal.aborted) throw aborted(signal);
@@ -29,12 +31,12 @@ function isTransient(error: unknown): boolean {
     error.policy === 'retry' ||
     error.code === 'shutting_down' ||
     error.data['status'] === 429 ||
-    // A proxy answers for a server that is being restarted.
+    // A proxy answers for a server that is restarting.
     [502, 503, 504].includes(Number(error.data['status']))
   );
 }
 
-/** Waits before repetition number `failures`, from 1: longer each time, up to 5 s, and never the same for two clients. */
+/** Waits before retry number `failures`, from 1: longer each time, up to 5 s, and partly random. */
 async function backOff(failures: number, error: unknown, signal: AbortSignal): Promise<void> {
   const grown = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS);
   const asked = error instanceof TroupeError ? Number(error.data['retryAfterMs']) || 0 : 0;
@@ -53,20 +55,20 @@ async function backOff(failures: number, error: unknown, signal: AbortSignal): P
 
 /** Options of `follow`. */
 export interface FollowOptions {
-  /** Seq of the last event that is known already. Default: 0, the beginning. */
+  /** Seq of the last event that is already known. Default: 0, the beginning. */
   after?: number | undefined;
-  /** Begins with so many of the newest events instead: 0 for those to come. */
+  /** Begins with this many of the newest events instead; 0 begins with future events. */
   newest?: number | undefined;
   /** Ends the generator. */
   signal?: AbortSignal | undefined;
-  /** Is told of each connection: true when the server has accepted it, false when it is lost. */
+  /** Called at each change of the connection: true when the server has accepted it, false when it is lost. */
   onConnection?: ((isOpen: boolean) => void) | undefined;
 }
 
 /**
- * The frames of a conversation, over as many connections as it takes. Every event comes once, in order; after a `reset` those
- * of the new log. What running
- * turns have told comes again after a reconnect, from its index on. Throws what cannot be repeated, such as a refused key.
+ * The frames of a conversation, over as many connections as needed. Every event comes once, in order; after a `reset` the
+ * events of the new log follow. The live text of running turns is repeated after a reconnect, from its index on. Throws errors
+ * that a retry cannot help, such as a refused key.
  */
 export async function* follow(
   api: ApiClient,
@@ -90,7 +92,7 @@ export async function* follow(
             last = frame.event.seq;
             isBegun = true;
           }
-          // Another log than before, from its beginning.
+          // A new log replaced the previous one; it is read from its beginning.
           if (frame.type === 'reset') last = 0;
           yield frame;
         }
@@ -107,11 +109,11 @@ export async function* follow(
   }
 }
 
-/** A change of the words that agents are writing. Joined since the last `void` of the turn, they are what it has said. */
+/** A change of the text that agents are writing. All texts since the last `void` of a turn, joined, are the turn's text so far. */
 export type Words =
-  /** Next words of this agent. */
+  /** The next piece of this agent's text. */
   | { type: 'text'; agent: string; turn: string; text: string }
-  /** What was told of this answer of the model does not count: it begins anew. */
+  /** The text so far of this model answer no longer counts: it begins anew. */
   | { type: 'void'; agent: string; turn: string };
 
 interface Spoken {
@@ -120,8 +122,8 @@ interface Spoken {
 }
 
 /**
- * Tells new words from those that came before, over reconnects and repeated attempts. When the log has an answer, what was
- * missed of it comes first, so that words come once and whole.
+ * Finds the new text in frames, over reconnects and repeated attempts. When the log has an answer, text that was missed comes
+ * first, so that all of it comes exactly once.
  */
 export function words(): (frame: StreamFrame) => Words[] {
   const turns = new Map<string, Spoken>();
@@ -152,7 +154,7 @@ export function words(): (frame: StreamFrame) => Words[] {
     const spoken = isNew ? { place, said: '' } : known;
     turns.set(turn, spoken);
     const start: Words[] = isNew && known?.said ? [{ type: 'void', agent, turn }] : [];
-    // A piece further on waits for the log: words between were missed.
+    // A gap: text in between was missed, and will come from the log.
     if (index > spoken.said.length) return start;
     const more = text.slice(spoken.said.length - index);
     spoken.said += more;

@@ -3,30 +3,30 @@ import { type Words, words } from './follow.ts';
 import type { Attachment, Author, Event, TroupeError } from './troupe.ts';
 import type { ActOptions, Task, TroupeClient } from './troupe-client.ts';
 
-/** A method of the client without its first parameter: a hook knows the conversation. */
+/** A method of the client without its first parameter, the conversation, which a hook knows. */
 type Bound<Method> = Method extends (conversation: string, ...rest: infer Rest) => infer Result
   ? (...rest: Rest) => Result
   : never;
 
-/** A message of the log, or words that an agent is writing. */
+/** A message of the log, or text that an agent is writing. */
 export interface ShownMessage {
-  /** Id of the event; of words that are being written, the id of the turn. */
+  /** Id of the event; while the text is being written, id of the turn. */
   id: string;
   /** Seq of the event, which names its attachments. Null: it is still being written. */
   seq: number | null;
   /** When it was stored, ms since the epoch. Null: it is still being written. */
   at: number | null;
-  /** A `user`, an `agent` or the `system`. Of words that are being written, the name is the agent's id until the log has it. */
+  /** Its author. While the text is being written, the author's name is the agent's id. */
   author: Author;
-  /** The words. */
+  /** Its text. */
   text: string;
-  /** The answer of an agent that replies in JSON. Undefined: it has none. */
+  /** The JSON answer of an agent that replies in JSON. Undefined: it has none. */
   data: unknown;
   /** Images, files and texts, without the bytes: see `attachment` of the client. */
   attachments: readonly Attachment[];
-  /** Whether it is for people alone: no agent sees it. */
+  /** Whether it is only for people: no agent sees it. */
   isNotice: boolean;
-  /** Whether words of it are erased. */
+  /** Whether text of it was erased. */
   isErased: boolean;
   /** Whether it is still being written. */
   isStreaming: boolean;
@@ -34,18 +34,18 @@ export interface ShownMessage {
 
 /** A conversation as a component shows it. */
 export interface ShownConversation {
-  /** In the order of the log; words that are being written are last. */
+  /** In the order of the log; texts that are being written come last. */
   messages: readonly ShownMessage[];
-  /** `reconnecting`: the connection is lost and is opened again. `failed`: see `error`. */
+  /** `reconnecting`: the connection was lost and is being reopened. `failed`: see `error`. */
   status: 'connecting' | 'open' | 'reconnecting' | 'failed';
-  /** Why it failed. Null: it did not. */
+  /** Why it failed. Null: it has not failed. */
   error: TroupeError | null;
-  /** Stores a message, once, as `send` of the client. Throws `TroupeError`. */
+  /** Stores a message exactly once, like `send` of the client. Throws `TroupeError`. */
   send: Bound<TroupeClient['send']>;
 }
 
 interface Shown {
-  /** What the state is of. */
+  /** The client that the state belongs to. */
   of: TroupeClient;
   conversation: string;
   messages: readonly ShownMessage[];
@@ -56,7 +56,7 @@ interface Shown {
 
 /** Options of `useConversation`. */
 export interface ConversationOptions {
-  /** Begins with the messages among so many of the newest events, so that a long conversation is shown at once. Default: 1,000. */
+  /** Begins with the messages among this many of the newest events, so that a long conversation is shown at once. Default: 1,000. */
   newest?: number | undefined;
 }
 
@@ -88,7 +88,7 @@ export function useConversation(
       change(begin);
       const wordsOf = words();
       for await (const frame of client.follow(conversation, { newest, signal, onConnection })) {
-        // The conversation was deleted and begun anew.
+        // The conversation was deleted and begun again.
         if (frame.type === 'reset') change((now) => ({ ...now, messages: [], writing: [] }));
         const changes = wordsOf(frame);
         const event = frame.type === 'event' ? frame.event : null;
@@ -130,7 +130,7 @@ function showWords(now: Shown, change: Words): Shown {
   return { ...now, writing: [...others, { id, author, text: change.text, ...unstored }] };
 }
 
-/** What the log has takes the place of what was being written. */
+/** Replaces the text that was being written by the stored message. */
 function showEvent(now: Shown, event: Event | null): Shown {
   if (!event) return now;
   const { turn, kind, body } = event;
@@ -139,7 +139,7 @@ function showEvent(now: Shown, event: Event | null): Shown {
   if (kind === 'turn.failed' || kind === 'turn.aborted') return { ...now, writing };
   const message = messageOf(event);
   if (!message) return now;
-  // A step of calls alone says nothing.
+  // A step that has only calls shows no message.
   if (message.text === '' && message.attachments.length === 0) return { ...now, writing };
   return { ...now, writing, messages: [...now.messages, message] };
 }
@@ -153,10 +153,10 @@ function messageOf(event: Event): ShownMessage | null {
   return { id, seq, at, author, text: body.content, data, attachments, ...marks };
 }
 
-/** What the log has in the place of erased words. */
+/** Text that the log has in place of erased text. */
 const ERASED_WORDS = '[erased]';
 
-/** Words that were shown before they were erased. */
+/** Erases text that is already shown. */
 function eraseIn(
   now: Shown,
   { person, events }: { person: string; events: readonly { id: string }[] },
@@ -174,15 +174,18 @@ function eraseIn(
 
 /** What agents ask people for. */
 export interface Approvals {
-  /** Open approvals: the call is in `tool` and `args`. Show buttons where `decidable` is true: the server says so for this key and author. */
+  /**
+   * Open approvals: `tool` and `args` are the call. Show buttons only where `decidable` is true, which the server decides for
+   * this key and author.
+   */
   approvals: readonly Task[];
-  /** Open questions: the words are in `text`. Where `decidable` is true, the author may answer. */
+  /** Open questions: `text` is the question. The author may answer where `decidable` is true. */
   questions: readonly Task[];
-  /** Why the list cannot be read. Null: it can. */
+  /** Why the list cannot be read. Null: it was read. */
   error: TroupeError | null;
-  /** Decides an approval, as `decide` of the client. Throws `TroupeError`, also if somebody has decided before. */
+  /** Decides an approval, like `decide` of the client. Throws `TroupeError`, also if somebody has already decided. */
   decide: Bound<TroupeClient['decide']>;
-  /** Answers a question, as `answer` of the client. Throws `TroupeError`. */
+  /** Answers a question, like `answer` of the client. Throws `TroupeError`. */
   answer: Bound<TroupeClient['answer']>;
 }
 
@@ -191,8 +194,8 @@ const NONE: readonly Task[] = [];
 const TASK_KINDS = /^(?:approval|question|command)/;
 
 /**
- * The open approvals and questions of a conversation, while the component is mounted. Whoever decides one, it is gone for all.
- * `author`: the person who looks and decides. Default: the author of the key.
+ * The open approvals and questions of a conversation, while the component is mounted. Once anybody has decided one, it
+ * disappears for all. `author`: the person who views and decides. Default: the author of the key.
  */
 export function useApprovals(
   client: TroupeClient,
@@ -202,7 +205,7 @@ export function useApprovals(
   const [open, setOpen] = useState<readonly Task[]>(NONE);
   const [error, setError] = useState<TroupeError | null>(null);
   const { kind, id, name } = author ?? {};
-  // Another object for the same person is no change.
+  // A new object for the same person must not count as a change.
   const as = useMemo(
     () => ({ author: kind && id && name ? { kind, id, name } : undefined }),
     [kind, id, name],
@@ -239,7 +242,7 @@ export function useApprovals(
     };
     async function read() {
       let isFirst = true;
-      // The newest event says that there is a conversation, whose list has what was asked before.
+      // The first frame proves that the conversation exists. The list then has everything that was asked earlier.
       for await (const frame of client.follow(conversation, { newest: 1, signal })) {
         if (frame.type !== 'event') continue;
         if (isFirst || TASK_KINDS.test(frame.event.kind)) refresh();

@@ -12,30 +12,30 @@ import {
 
 /** Options of `createTroupeClient`. */
 export type ClientOptions = Pick<ApiClientOptions, 'url' | 'token'>;
-/** A message: its text, or an object with addressees, an id of your own, attachments and others. */
+/** A message: its text, or an object with addressees, your own id, attachments and more. */
 export type NewMessage =
   | string
   | (Omit<Input<'POST /api/conversations/{conversation}/events'>['body'], 'author'> & {
       author?: Event['author'] | undefined;
     });
-/** What came of a message, as `troupe.ask` gives it, without the events. */
+/** The result of a message, like that of `troupe.ask`, but without the events. */
 export type ToldAnswer = NonNullable<Answer<'GET /api/conversations/{conversation}/answer'>['answer']>;
 /** A delegation, question or approval. */
 export type Task = Answer<'GET /api/conversations/{conversation}/tasks'>['tasks'][number];
 /** Options of requests. */
 export interface AskOptions {
-  /** Ends the wait, with the error `aborted`. The agents go on. */
+  /** Ends the wait with the error `aborted`. The agents continue. */
   signal?: AbortSignal | undefined;
 }
 /** Options of commands. */
 export interface ActOptions extends AskOptions {
-  /** The person who acts, where the key is of a program that speaks for many. Default: the author of the key. */
+  /** The person who acts, if the key belongs to a program that acts for many. Default: the author of the key. */
   author?: Author | undefined;
 }
 
 /**
- * A troupe at a URL. Failures that may pass are repeated until the signal aborts, and a message is stored once however
- * often it is sent. Methods throw `TroupeError`: its `policy` says what to do, and `data.refused` has codes of HTTP.
+ * A troupe at a URL. Transient failures are retried until the signal aborts, and a message is stored only once however often
+ * it is sent. Methods throw `TroupeError`: its `policy` tells what to do, and `data.refused` has codes of HTTP.
  *
  *     const troupe = createTroupeClient({ url: 'http://127.0.0.1:4600' });
  *     const { text } = await troupe.ask('support-17', 'Where is my parcel?');
@@ -43,11 +43,11 @@ export interface ActOptions extends AskOptions {
 export interface TroupeClient {
   /** Every route of the API, typed by its declaration. */
   readonly api: ApiClient;
-  /** Stores a message, once, and resolves to its event. */
+  /** Stores a message exactly once, and resolves to its event. */
   send(conversation: string, message: NewMessage, options?: AskOptions): Promise<Event>;
-  /** Stores a message and resolves to what came of it. */
+  /** Stores a message, waits for the answer, and resolves to it. */
   ask(conversation: string, message: NewMessage, options?: AskOptions): Promise<ToldAnswer>;
-  /** As `ask`, but yields words as agents write them and events as they are stored. The answer is its return value. */
+  /** Like `ask`, but yields text as agents write it, and events as they are stored. The answer is its return value. */
   stream(
     conversation: string,
     message: NewMessage,
@@ -56,13 +56,13 @@ export interface TroupeClient {
   /** Events and live notes of a conversation, without end, over reconnects. Each event comes once, in order. */
   follow(conversation: string, options?: FollowOptions): AsyncGenerator<StreamFrame, void>;
   /**
-   * Delegations, questions and approvals. `open`: only those that have not ended. `decidable` of an approval or a question says
-   * whether this key and `author` may decide or answer it now.
+   * Delegations, questions and approvals. `open`: only those that have not ended. `decidable` of an approval or a question
+   * tells whether this key and `author` may decide or answer it now.
    */
   tasks(conversation: string, options?: ActOptions & { open?: boolean | undefined }): Promise<Task[]>;
-  /** The bytes of an attachment: the one at `index`, from 0, of the message at `seq`. */
+  /** The bytes of the attachment with the given `index`, from 0, of the message at `seq`. */
   attachment(conversation: string, seq: number, index: number, options?: AskOptions): Promise<Blob>;
-  /** Decides an approval. The arguments of `task` are those that a person saw: others are refused. */
+  /** Decides an approval. The arguments of `task` are those that the person saw: if the call has others, the decision is refused. */
   decide(
     conversation: string,
     task: Pick<Task, 'id' | 'argsHash'>,
@@ -85,7 +85,7 @@ export function createTroupeClient({ url, token }: ClientOptions): TroupeClient 
 
   async function send(c: string, message: NewMessage, { signal = never() }: AskOptions = {}): Promise<Event> {
     const given = typeof message === 'string' ? { content: message } : message;
-    // The author of a key is its own: the server fills it in.
+    // The server fills in the author of a key.
     const author = given.author ?? (token === undefined ? USER : undefined);
     const body = { ...given, id: given.id ?? crypto.randomUUID(), author } as MessageBody;
     const input = { params: { conversation: c }, body, signal };
@@ -134,7 +134,7 @@ async function answerTo(api: ApiClient, c: string, seq: number, signal: AbortSig
   }
 }
 
-/** What comes of a stored message. The answer is returned when all events that the log has by then were told. */
+/** The events and texts that follow from a stored message. Returns the answer after yielding all of its events. */
 async function* partsOf(
   api: ApiClient,
   c: string,
@@ -149,7 +149,7 @@ async function* partsOf(
     answer,
     head: await headOf(api, c, ends),
   }));
-  // A failure is thrown by the race; after the end of it nobody waits.
+  // A failure is thrown by the race; after the race has ended nobody waits for it.
   answered.catch(() => undefined);
   const frames = follow(api, c, { after: seq, signal: ends });
   try {
@@ -160,7 +160,7 @@ async function* partsOf(
       const { value: frame, done } = await next;
       if (done) throw aborted(signal);
       next = frames.next();
-      // It may fail before it is waited for.
+      // It may fail before it is awaited.
       next.catch(() => undefined);
       yield* wordsOf(frame);
       if (frame.type !== 'event') continue;

@@ -1,6 +1,6 @@
 import type { Door, DoorName } from './troupe.ts';
 
-/** A door for one troupe: that of A2A also sends its notifications. Loads what this door needs. */
+/** A door for one troupe. The A2A door also sends notifications. Loads only what this door needs. */
 export async function openDoor(name: DoorName): Promise<Door> {
   switch (name) {
     case 'a2a':

@@ -1,6 +1,6 @@
 import type { ChatChange, Event } from './troupe.ts';
 
-/** Names of agents by their ids. An agent that is gone has its id. */
+/** Names of agents by their ids. An agent that has left is named by its id. */
 export function namesIn({
   agents,
 }: {
@@ -9,19 +9,19 @@ export function namesIn({
   return (agent) => agents.find(({ id }) => id === agent)?.name ?? agent;
 }
 
-/** One event of a stream of JSON. */
+/** One event of a stream of JSON values. */
 export function dataFrame(value: object): string {
   return `data: ${JSON.stringify(value)}\n\n`;
 }
 
 /**
- * The words of a conversation as one text that only grows, for protocols that know no authors, no approvals and nothing
- * void. Gives the text to append for each change. Owns who speaks.
- *  S1  What is said in threads, and what models think, is left out.
- *  S2  The first speaker is not named. From the first change of speaker on, each is.
+ * The texts of a conversation as one text that only grows, for protocols without authors, approvals or void text. Returns the
+ * text to append for each change. Owns who is speaking.
+ *  S1  Text in threads, and the reasoning of models, are left out.
+ *  S2  The first speaker is not named. After the first change of speaker, every speaker is named.
  */
 export function createSpeech(conversation: string, nameOf: (agent: string) => string) {
-  /** The open or ended text blocks. */
+  /** All text blocks, open and ended. */
   const blocks = new Set<string>();
   let speaker: string | null = null;
   let isNamed = false;

@@ -3,7 +3,7 @@ import type { StdioParts } from './troupe.ts';
 
 export { relayMcp, serveMcp } from './mcp/stdio.ts';
 
-/** Serves an editor by the Agent Client Protocol, until it leaves. */
+/** Serves an editor with the Agent Client Protocol, until it disconnects. */
 export async function serveAcp(parts: StdioParts): Promise<void> {
   const [acp, { ndJsonStream }] = await Promise.all([
     import('./acp/serve-acp.ts'),

@@ -68,7 +68,7 @@ export function stateOf(task: Pick<Task, 'status'> | undefined): string {
   return TaskState[task?.status?.state ?? 0] ?? '';
 }
 
-/** What a client that keeps artifacts has after these events: their texts by id, and the states that were told. */
+/** The state of a client that keeps artifacts, after these events: their texts by id, and the reported states. */
 export class Kept {
   readonly texts = new Map<string, string>();
   readonly names = new Set<string>();

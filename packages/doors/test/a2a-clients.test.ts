@@ -3,7 +3,7 @@ import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openStage, type Stage } from './stage.ts';
 
-/** What clients of other makers do, over plain HTTP, and what the kit of the protocol asks for. */
+/** The behaviour of other makers' clients, over plain HTTP, and the requirements of the protocol's test kit. */
 let stage: Stage;
 let key = '';
 
@@ -63,11 +63,11 @@ async function updatesOf(agent: string, text: string): Promise<Update[]> {
   });
 }
 
-/** Google's ADK keeps the updates that are the last of their artifact, as they are. */
+/** Google's ADK keeps only the last update of each artifact, unchanged. */
 const keptWhole = (updates: readonly Update[]) =>
   updates.filter(({ lastChunk }) => lastChunk).map(({ artifact }) => artifact.parts[0]?.text);
 
-/** The SDKs join what appends, and replace by what does not. */
+/** The SDKs join updates that append, and replace the text by others. */
 function joined(updates: readonly Update[]): string[] {
   const texts = new Map<string, string>();
   for (const { artifact, append } of updates) {
@@ -156,7 +156,7 @@ test('an id of a message that a client uses again with other words begins anothe
   const [first, again, other] = tasks;
   expect(again?.id).toBe(first?.id);
   expect(other?.contextId).not.toBe(first?.contextId);
-  // In a context it is one message.
+  // In a context, the repeated message is one message.
   const { contextId } = first!;
   const named = await rpc('bo', 'SendMessage', message('Third.', 'msg-1', { contextId }));
   expect(named.error?.code).toBe(-32_602);
@@ -236,7 +236,7 @@ test.each([
   await expect(openStage(['bo'], { app: { publicUrl } })).rejects.toMatchObject({ code: 'config_invalid' });
 });
 
-/** `fetch` sets the host by itself. */
+/** `fetch` would set the host itself. */
 async function cardAt(url: string, host: string, secret: string) {
   const sent = httpRequest(`${url}/api/a2a/bo/.well-known/agent-card.json`, {
     headers: { host, authorization: `Bearer ${secret}` },

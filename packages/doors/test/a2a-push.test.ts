@@ -57,7 +57,7 @@ async function begin(client: Client, push?: TaskPushNotificationConfig, contextI
   return (await client.sendMessage({ ...request, configuration })) as Task;
 }
 
-/** The states that the path of the receiver was told. */
+/** The states that the receiver at this path was told. */
 function toldAt(where: string): string[] {
   return receiver.received
     .filter((each) => each.path === where)
@@ -79,7 +79,7 @@ test('the states of a task are sent with the token and the authentication, also 
   await stage[Symbol.asyncDispose]();
   stage = await open();
   const second = await a2aClient(stage.url, 'asker', key);
-  // The receiver has failed before the restart, and is told now.
+  // The receiver failed before the restart, and is told now.
   await until(() => expect(toldAt('/kept').at(-1)).toBe('TASK_STATE_INPUT_REQUIRED'));
   const { configs } = await second.listTaskPushNotificationConfig({
     tenant: '',
@@ -120,7 +120,7 @@ test('a message may say where its states are sent, and what was deleted is sent 
   const known = { tenant: '', taskId: id, id: configs[0]!.id };
   expect(await client.getTaskPushNotificationConfig(known)).toMatchObject({ id: known.id, url });
   await client.deleteTaskPushNotificationConfig(known);
-  // The protocol has it idempotent.
+  // Idempotent, as the protocol requires.
   await client.deleteTaskPushNotificationConfig(known);
   const gone = client.getTaskPushNotificationConfig(known);
   await expect(gone).rejects.toMatchObject({ name: 'TaskNotFoundError' });

@@ -40,7 +40,7 @@ async function extendedCardOf(agent: string): Promise<Record<string, unknown>> {
   return ((await response.json()) as { result: Record<string, unknown> }).result;
 }
 
-/** With the verifier of the protocol's own SDK, which makes the canonical form by itself, of the card as it came. */
+/** Verifies the card as it was received, with the protocol's own SDK, which computes the canonical form itself. */
 const verify = (card: object) => verifier(card as AgentCard);
 const verifier = verifyAgentCardSignature(async (kid, jku) => {
   const { keys } = (await (await fetch(jku!, { headers })).json()) as { keys: { kid: string }[] };
@@ -64,7 +64,7 @@ test.each([
   ['security', { securityRequirements: [] }],
 ])('a card with another %s is no longer signed', async (_, change) => {
   const card = await cardOf('desk');
-  // The SDK tells there why.
+  // The SDK reports the reason there.
   vi.spyOn(console, 'debug').mockReturnValue();
   await expect(verify({ ...card, ...change })).rejects.toThrow('No valid signatures');
 });

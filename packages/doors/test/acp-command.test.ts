@@ -21,7 +21,7 @@ const AGENTS = {
   ],
 };
 
-/** An editor that starts `troupe acp`, says something in a new session, or in the one that it names, and leaves. */
+/** An editor that starts `troupe acp`, sends a prompt in a new session, or in the given one, and leaves. */
 async function edit(dir: string, words: string, loaded?: string) {
   const child = spawn(process.execPath, [CLI, 'acp', '--as', 'Ana'], {
     cwd: dir,

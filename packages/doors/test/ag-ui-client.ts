@@ -4,7 +4,7 @@ export interface Client {
   agent: HttpAgent;
   /** All events that the client has accepted. */
   events: BaseEvent[];
-  /** The types of the events of the last run, without those of the state. */
+  /** The types of the events of the last run, without those about the state. */
   told: () => string[];
   say: (id: string, content: Extract<Message, { role: 'user' }>['content']) => Promise<void>;
 }
@@ -31,7 +31,7 @@ export function clientOf(url: string, config: Partial<HttpAgentConfig> = {}): Cl
   };
 }
 
-/** Author and words of each message, and the calls. */
+/** Author and text of each message, and the calls. */
 export function lines(messages: readonly Message[]): string[] {
   return messages.flatMap((message) => {
     const name = 'name' in message && message.name ? `${message.name}: ` : '';
@@ -45,7 +45,7 @@ export function lines(messages: readonly Message[]): string[] {
   });
 }
 
-/** The client leaves a rejection unhandled where a body breaks off (1.0.0). Here it ends instead. */
+/** Version 1.0.0 of the client leaves a rejection unhandled when a body breaks off. Here the body ends instead. */
 export const calmFetch: HttpAgent['fetch'] = async (url, init) => {
   const answer = await fetch(url, init);
   return new Response(answer.body && endingCalmly(answer.body.getReader()), { headers: answer.headers });

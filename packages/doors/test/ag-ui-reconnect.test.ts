@@ -20,7 +20,7 @@ function desk(): Promise<Stage> {
   });
 }
 
-/** Ends the first answer after so many frames of `text`, as a connection that breaks. Later ones are real. */
+/** Breaks off the first answer after this many frames with `text`, like a lost connection. Later answers are complete. */
 function breaking(text: string, after: number): HttpAgent['fetch'] {
   let isFirst = true;
   return (url, init) => {
@@ -152,7 +152,7 @@ test('a client whose server was killed in the middle of a reply posts again, and
   client.agent.url = second.url + path;
   await client.agent.runAgent();
   expect(lines(client.agent.messages)).toEqual(['user Tell me.', `assistant bo: ${REPLY}`]);
-  // What the client had was not told again.
+  // What the client already had was not sent again.
   expect(heard).toBe(REPLY);
   const { events } = (await (await fetch(`${second.url}/api/conversations/c1/events`)).json()) as {
     events: { kind: string }[];

@@ -23,7 +23,7 @@ const ASKED = {
   body: { content: 'Look.' },
 } as unknown as Event;
 
-/** The run of a client that has these messages, to which these parts come. */
+/** The run of a client that has these messages and then receives these parts. */
 function runOf(client: readonly Message[], parts: readonly Note[]): object[] {
   const nameOf = () => 'Bo';
   const view = new RoomView({ conversation: 'c', nameOf });
@@ -33,7 +33,7 @@ function runOf(client: readonly Message[], parts: readonly Note[]): object[] {
   const state = new RoomState([{ id: 'bo', name: 'Bo', role: 'peer', status: 'idle' }]);
   view.begin({ base, had, state });
   const changesOf = chatChanges();
-  // Events are read at once: snapshots show the messages of the moment.
+  // Events are read at once, because a snapshot shows the messages of that moment.
   const read = (event: AgUiEvent) => JSON.parse(JSON.stringify(event)) as object;
   return [
     { type: 'RUN_STARTED', threadId: 'c', runId: 'r' },
@@ -44,7 +44,7 @@ function runOf(client: readonly Message[], parts: readonly Note[]): object[] {
   ];
 }
 
-/** What a reader gets who loses some of the live parts, and is told others twice. */
+/** The notes of a reader who loses some of the live parts, and gets others twice. */
 function thinned({ lost, again }: Plan, live: readonly Note[]): Note[] {
   return live.flatMap((part, index) => [
     ...(lost.includes(index) ? [] : [part]),

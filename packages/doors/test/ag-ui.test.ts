@@ -167,7 +167,7 @@ test('a question interrupts the run, and the answer resumes it', async () => {
     'user User: blue',
     'assistant bo: Blue it is.',
   ]);
-  // The answer is no message of its own, though it looks like one.
+  // The answer is not a separate message, though it looks like one.
   const { head } = await stage.troupe.events('c1');
   await client.agent.runAgent();
   expect(lines(client.agent.messages).at(-1)).toBe('assistant bo: Blue it is.');

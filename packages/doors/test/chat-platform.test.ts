@@ -26,7 +26,7 @@ async function listen(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-/** Slack's Web API as far as the room uses it. Records every request. */
+/** Slack's Web API, as far as the room uses it. Records every request. */
 async function startSlack() {
   const calls: Call[] = [];
   const answers: Record<string, object> = {
@@ -42,7 +42,7 @@ async function startSlack() {
       response.end(JSON.stringify({ ok: true, ts, message_ts: ts, ...answers[method] }));
     });
   });
-  /** What the people in the room see, in order: who says what, and what takes the place of a card. */
+  /** What the people in the room see, in order: who says what, and what replaces a card. */
   const shown = () =>
     calls
       .filter(({ method }) => /^chat\.(?!startStream)/.test(method))
@@ -123,7 +123,7 @@ test('a room of Slack: agents speak under their names, a button approves, and a 
   expect(await room.event(mention)).toBe(200);
   const asked = ['Desk: One moment.', 'Billing: I refund it.', 'app: *Billing asks*\n`refund {"order":4}`'];
   await until(asked);
-  // Slack repeats what it takes for lost, and sends a mention twice.
+  // Slack repeats an event that it considers lost, and sends a mention twice.
   await room.event({ ...mention, type: 'message' });
   const card = slack.calls.find(({ given }) => given['blocks'] !== undefined);
   expect(card?.given).toMatchObject({ channel: 'C1', thread_ts: THREAD });

@@ -33,7 +33,7 @@ interface Frame {
   body: { content?: string };
 }
 
-/** What the page of Troupe reads: the words of the log, with their authors. */
+/** What Troupe's page reads: the texts of the log, with their authors. */
 async function pageLines({ url }: Stage): Promise<string[]> {
   const { events } = (await (await fetch(`${url}/api/conversations/c1/events`)).json()) as {
     events: Frame[];

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { workplace } from '../../../test/cli/harness.ts';
 import { REPLY, STORY } from './story.ts';
 
-/** The words of a stream until it ends, breaks, or `enough` of them have come. */
+/** The text of a stream until it ends, breaks off, or is long enough for `enough`. */
 async function heard(url: string, enough: (text: string) => boolean): Promise<string> {
   const client = new OpenAI({ baseURL: `${url}/api/conversations/c1/v1`, apiKey: 'none', maxRetries: 0 });
   const stream = await client.chat.completions.create(

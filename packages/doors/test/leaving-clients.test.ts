@@ -65,13 +65,13 @@ test.each(ASKED)(
       ...request,
       headers: { 'content-type': 'application/json', ...headers },
     }).then((answer) => answer.text());
-    // Nothing but a refusal comes before.
+    // Only a refusal could come first.
     expect(await Promise.race([held.asked, going])).toBeUndefined();
     leaving.abort();
     await expect(going).rejects.toThrow();
     held.release();
     await stage.troupe.idle();
-    // A later request has seen the first one off.
+    // When a later request is answered, the server has noticed that the first client left.
     await fetch(`${stage.url}/api/agents`);
     const told = printed.mock.calls.filter(([line]) => !String(line).startsWith('troupe: '));
     printed.mockRestore();

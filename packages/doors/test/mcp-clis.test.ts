@@ -95,7 +95,7 @@ test.skipIf(!HAS_CLAUDE_CODE)(
   },
 );
 
-/** Codex calls tools of MCP servers by the server's name and their own. */
+/** Codex calls an MCP server's tools by the names of the server and the tool. */
 function namespacedCall(): FakeReply {
   const item = {
     type: 'function_call',

@@ -27,11 +27,11 @@ const CALL = {
 
 interface Heard {
   lines: string[];
-  /** Undefined: the stream broke, or enough has come. */
+  /** Undefined: the stream broke off, or enough lines have come. */
   result?: { structuredContent: { text: string; id: string } };
 }
 
-/** What a call tells until it ends or `enough` lines have come. */
+/** The lines that a call reports until it ends, or until `enough` have come. */
 async function heard(url: string, enough = Infinity): Promise<Heard> {
   const response = await fetch(`${url}/api/mcp`, {
     method: 'POST',

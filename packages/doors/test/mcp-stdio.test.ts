@@ -6,7 +6,7 @@ import { CLI, workplace } from '../../../test/cli/harness.ts';
 import { overStdio, textOf } from './mcp-client.ts';
 import { openStage, PAY, PAYS } from './stage.ts';
 
-/** Of changes of its lists. */
+/** The server does not report changes of these lists. */
 const SAYS_NOTHING = { tools: { listChanged: false }, resources: { listChanged: false } };
 
 const COMPANY = {

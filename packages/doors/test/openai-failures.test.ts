@@ -98,7 +98,7 @@ test('a client that gives up is no error of the server, and the agent goes on', 
   await stage.troupe.idle();
   const { events } = await stage.troupe.events('c1');
   expect(events.at(-1)?.kind).toBe('turn.done');
-  // A later request has seen the first one off.
+  // When a later request is answered, the server has noticed that the first client left.
   await client.chat.completions.create(GO);
   expect(errors).toEqual([]);
 });

@@ -32,7 +32,7 @@ test('response_format is the schema of the answer, and is told to the model', as
   for await (const chunk of await client.chat.completions.create({ ...asked, stream: true }))
     text += chunk.choices[0]?.delta.content ?? '';
   expect(JSON.parse(text)).toEqual({ name: 'Ada', age: 36 });
-  // The next message asks for words again.
+  // The next message asks for plain text again.
   const next = await client.chat.completions.create({ ...GO, response_format: { type: 'text' } });
   expect(next.choices[0]?.message.content).toBe('Ada.');
   expect(askedForm(stage.requests('bo')[2]?.body)).toBeUndefined();
@@ -156,7 +156,7 @@ test.each([
 ])('a tool that is forced %s is the form of the answer, which is its call', async (_, tools, tool_choice) => {
   await using stage = await openStage(['bo'], { answers: { bo: [ADA, ADA] } });
   const client = clientOf(`${stage.url}/api/v1`);
-  // A call has no words that the form would be of.
+  // A call has no text to which the form could apply.
   const asked = {
     ...GO,
     tools,

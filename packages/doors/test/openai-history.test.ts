@@ -18,7 +18,7 @@ const TOLD: ChatCompletionMessageParam[] = [
   { role: 'user', content: 'What is my name?' },
 ];
 
-/** The roles and words that the model of the agent was sent last, without reminders. */
+/** Roles and texts of the last request to the agent's model, without reminders. */
 function sent(stage: Stage, agent = 'bo', n?: number): string[] {
   return stage.raw(agent, n).map((message: WireMessage) => compact(message));
 }

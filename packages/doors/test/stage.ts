@@ -98,7 +98,7 @@ export async function keyOfMine({ troupe }: Company): Promise<string> {
   return issued.secret;
 }
 
-/** Status and code with which a body is refused. */
+/** Status and code of the refusal of a body. */
 export async function refusalOf(address: string, body: unknown): Promise<[status: number, code: string]> {
   const response = await fetch(address, {
     method: 'POST',

@@ -1,4 +1,4 @@
-/** What the agent tells, slowly enough that its server can be killed in the middle. */
+/** The agent's reply, slow enough that its server can be killed in the middle. */
 export const REPLY = 'Once upon a time there was a company of agents that never forgot a word.';
 
 /** A company of one agent that tells the story. */

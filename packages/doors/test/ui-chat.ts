@@ -10,7 +10,7 @@ import {
 } from 'ai';
 import { vi } from 'vitest';
 
-/** What `useChat` keeps, without React. */
+/** The state that `useChat` keeps, without React. */
 class PlainState implements ChatState<UIMessage> {
   status: ChatStatus = 'ready';
   error: Error | undefined = undefined;
@@ -97,7 +97,7 @@ export async function historyOf(url: string, query = '', conversation = 'c1'): P
   return (await response.json()) as Page;
 }
 
-/** A message without what only a client or only a stream knows, to compare them. */
+/** A message without the parts that only a client or only a stream has, for comparison. */
 export function plain(messages: readonly UIMessage[]): unknown {
   return JSON.parse(
     JSON.stringify(messages, (key, value: unknown) =>
@@ -111,7 +111,7 @@ export async function chunksIn(response: Response): Promise<UIMessageChunk[]> {
   return chunksOf(await response.text());
 }
 
-/** The last event of a stream that goes on may not be whole yet. */
+/** The last event of an unfinished stream may be incomplete. */
 export function chunksOf(stream: string): UIMessageChunk[] {
   return stream
     .split('\n\n')

@@ -1,4 +1,4 @@
-/** `@troupe/evals/command`: what the command `troupe eval` asks this package for. */
+/** `@troupe/evals/command`: the parts of this package that the command `troupe eval` uses. */
 import { folderOfRun, keptConversations, type Scorecard } from './scorecard.ts';
 import { readRun } from './read-run.ts';
 import { recordTest, writeTest } from './record-test.ts';
@@ -18,7 +18,7 @@ export function keptRuns(scores: Scorecard, folder: string): Map<string, string>
   );
 }
 
-/** The log of a run with the threads of its tasks, and its lines as people read them. */
+/** The log of a run with its tasks' threads, and its lines in readable form. */
 export async function readKeptRun(
   source: Source,
   conversation: string,
@@ -27,23 +27,23 @@ export async function readKeptRun(
   return { events: run.events, lines: linesOf(run) };
 }
 
-/** A test of a conversation, which has been played once. */
+/** A test of a conversation. It was played once. */
 interface TestMade {
   /** Plain data. */
   recording: unknown;
-  /** The text of the test, for these paths relative to its folder. */
+  /** Source text of the test. The paths are relative to its folder. */
   testFor(places: { agents: string; recording: string }): string;
-  /** How much of it there is: moves of people, turns, answers of models, results of tools. */
+  /** Its size: moves of people, turns, model answers, tool results. */
   size: { moves: number; turns: number; answers: number; calls: number };
 }
 
-/** Makes a test of a conversation, and plays it once. Throws `command_refused`, `config_invalid`. */
+/** Makes a test of a conversation and plays it once. Throws `command_refused`, `config_invalid`. */
 export async function recordConversation(
   source: Source,
   conversation: string,
   { agentsFile, hasServers }: { agentsFile: string; hasServers: boolean },
 ): Promise<TestMade> {
-  // What MCP servers offered is in prompts alone.
+  // Only prompts tell what MCP servers offered.
   const stored = await readRun(source, conversation, { prompts: hasServers && 'tools' });
   const made = await recordTest(stored, agentsFile);
   const { recording, moves, run } = made;

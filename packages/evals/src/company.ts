@@ -17,8 +17,8 @@ import {
 import { withRecordedServers, type Recording } from './recording.ts';
 
 /**
- * The company under test: a definition, the path or URL of an agents file, or agents alone, of whom the first answers what
- * names nobody.
+ * The company under test: a definition, the path or URL of an agents file, or only agents, the first of whom answers messages
+ * that name nobody.
  */
 export type Company = TroupeInput | readonly AgentInput[] | string | URL;
 
@@ -27,7 +27,7 @@ export type TroupeSettings = Pick<TroupeOptions, 'replay' | 'record' | 'env' | '
 
 type FieldsOfModel<A> = A extends { provider: string } ? Omit<A, 'id'> : never;
 
-/** The model of an agent in a test: rules of a script, a provider that takes no time, or the name of one with its fields. */
+/** The model of an agent in a test: rules of a script, a provider that answers at once, or the fields of a provider by its name. */
 export type TestModel = ScriptInput | Provider | Partial<FieldsOfModel<AgentInput>>;
 
 /** What a tool does in a test: its result, or a function of the arguments. */
@@ -40,19 +40,19 @@ export type ToolStub =
       tool: string,
     ) => ReturnType<Tool['run']>);
 
-/** What is different from the company in operation. */
+/** The differences between the tested company and the one in operation. */
 export interface Replacements {
-  /** Models by id of the agent; `*`: of all others. Default: those of the company. */
+  /** Models by agent id; `*`: all other agents. Default: the company's own. */
   models?: Readonly<Record<string, TestModel>> | undefined;
-  /** Tools by name; `*`: all others. Their descriptions, schemas and approvals stay. Default: those of the company. */
+  /** Tools by name; `*`: all other tools. Descriptions, schemas and approvals stay. Default: the company's own. */
   tools?: Readonly<Record<string, ToolStub>> | undefined;
   /** Tools that the company lacks: their names, each with the ids of the agents that have it. Default: none. */
   standIns?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** What MCP servers offered, as recorded: none is started. Default: those that agents are granted are started. */
+  /** What MCP servers offered, as recorded; no server is started then. Default: the company's servers are started. */
   servers?: Recording['servers'] | undefined;
 }
 
-/** What an agent keeps when its model is replaced: a replacement brings the fields of models. */
+/** Fields that an agent keeps when its model is replaced. The replacement brings the model's fields. */
 const OF_AGENTS: Readonly<Record<keyof AgentBase, true>> = {
   id: true,
   aliases: true,
@@ -75,17 +75,17 @@ const OF_AGENTS: Readonly<Record<keyof AgentBase, true>> = {
   pubkey: true,
 };
 
-/** A company as it is opened for a test, and the file it is from. */
+/** A company that was opened for a test, and its file. */
 export interface OpenedCompany {
   definition: TroupeInput;
   /** Times do not depend on how long anything takes. */
   isScripted: boolean;
-  /** Tools of another program stand in for those of the company. */
+  /** Tools of another program are used in place of the company's. */
   isForeign: boolean;
   agentsFile: string | null;
 }
 
-/** Throws `config_invalid`: also for a replacement of an agent or a tool that there is not. */
+/** Throws `config_invalid`, also if an agent or tool to replace does not exist. */
 export async function prepareCompany(
   company: Company,
   { models = {}, tools = {}, standIns = {}, servers }: Replacements,
@@ -121,9 +121,9 @@ export async function prepareCompany(
   };
 }
 
-/** Of a model that is a provider of the test: so wide that nothing is compacted, since no answer to that is recorded. */
+/** Window of a model that is the test's own provider: nothing is compacted, because no compaction is recorded. */
 const WINDOW = 10_000_000;
-/** Other programs let a turn go on for longer. */
+/** Other programs allow longer turns. */
 const FOREIGN_LIMITS = { maxSteps: 10_000 };
 
 function adapterOf({ name }: Provider): string {
@@ -166,7 +166,7 @@ function withModel(agent: AgentInput, model: TestModel | undefined): AgentInput 
     : 'rules' in model
       ? { provider: 'scripted', script: model }
       : model;
-  // What is wrong with it is found when the troupe is opened.
+  // Problems of the result are reported when the troupe is opened.
   return { ...own, ...other } as AgentInput;
 }
 
@@ -204,7 +204,7 @@ export type ModelChoice =
       contextWindow?: number;
     };
 
-/** A company of this agent alone. What is wrong with its model is found when the troupe is opened. */
+/** A company of this agent alone. Problems of its model are reported when the troupe is opened. */
 export function companyOfOne(agent: Omit<AgentInput, 'provider'>, model: ModelChoice): TroupeInput {
   const { fields, providers } = modelFields(model);
   return {
@@ -214,7 +214,7 @@ export function companyOfOne(agent: Omit<AgentInput, 'provider'>, model: ModelCh
   };
 }
 
-/** The fields that an agent with this model has, and the provider that the company brings for it. */
+/** The fields of an agent with this model, and the provider that the company must bring for it. */
 function modelFields(model: ModelChoice): {
   fields: Record<string, unknown>;
   providers?: TroupeInput['providers'];
@@ -234,7 +234,7 @@ function givenFields({
   };
 }
 
-/** By its shape: a program may bring any value. */
+/** Checks the shape, because a program may pass any value. */
 function isProvider(value: unknown): value is Provider {
   const { capabilities, stream } = Object(value) as { [field in keyof Provider]?: unknown };
   return typeof stream === 'function' && typeof capabilities === 'object' && capabilities !== null;

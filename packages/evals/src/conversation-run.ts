@@ -12,34 +12,28 @@ import {
   summariseEvent,
 } from './troupe.ts';
 
-/** Of a turn that asked no model. */
+/** Usage of a turn that made no model call. */
 export const NO_USAGE: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 };
 
-/**
- * What a conversation has come to, as matchers read it. Plain data: it is made from a log by `readRun`, whoever wrote that
- * log.
- */
+/** The result of a conversation, as matchers read it. Plain data, which `readRun` makes from any log. */
 export interface ConversationRun {
   /** Id of the conversation. */
   conversation: ConversationId;
-  /**
-   * Events of the conversation and of all threads of its tasks, in the order in which one led to the other: those of a thread
-   * come before the end of its task.
-   */
+  /** Events of the conversation and of its tasks' threads, in causal order: a thread's come before the end of its task. */
   events: readonly Event[];
   /** Turns of all agents, in the order of their starts. */
   turns: readonly RunTurn[];
-  /** Ms on the clock of the conversation, from its first event to the end of the run. */
+  /** Duration in ms on the conversation's clock, from its first event to the end of the run. */
   durationMs: number;
   /** How the run ended. A log that was not played has `done`. */
   ended: RunEnd;
-  /** Where people can look at it. Null: it was in memory only. */
+  /** Where people can view the run. Null: it was in memory only. */
   place: RunPlace | null;
   /** The simulated users, in the order in which they were given. A log that was not played has none. */
   users: readonly RunUser[];
 }
 
-/** A simulated user: what it has come to, and what it took. None of that counts for the company. */
+/** A simulated user: its outcome, and what it cost. Its cost does not count for the company. */
 export interface RunUser {
   /** Id of the person. */
   id: string;
@@ -47,7 +41,7 @@ export interface RunUser {
   name: string;
   /** Whether it has reached its goal. */
   outcome: UserOutcome;
-  /** Moves that it made, waits among them. */
+  /** Number of its moves, including waits. */
   moves: number;
   /** Calls of its model. */
   calls: number;
@@ -58,13 +52,13 @@ export interface RunUser {
 }
 
 /**
- * How it went for a simulated user. `reached`, `gave up`: as it said itself. `stopped`: it made as many moves as it may, or its
- * model did not answer with a move. `open`: the run was over before it had ended.
+ * The outcome for a simulated user. `reached`, `gave up`: as the user said itself. `stopped`: it reached its maximum of moves,
+ * or its model did not answer with a move. `open`: the run ended first.
  */
 export interface UserOutcome {
   /** How it ended. */
   readonly kind: 'reached' | 'gave up' | 'stopped' | 'open';
-  /** Why, in its own words or in Troupe's. */
+  /** The reason, in its own words or in Troupe's. */
   readonly why: string;
 }
 
@@ -74,11 +68,11 @@ export type RunEnd =
   | {
       /** The run ended early. */
       readonly kind: 'impossible';
-      /** What was to be done, and why it could not. */
+      /** The intended move, and why it was impossible. */
       readonly why: string;
     };
 
-/** The data of a run, and how to open it. */
+/** The data of a run, and how to open them. */
 export interface RunPlace {
   /** The data directory. */
   data: string;
@@ -96,11 +90,11 @@ export interface RunTurn {
   conversation: ConversationId;
   /** Number of the turn among those of its agent in its conversation, from 1. */
   number: number;
-  /** How it ended. `open`: it has not. */
+  /** How it ended. `open`: it has not ended. */
   status: 'done' | 'failed' | 'aborted' | 'open';
   /** The events that it answers. */
   inputs: readonly Event[];
-  /** Those whom it answers: the authors of its inputs, and whoever led to them. */
+  /** The people and agents that it answers: the authors of its inputs, and those who caused these. */
   askedBy: readonly Author[];
   /** Its own events, oldest first. */
   events: readonly Event[];
@@ -122,7 +116,7 @@ export interface RunPrompt {
   messages: PromptRecord['messages'];
   /** The tools it was offered. */
   tools: PromptRecord['tools'];
-  /** Rendering it again from the log gave the bytes that were sent. */
+  /** Whether rendering it again from the log gave the bytes that were sent. */
   verified: boolean;
 }
 
@@ -134,15 +128,15 @@ export interface RunCall {
   tool: string;
   /** Arguments as the model wrote them. */
   args: string;
-  /** Place of the call in the run: its step. */
+  /** The step in which the call was made. */
   step: EventOf<'step'>;
   /** Its result. Null: it has none yet. */
   result: EventOf<'tool.result'> | null;
 }
 
 /**
- * All tool calls, in the order in which they were made. A call that waits for a person has two steps in the log, and is one
- * call here: that of the step in which the model made it, with the result it had in the end.
+ * All tool calls, in the order in which they were made. A call that waits for a person has two steps in the log, but is one
+ * call here: it has the step in which the model made it, and its final result.
  */
 export function callsOf({ events, turns }: ConversationRun): RunCall[] {
   const results = new Map<string, EventOf<'tool.result'>>();
@@ -159,7 +153,7 @@ export function callsOf({ events, turns }: ConversationRun): RunCall[] {
       const made = step.body.calls.filter(({ id }) => !requests.has(id));
       return made.map(({ id, name, args }): RunCall => {
         const first = own.findLast(({ body }) => body.call === id) ?? null;
-        // Both are written in the order of the calls. An approved call has the id of its request.
+        // Both are in the order of the calls. An approved call has the id of its request.
         const request = first && asked[waiting.indexOf(first)];
         const last = request && results.get(keyOf(turn.conversation, request.body.request));
         return { turn, tool: name, args, step, result: last ?? first };
@@ -187,7 +181,7 @@ type SpokenKind =
   | 'delegation.opened'
   | 'delegation.ended';
 
-/** What agents and people say to each other, or beside their calls. */
+/** The texts of agents and people, including text beside tool calls. */
 const SPOKEN: ByKind<SpokenKind, string> = {
   message: ({ body }) => body.content,
   notice: ({ body }) => body.content,
@@ -204,12 +198,12 @@ export function isSpoken({ kind }: Event): boolean {
   return Object.hasOwn(SPOKEN, kind);
 }
 
-/** The words of an event, as somebody wrote them. Of bookkeeping: its line. */
+/** The text of an event as its author wrote it. For other events, a line that describes it. */
 export function eventWords(event: Event): string {
   return forKind(SPOKEN, event) ?? summariseEvent(event);
 }
 
-/** What the words are as data, if the log has it. */
+/** The text of an event as data, if the log has data. */
 export function eventData(event: Event): unknown {
   if (event.kind === 'message' || event.kind === 'delegation.ended') return event.body.data;
   return undefined;

@@ -6,33 +6,33 @@ import type { ConversationRun } from './conversation-run.ts';
 import { discard, playToItsEnd } from './play-conversation.ts';
 import { type AddScenario, type Scenario, type ScenarioOptions, scenariosOf } from './scenario.ts';
 
-/** Settings of all scenarios of a company. A scenario's own options come first. */
+/** Settings for all scenarios of a company. A scenario's own options take precedence. */
 export interface EvalSettings extends ScenarioOptions {
   /** Name of the group of tests. Default: the folder of the agents file, else the ids of the agents. */
   name?: string | undefined;
-  /** Which data stay on the disk, to be looked at: of failed scenarios, of all, or of none. Default `failed`. */
+  /** Scenarios whose data stay on disk for viewing: those that failed, all, or none. Default `failed`. */
   keep?: 'failed' | 'all' | 'none' | undefined;
   /** Longest time of a conversation, ms. Default 60,000. */
   timeoutMs?: number | undefined;
 }
 
-/** Scenarios of a company, to be tried with another one. */
+/** Scenarios of a company, which can also be tried with another company. */
 export interface ConversationEvals {
   /** The company. */
   readonly company: Company;
   /** The scenarios. */
   readonly scenarios: readonly Scenario[];
-  /** Plays all scenarios in memory, with another company if one is given, and gives what became of each claim. */
+  /** Plays all scenarios in memory, with another company if one is given, and resolves to the result of each claim. */
   tryWith(company?: Company, settings?: EvalSettings): Promise<ClaimResult[]>;
 }
 
-/** What became of a claim. */
+/** The result of a claim. */
 export interface ClaimResult {
   /** Name of the scenario. */
   scenario: string;
-  /** Words of the claim. */
+  /** Name of the claim. */
   claim: string;
-  /** What it threw. Null: it holds. */
+  /** The error that it threw. Null: the claim holds. */
   error: Error | null;
 }
 

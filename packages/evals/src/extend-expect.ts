@@ -4,7 +4,7 @@ import { MATCHERS } from './matchers.ts';
 
 type Judge = (run: ConversationRun, ...args: unknown[]) => { pass: boolean; message: () => string };
 
-/** Teaches `expect` the matchers. Outside of vitest `expect` cannot be extended, and the rest of `@troupe/evals` works. */
+/** Adds the matchers to `expect`. Does nothing outside of vitest, where the rest of `@troupe/evals` still works. */
 export function extendExpect(): void {
   if (process.env['VITEST'] === undefined) return;
   const matchers = Object.entries(MATCHERS as Record<string, unknown>).map(

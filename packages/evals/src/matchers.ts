@@ -28,7 +28,7 @@ import {
 } from './moments.ts';
 import { checkLog, type Event, withoutStaleNote } from './troupe.ts';
 
-/** A matcher as a function of a run, free of any test runner. */
+/** A matcher as a function of a run, independent of any test runner. */
 type Judges = {
   readonly [M in keyof RunMatchers]: (run: ConversationRun, ...args: Parameters<RunMatchers[M]>) => Verdict;
 };
@@ -56,17 +56,17 @@ export const MATCHERS: Judges = {
   toBeSound: judgeSoundness,
 };
 
-/** The matchers of `expect(run)`. Each has its counterpart with `.not`. */
+/** The matchers of `expect(run)`. Each can be negated with `.not`. */
 export interface RunMatchers<R = unknown> {
   /** An agent began a turn because somebody addressed it: `expect(run).toHaveWoken('billing', { by: 'mia' })`. */
   toHaveWoken(agent: Who, cause?: Cause, often?: Often): R;
   /** An agent answered somebody who asked it, directly or through others: `toHaveAnswered('billing', 'mia', /back to you/)`. */
   toHaveAnswered(agent: Who, whom: Who, what?: What, often?: Often): R;
-  /** Somebody said it, in a message, beside calls, as a question, an answer or a task: `expect(run).not.toHaveSaid(/./, /password/)`. */
+  /** Somebody said this, in a message, beside calls, as a question, an answer or a task: `expect(run).not.toHaveSaid(/./, /password/)`. */
   toHaveSaid(who: Who, what: What, often?: Often): R;
-  /** The model of an agent was sent it: instructions, history, `name: description` of a tool. */
+  /** An agent's model was sent this, in instructions, history, or `name: description` of a tool. */
   toHaveBeenTold(agent: Who, what: What, often?: Often): R;
-  /** An agent handed the conversation over. `summary`: words of any of its fields. */
+  /** An agent handed the conversation over. `summary`: text in any field of the summary. */
   toHaveHandedOver(from: Who, to: Who, summary?: What, often?: Often): R;
   /** An agent gave another one a task. */
   toHaveDelegated(from: Who, to: Who, task?: What, often?: Often): R;
@@ -76,29 +76,29 @@ export interface RunMatchers<R = unknown> {
   toHaveAsked(agent: Who, whom: Who, question?: What, expected?: AskedWith & Often): R;
   /** An agent asked a person to approve a call: `toHaveAskedApproval('editor', 'ana', 'publish', { title: /tram/ })`. */
   toHaveAskedApproval(agent: Who, whom: Who, tool: What, args?: Args, often?: Often): R;
-  /** A guard stopped an agent: a loop, a chain, a budget. `guard`: its name. */
+  /** A guard stopped an agent, such as the guard against loops, or a budget. `guard`: its name. */
   toHaveBeenStopped(agent: Who, guard?: What, often?: Often): R;
   /** A turn of an agent failed. `why`: code and message. */
   toHaveFailed(agent: Who, why?: What, often?: Often): R;
-  /** A simulated user has reached its goal, as it says itself. `why`: how it knows. */
+  /** A simulated user has reached its goal, as it says itself. `why`: its reason. */
   toHaveReachedGoal(who: Who, why?: What): R;
-  /** Each moment is behind the one before: `toHaveHappenedInOrder([handedOver('triage', 'billing'), asked('billing', 'dana')])`. */
+  /** Each moment came after the one before: `toHaveHappenedInOrder([handedOver('triage', 'billing'), asked('billing', 'dana')])`. */
   toHaveHappenedInOrder(moments: readonly Moment[], within?: Within): R;
-  /** Turns, model calls, tool calls, tokens, dollars and minutes of the whole run, without those of simulated users. */
+  /** Upper bounds of turns, calls, tokens, dollars and minutes of the whole run, without those of simulated users. */
   toHaveTakenAtMost(bounds: Bounds): R;
-  /** No event twice, none without an answer, nobody talks to itself, no turn is open, no loop went on. */
+  /** Every event is there once and every input is answered; nobody addresses itself, no turn is open, and no loop continued. */
   toBeSound(): R;
 }
 
 /** What a question offers. */
 export interface AskedWith {
-  /** Choices that it has, others beside them. Default: any. */
+  /** Choices that the question must have; it may have others. Default: any. */
   choices?: readonly string[] | undefined;
 }
 
-/** Here, because a declaration in a file of which only values are used is in no package. */
+/** Declared here, because the published package lacks a declaration from a file of which only values are used. */
 declare module 'vitest' {
-  // The parameters have to be those of vitest's own declaration.
+  // The parameters must be those of vitest's own declaration.
   // oxlint-disable-next-line no-unused-vars
   interface Matchers<
     R extends void | Promise<void> = void | Promise<void>,
@@ -106,7 +106,7 @@ declare module 'vitest' {
   > extends RunMatchers<R> {}
 }
 
-/** Most of each that a run may take. */
+/** Upper bounds for a run. */
 export interface Bounds {
   /** Turns of all agents. */
   turns?: number | undefined;
@@ -125,7 +125,7 @@ export interface Bounds {
 const UNITS = ['turns', 'steps', 'calls', 'tokens', 'dollars', 'minutes'] as const;
 const MS_PER_MINUTE = 60_000;
 
-/** What a run has taken. Dollars are null if a model has no price. */
+/** What a run took. Dollars are null if a model has no price. */
 export function takenBy(run: ConversationRun): Record<(typeof UNITS)[number], number | null> {
   const { turns, durationMs } = run;
   const sum = (of: (turn: ConversationRun['turns'][number]) => number) =>
@@ -157,13 +157,13 @@ function judgeBounds(run: ConversationRun, bounds: Bounds): Verdict {
   };
 }
 
-/** Within how much of a run moments are looked for. */
+/** The part of a run in which moments are searched. */
 export interface Within {
-  /** Most turns that may start from the first of the moments to the last. Default: any number. */
+  /** Most turns that may start from the first moment to the last. Default: any number. */
   turns?: number | undefined;
 }
 
-/** Each moment is looked for behind the one before. */
+/** Each moment is searched after the previous one. */
 export function judgeOrder(
   run: ConversationRun,
   moments: readonly Moment[],
@@ -217,12 +217,12 @@ function listed(moments: readonly Moment[]): string {
   return moments.map(({ words }, at) => `${at + 1}. ${words}`).join('; ');
 }
 
-/** Calls of one turn with equal tool, arguments and result: from so many on it is a loop. */
+/** Number of calls in one turn with the same tool, arguments and result that count as a loop. */
 const LOOP = 4;
 
 /**
- * What no conversation may have: an event twice, a gap, an input that is not answered or answered twice, an agent that
- * addresses itself, a turn that has not ended, a loop that nothing stopped.
+ * Problems that no conversation may have: an event twice, a gap, an input that is not answered or answered twice, an agent
+ * that addresses itself, a turn that has not ended, a loop that nothing stopped.
  */
 function judgeSoundness(run: ConversationRun): Verdict {
   const problems = [
@@ -271,7 +271,7 @@ function isStopped({ events }: ConversationRun, turn: string): boolean {
   return events.some((event) => event.turn === turn && event.kind === 'guard.stopped');
 }
 
-/** Whether a simulated user has reached its goal, as it says. `why`: how it knows. */
+/** Whether a simulated user has reached its goal, as it says. `why`: its reason. */
 function judgeGoal(run: ConversationRun, who: Who, why?: What): Verdict {
   const meant = run.users.filter((user) => isWho(who, user));
   const pass = meant.some(

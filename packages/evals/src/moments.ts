@@ -11,27 +11,27 @@ import {
 } from './conversation-run.ts';
 import { excerpt, howToOpen } from './show-run.ts';
 
-/** Something that may have happened in a conversation. Made by `said`, `called` and their like. */
+/** Something that may have happened in a conversation. Made by `said`, `called` and similar functions. */
 export interface Moment {
-  /** What is looked for, as a half sentence: `billing asks dana "Refund it?"`. */
+  /** Description for reports, without a full stop: `billing asks dana "Refund it?"`. */
   readonly words: string;
   /** The events at which it happened, in the order of the run. */
   find(run: ConversationRun): readonly Event[];
-  /** Events that come close, shown if it did not happen. */
+  /** Similar events, shown if it did not happen. */
   near(run: ConversationRun): readonly Event[];
 }
 
 /** Which occurrences count, and how many are expected. */
 export interface Often {
-  /** Exactly so many. Default: at least one. */
+  /** Exact number. Default: at least one. */
   times?: number | undefined;
-  /** Only those in the turn of this number of its agent, from 1. Default: all. */
+  /** Only occurrences in the turn with this number of its agent, from 1. Default: all. */
   turn?: number | undefined;
 }
 
 /**
- * A moment that is an event: `isIt` decides. The events for which the first of `near` holds come close; if there are none, those of
- * the next, and so on.
+ * A moment that is an event: `isIt` decides. If there is none, the similar events are those for which the first condition in
+ * `near` is true, else those for the next condition, and so on.
  */
 function momentOf(
   words: string,
@@ -49,11 +49,11 @@ function momentOf(
 export interface Cause {
   /** Who: an agent, a person, or `troupe` for reminders and schedules. Default: anybody. */
   by?: Who | undefined;
-  /** With which words. Default: any. */
+  /** The text that woke it. Default: any. */
   with?: What | undefined;
 }
 
-/** An agent began a turn, because of something that addressed it. */
+/** An agent began a turn because something addressed it. */
 export function woken(agent: Who, { by, with: what }: Cause = {}): Moment {
   const cause = `${by === undefined ? '' : ` by ${whoWords(by)}`}${what === undefined ? '' : ` with ${patternWords(what)}`}`;
   return turnMoment(`${whoWords(agent)} is woken${cause}`, agent, ({ inputs }) =>
@@ -65,7 +65,7 @@ export function woken(agent: Who, { by, with: what }: Cause = {}): Moment {
   );
 }
 
-/** What a model was sent contains it: instructions, history and descriptions of tools. */
+/** A model was sent this, in instructions, history or descriptions of tools. */
 export function told(agent: Who, what: What): Moment {
   const words = `${whoWords(agent)} is told ${patternWords(what)}`;
   return turnMoment(words, agent, ({ prompts }) =>
@@ -73,7 +73,7 @@ export function told(agent: Who, what: What): Moment {
   );
 }
 
-/** A turn gave no answer. */
+/** A turn failed. */
 export function failed(agent: Who, why?: What): Moment {
   const words = `${whoWords(agent)} fails${why === undefined ? '' : ` with ${patternWords(why)}`}`;
   return momentOf(
@@ -100,7 +100,7 @@ export function stopped(agent: Who, guard?: What): Moment {
   );
 }
 
-/** A guard writes as the system in the turn that it stops. */
+/** A guard's event has the system as author, within the turn that it stops. */
 function isAbout(agent: Who, { author, turn }: Event, { turns }: ConversationRun): boolean {
   if (isWho(agent, author)) return true;
   const own = turns.find(({ id }) => id === turn);
@@ -127,7 +127,7 @@ function partsOf({ messages, tools }: RunPrompt): string[] {
   ];
 }
 
-/** Somebody said it: in a message, beside tool calls, as a question, an answer, a task or its result. */
+/** Somebody said this: in a message, beside tool calls, as a question, an answer, a task or its result. */
 export function said(who: Who, what: What): Moment {
   return momentOf(
     `${whoWords(who)} says ${patternWords(what)}`,
@@ -138,8 +138,8 @@ export function said(who: Who, what: What): Moment {
 }
 
 /**
- * An agent answered somebody: a reply of a turn that this person or agent has led to, also through a handoff, a task or an
- * answer of somebody else.
+ * An agent answered somebody: with a reply of a turn that this person or agent caused, perhaps through a handoff, a task or
+ * somebody else's answer.
  */
 export function answered(agent: Who, whom: Who, what?: What): Moment {
   const words = what === undefined ? '' : `: ${patternWords(what)}`;
@@ -179,15 +179,15 @@ function isFor({ turn }: Event, whom: Who, { turns }: ConversationRun): boolean 
   return turns.some(({ id, askedBy }) => id === turn && askedBy.some((author) => isWho(whom, author)));
 }
 
-/** What a call came to. */
+/** The result of a call. */
 export interface CallOutcome {
-  /** Its result, as the model was shown it. Default: any, or none. */
+  /** The result that the model was shown. Default: any, or none. */
   result?: What | undefined;
-  /** How it ended; `waiting`: for an approval. Default: any. */
+  /** How it ended; `waiting`: it waits for an approval. Default: any. */
   outcome?: 'done' | 'failed' | 'lost' | 'waiting' | undefined;
 }
 
-/** An agent called a tool. A call that a person has to approve is made once, and its result comes later. */
+/** An agent called a tool. A call that needs approval counts once, and its result comes later. */
 export function called(agent: Who, tool: What, args?: Args, expected: CallOutcome = {}): Moment {
   const parts = [
     `${whoWords(agent)} calls ${typeof tool === 'string' ? tool : patternWords(tool)}`,
@@ -221,7 +221,7 @@ export function delegated(from: Who, to: Who, task?: What): Moment {
     `${whoWords(from)} delegates to ${whoWords(to)}${words}`,
     ({ kind, author, conversation, body }) =>
       kind === 'delegation.opened' &&
-      // The thread has a copy.
+      // The thread has a copy of this event.
       body.thread !== conversation &&
       isWho(from, author) &&
       isWho(to, { id: body.assignee, name: body.assignee }) &&
@@ -230,7 +230,7 @@ export function delegated(from: Who, to: Who, task?: What): Moment {
   );
 }
 
-/** An agent asked people. `whom`: somebody who may answer. */
+/** An agent asked people. `whom`: a person who may answer. */
 export function asked(agent: Who, whom: Who, question?: What, choices?: readonly string[]): Moment {
   const words = question === undefined ? '' : ` ${patternWords(question)}`;
   const offered = choices === undefined ? '' : ` with the choices ${patternWords(choices)}`;
@@ -247,7 +247,7 @@ export function asked(agent: Who, whom: Who, question?: What, choices?: readonly
   );
 }
 
-/** An agent asked for the approval of a call. `whom`: somebody who may decide. */
+/** An agent asked for the approval of a call. `whom`: a person who may decide. */
 export function askedApproval(agent: Who, whom: Who, tool: What, args?: Args): Moment {
   const name = typeof tool === 'string' ? tool : patternWords(tool);
   const words = args === undefined ? '' : ` ${patternWords(args)}`;
@@ -283,7 +283,7 @@ function isTool(tool: What, call: RunCall): boolean {
   return isName(tool, call.tool);
 }
 
-/** A name is whole: `read` is not `read_file`. */
+/** A text must equal the whole name: `read` does not match `read_file`. */
 function isName(pattern: What, name: string): boolean {
   return typeof pattern === 'string' ? pattern === name : isWhat(pattern, name);
 }
@@ -293,20 +293,20 @@ function hasOutcome({ result }: RunCall, { outcome, result: what }: CallOutcome)
   return what === undefined || (result !== null && isWhat(what, result.body.content));
 }
 
-/** Nobody in particular is everybody. */
+/** An empty list means everybody. */
 function isAmong(whom: Who, by: readonly string[]): boolean {
   return by.length === 0 || by.some((id) => isWho(whom, { id, name: id }));
 }
 
-/** What a matcher found. */
+/** The result of a matcher. */
 export interface Verdict {
   /** Whether it holds. */
   pass: boolean;
-  /** What a reader is told if it was expected to be the other way round. */
+  /** The text for the reader if the opposite was expected. */
   message: () => string;
 }
 
-/** Whether a moment happened, as often as expected. */
+/** Whether a moment happened as often as expected. */
 export function judgeMoment(run: ConversationRun, moment: Moment, { times, turn }: Often = {}): Verdict {
   const found = moment.find(run).filter((event) => turn === undefined || isInTurn(event, turn));
   const pass = times === undefined ? found.length > 0 : found.length === times;
@@ -323,7 +323,7 @@ export function judgeMoment(run: ConversationRun, moment: Moment, { times, turn 
   };
 }
 
-/** What was expected, the part of the log that matters, and how to open it. */
+/** The expectation, the relevant part of the log, and how to open the run. */
 export function report(
   run: ConversationRun,
   expected: string,
@@ -352,18 +352,18 @@ export interface Asymmetric {
   toString(): string;
 }
 
-/** An agent or a person: an id or a name, a regular expression on either, or a matcher. */
+/** An agent or a person: an id or a name, a regular expression for either, or a matcher. */
 export type Who = string | RegExp | Asymmetric;
 
 /**
- * Words: a part of them, a regular expression, a matcher, or a schema of zod or another library of Standard Schema. A schema reads the data of the words: of a reply
- * with a schema, else of words that are JSON.
+ * A pattern for text: a part of it, a regular expression, a matcher, or a schema of zod or another library that follows
+ * Standard Schema. A schema checks the text's data: of a reply with a schema its data, else the text parsed as JSON.
  */
 export type What = string | RegExp | StandardSchema | Asymmetric;
 
 /**
- * Arguments of a call: as for words, or an object whose fields must be there. In it a text stands for exactly this text, and
- * a regular expression, a schema or a matcher for what it matches; further fields are allowed.
+ * A pattern for the arguments of a call: one for text, or an object with fields that must be there. Within the object a text
+ * must match exactly, and a regular expression, schema or matcher matches as usual; further fields are allowed.
  */
 export type Args = What | { readonly [field: string]: unknown };
 
@@ -380,7 +380,7 @@ export function isWho(who: Who, { id, name }: Named): boolean {
   return matches(who, id) || matches(who, name);
 }
 
-/** `data`: what the words are as data, if that is known. */
+/** `data`: the text's data, if known. */
 export function isWhat(what: What, words: string, data: unknown = parsed(words)): boolean {
   if (typeof what === 'string') return words.includes(what);
   if (isSchema(what)) return data !== undefined && accepts(what, data);
@@ -393,7 +393,7 @@ function areArgs(args: Args, text: string): boolean {
   return isWhat(args, text);
 }
 
-/** The words of a pattern in a report. */
+/** The description of a pattern in a report. */
 export function patternWords(pattern: unknown): string {
   if (typeof pattern === 'string') return JSON.stringify(pattern);
   if (pattern instanceof RegExp) return String(pattern);
@@ -438,7 +438,7 @@ function contains(expected: unknown, value: unknown): boolean {
   return Object.is(expected, value);
 }
 
-/** Some libraries make schemas that are functions. */
+/** The schemas of some libraries are functions. */
 function isSchema(pattern: unknown): pattern is StandardSchema {
   return '~standard' in Object(pattern);
 }
@@ -456,7 +456,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    // Most words are no JSON.
+    // Most texts are not JSON.
     return undefined;
   }
 }

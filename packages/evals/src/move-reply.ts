@@ -11,23 +11,23 @@ import {
 import type { UserOutcome } from './conversation-run.ts';
 import type { UserMove, Seen } from './users.ts';
 
-/** What a model may do as a person, by the word it writes. */
+/** What a model may do as a person, by the word that it writes. */
 const MOVES = {
   say: '"text" is what you say',
   answer: '"text" is your answer to the first question you are asked: one of its choices, if it has any',
   approve: 'the first call you are asked to approve may be made; "text" is a note, or empty',
   deny: 'the first call you are asked to approve may not be made; "text" is a note, or empty',
   wait: 'you say nothing for now; "text" is empty',
-  // Of all words for it, small models tell this one best from the others.
+  // Small models distinguish this word best from the others.
   leave: 'you have what you want, and leave; "text" says how you know',
   give_up: 'you cannot get what you want, and leave; "text" says why',
 } as const;
 export type Word = keyof typeof MOVES;
-/** The moves that a person may be left without. */
+/** The moves that a person may be denied. */
 export type MoveName = Exclude<Word, 'leave'>;
 export const ALL_MOVES: readonly MoveName[] = ['say', 'answer', 'approve', 'deny', 'wait', 'give_up'];
 
-/** Other words for them that models write. */
+/** Other words that models write for these moves. */
 const ALIKE: Readonly<Record<string, Word>> = {
   ask: 'say',
   reply: 'answer',
@@ -44,14 +44,14 @@ export function movesInWords(words: readonly Word[]): string {
 }
 
 const MOST_WORDS = 2_000;
-/** Models are told less than is taken: grammars of servers bear no more, and people in a chat are brief. */
+/** Models are shown stricter limits than are accepted: servers' grammars cannot handle more, and people in a chat are brief. */
 const SHOWN_MOST = 500;
-/** Longest reply in which a move is looked for, characters. */
+/** Most characters of a reply in which a move is searched. */
 const MOST_REPLY = 20_000;
 
 /**
- * The schema of replies: models are shown what a move looks like, and any reply is taken, words that are no JSON among them.
- * `readMove` decides: so a model is told what is wrong, and not asked the same again.
+ * The schema of replies. It shows models the form of a move, but accepts any reply, even text that is not JSON. `readMove`
+ * decides, so that a model is told what is wrong instead of being asked the same again.
  */
 export function moveSchema(words: readonly Word[]): StandardSchema {
   const json = {
@@ -73,13 +73,13 @@ export function moveSchema(words: readonly Word[]): StandardSchema {
   return { '~standard': standard };
 }
 
-/** A move, the end, or why it is neither. */
+/** A move, the end, or why the reply is neither. */
 export type ReadMove =
   | { readonly kind: 'move'; readonly move: UserMove }
   | { readonly kind: 'end'; readonly outcome: UserOutcome }
   | { readonly kind: 'none'; readonly problem: string };
 
-/** Reads the reply of a model: data, or its words. `asked`: what the person may answer and decide now. `may`: its moves. */
+/** Reads the reply of a model: data, or text. `asked`: what the person may answer and decide now. `may`: the allowed moves. */
 export function readMove(reply: unknown, by: Author, asked: Asked, may: readonly Word[]): ReadMove {
   const written = moveIn(typeof reply === 'string' ? dataIn(reply) : reply);
   if (!written) return none(`a move is JSON such as {"move": "say", "text": "Hello."}`);
@@ -107,7 +107,7 @@ function decide(word: 'approve' | 'deny', note: string, by: Author, { approvals:
   return move({ move: word, by, tool: call.tool, note: note || undefined });
 }
 
-/** What answers no question is said. */
+/** An answer without a question becomes a message. */
 function answer(text: string, by: Author, { questions }: Asked): ReadMove {
   if (text === '') return none('"answer" needs words in "text"');
   const [asked] = questions;
@@ -119,7 +119,7 @@ function answer(text: string, by: Author, { questions }: Asked): ReadMove {
   return move({ move: 'answer', by, content, question });
 }
 
-/** The choice itself, or the only one that the words name. */
+/** The choice itself, or the only choice that occurs in the text. */
 function choiceIn(text: string, choices: readonly string[]): string | null {
   const said = text.toLowerCase();
   const offered = choices.filter((choice) => choice.trim() !== '');
@@ -137,7 +137,7 @@ function none(problem: string): ReadMove {
   return { kind: 'none', problem };
 }
 
-/** `{"move": "say", "text": "…"}`, or `{"say": "…"}`. */
+/** Reads `{"move": "say", "text": "…"}` or `{"say": "…"}`. */
 function moveIn(data: unknown): { word: Word; text: string } | null {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) return null;
   const fields = data as Record<string, unknown>;
@@ -161,7 +161,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value.trim().slice(0, MOST_WORDS).trim().toWellFormed() : '';
 }
 
-/** The object within words, also one that was cut off in its last text. Null: there is none. */
+/** The object within a text, even one that was cut off in its last string. Null if there is none. */
 function dataIn(reply: string): unknown {
   const words = reply.slice(0, MOST_REPLY);
   const from = words.indexOf('{');
@@ -184,20 +184,20 @@ function fieldsIn(text: string): unknown {
   const word = MOVE.exec(text)?.[1];
   if (word === undefined) return null;
   const [, written = ''] = TEXT.exec(text) ?? [];
-  // What a text has in it is valid unless it was cut within an escape.
+  // A string's content is valid unless it was cut within an escape.
   return { move: word, text: parsed(`"${written.replaceAll('\n', String.raw`\n`)}"`) ?? written };
 }
 
 const MOST_TEXT = 4_000;
 const MOST_ALL = 20_000;
 
-/** What is asked of somebody, the oldest first. */
+/** The questions and approvals for somebody, oldest first. */
 export interface Asked {
   questions: readonly Wait['task'][];
   approvals: readonly Wait['task'][];
 }
 
-/** What is asked of this person, or of everybody. */
+/** The questions and approvals for this person, or for everybody. */
 export function askedOf(waits: Seen['waits'], person: Author): Asked {
   const own = waits.map(({ task }) => task).filter(({ by = [] }) => isAmong(by, person));
   return {
@@ -207,9 +207,9 @@ export function askedOf(waits: Seen['waits'], person: Author): Asked {
 }
 
 /**
- * The news as this person sees them, a line each: the words of people and agents in the conversation itself, and what others
- * answered where this person was asked too. No calls, no results of tools, no threads, and nothing that the system tells an agent.
- * `own`: words of this person that it knows already; each is left out once.
+ * The news as this person sees it, one line each: texts of people and agents in the conversation itself, and other people's
+ * answers to questions that this person was asked too. Without calls, tool results, threads, and whatever the system tells an
+ * agent. `own`: this person's texts that it already knows; each is left out once.
  */
 export function newsFor(person: Author, { events, news }: Seen, own: string[]): string[] {
   const sight = { root: events[0]?.conversation, asked: askedBefore(events, person) };
@@ -222,7 +222,7 @@ export function newsFor(person: Author, { events, news }: Seen, own: string[]): 
   return newest(lines);
 }
 
-/** The requests that wait for this person, a line each. */
+/** The requests that wait for this person, one line each. */
 export function askedLines({ questions, approvals }: Asked): string[] {
   return [
     ...questions.map(({ owner, text = '', choices }) => {
@@ -238,7 +238,6 @@ export function askedLines({ questions, approvals }: Asked): string[] {
 }
 
 interface Sight {
-  /** The conversation itself. */
   root: Event['conversation'] | undefined;
   /** Ids of the questions and requests that this person was asked. */
   asked: ReadonlySet<string>;
@@ -246,7 +245,7 @@ interface Sight {
 
 type VisibleKind = 'message' | 'notice' | 'step' | 'question.answered' | 'approval.decided';
 
-/** Empty: nothing that people see. */
+/** Text of each kind of event; empty if people see nothing of it. */
 const VISIBLE: ByKind<VisibleKind, (sight: Sight) => string> = {
   message: (event) => (sight) => (isSaid(event, sight) ? messageText(event.body) : ''),
   notice: (event) => (sight) => (isSaid(event, sight) ? messageText(event.body) : ''),
@@ -261,7 +260,7 @@ const VISIBLE: ByKind<VisibleKind, (sight: Sight) => string> = {
       author.kind === 'user' && asked.has(request) ? [outcome, ...(note ? [note] : [])].join(': ') : '',
 };
 
-/** What the system writes to an agent, such as a reminder, is not for people. */
+/** Text of the system to an agent, such as a reminder, is not for people. */
 function isSaid({ conversation, author }: Event, { root }: Sight): boolean {
   return conversation === root && author.kind !== 'system';
 }
@@ -281,7 +280,7 @@ function isAmong(by: readonly string[], { id }: Author): boolean {
   return by.length === 0 || by.includes(id);
 }
 
-/** What the person did in a move of its own needs no telling. */
+/** The person already knows what it did in a move of its own. */
 function isKnown({ author, kind }: Event, person: Author, words: string, own: string[]): boolean {
   if (author.kind !== 'user' || author.id !== person.id) return false;
   if (kind !== 'message') return true;
@@ -294,13 +293,13 @@ function speaker({ kind, id, name }: Author): string {
   return kind === 'agent' ? `@${id}` : name;
 }
 
-/** Only Troupe's lines begin at the margin: nobody's words can pass for one. */
+/** Only Troupe's lines are not indented, so nobody's text can imitate one. */
 function lineOf(who: string, words: string): string {
   const text = words.length > MOST_TEXT ? `${words.slice(0, MOST_TEXT).toWellFormed()}…` : words;
   return `- ${who}: ${text.trim().replace(/[\n\r\u2028\u2029]+/g, '\n  ')}`;
 }
 
-/** The end of what is too long. */
+/** Keeps the newest lines of a list that is too long. */
 function newest(lines: readonly string[]): string[] {
   let left = MOST_ALL;
   let first = lines.length;

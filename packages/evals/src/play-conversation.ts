@@ -42,7 +42,7 @@ import {
 import { scriptedUser, type Step, type NewUser, type User, type Seen, type UserMove } from './users.ts';
 import { clip } from './show-run.ts';
 
-/** The people of a conversation: a step or steps of a script, or one or several users. */
+/** The people of a conversation: one or more steps of a script, or one or more users. */
 export type Users = Step | readonly Step[] | { readonly users: readonly NewUser[] };
 
 /** Options of a run. */
@@ -50,13 +50,13 @@ export interface PlayOptions extends Replacements {
   /** Id of the conversation. Default: that of the recording, else `conversation`. */
   conversation?: string | undefined;
   /**
-   * Answers in place of models and tools: see `readRecording`. The run is impossible where it wants what was not recorded, and
-   * where an agent's instructions or tools have changed. Default: none.
+   * Recorded answers that replace models and tools: see `readRecording`. The run is impossible if it needs an answer that was
+   * not recorded, or if an agent's instructions or tools have changed. Default: none.
    */
   recording?: Recording | undefined;
   /** Number of the run, from 1, for users with randomness. Default 1. */
   seed?: number | undefined;
-  /** Where the data is: in memory, or in a new folder below the system's for temporary files. Default `memory`. */
+  /** Where the data are: in memory, or in a new folder in the system's folder for temporary files. Default `memory`. */
   data?: 'memory' | 'folder' | undefined;
   /** Most moves of all users. Default 200. */
   mostMoves?: number | undefined;
@@ -67,8 +67,8 @@ export interface PlayOptions extends Replacements {
 const MOST_MOVES = 200;
 
 /**
- * Plays a conversation with a company, and gives its log as matchers take it. The clock begins at the same date each time
- * and moves on only when the script says so; with real models it goes on as usual. Throws `config_invalid`, and
+ * Plays a conversation with a company, and resolves to its log in the form for matchers. The clock begins at the same date
+ * each time and advances only when the script says so; with real models it runs as usual. Throws `config_invalid`, and
  * `command_refused` if a user makes a move that is not possible.
  *
  *     const run = await playConversation(company, 'Where is my parcel?');
@@ -85,7 +85,10 @@ export async function playConversation(
   return run;
 }
 
-/** As `playConversation`, but gives what was played if a move is not possible. `folder`: the data directory. Null: in memory. */
+/**
+ * Like `playConversation`, but if a move is not possible, resolves to what was played so far. `folder`: the data directory;
+ * null: in memory.
+ */
 export async function playToItsEnd(
   company: Company,
   users: Users,
@@ -122,7 +125,7 @@ function newFolder(): string {
   return mkdtempSync(path.join(tmpdir(), 'troupe-eval-'));
 }
 
-/** Ends each user once, also if one of them fails at it. */
+/** Ends each user once, even if another one fails to end. */
 async function endUsers(people: User[]): Promise<RunUser[]> {
   const ends = await Promise.allSettled(people.splice(0).map(async (user) => user.end?.()));
   return ends.flatMap((end) => {
@@ -131,7 +134,7 @@ async function endUsers(people: User[]): Promise<RunUser[]> {
   });
 }
 
-/** Where a run has left the recording, it is impossible. With other models, other instructions are what is tried. */
+/** A run that has left its recording is impossible. If models are replaced, changed instructions are what is being tested. */
 function comparedWith({ recording, models }: PlayOptions, run: ConversationRun): ConversationRun {
   const changed = recording && models === undefined ? changeIn(run, recording) : null;
   const why = changed ?? refusalIn(run);
@@ -147,7 +150,6 @@ function replacementsOf(recording: Recording, { models, tools }: Replacements): 
   };
 }
 
-/** Removes the data of a run. */
 export function discard(place: RunPlace | null): void {
   if (place) rmSync(place.data, { recursive: true, force: true });
 }
@@ -166,8 +168,8 @@ interface Parts {
 const MS_PER_MINUTE = 60_000;
 
 /**
- * Asks the users for moves, one at a time, until all are done or nobody moves. A user that waits is asked again after a move
- * of another one. Time passes only if all others wait or are done.
+ * Asks the users for moves, one at a time, until all are done or nobody moves. A user that waits is asked again after another
+ * user's move. Time passes only if all others wait or are done.
  */
 export async function playUsers(troupe: Troupe, users: readonly User[], parts: Parts): Promise<RunEnd> {
   using stage = openStage(troupe, parts);
@@ -177,7 +179,7 @@ export async function playUsers(troupe: Troupe, users: readonly User[], parts: P
     const user = users.find((each) => !done.has(each) && !waiting.has(each));
     if (!user) {
       const minutes = Math.min(...waiting.values());
-      // All wait for others: nothing more comes.
+      // All wait for others, so nothing more will happen.
       if (minutes === Infinity) break;
       await stage.pass(minutes);
       for (const [each, left] of waiting)
@@ -216,7 +218,7 @@ function openStage(troupe: Troupe, { conversation, clock }: Parts) {
     return events.length === 0 ? [] : openWaits(troupe, conversation, new Set());
   }
 
-  /** Null, or why it is not possible. */
+  /** Null, or the reason why the move is not possible. */
   async function act(move: ActingMove): Promise<string | null> {
     try {
       if (move.move === 'say') {
@@ -238,7 +240,7 @@ function openStage(troupe: Troupe, { conversation, clock }: Parts) {
     return null;
   }
 
-  /** A turn that waits, as before it tries again, is not over: the time that it waits for passes. */
+  /** A waiting turn, such as one before a retry, has not ended: time passes until it continues. */
   async function rest(): Promise<void> {
     await troupe.idle();
     for (let ms = clock.untilNext(); ms !== null; ms = clock.untilNext()) await clock.pass(ms);
@@ -275,7 +277,7 @@ function openStage(troupe: Troupe, { conversation, clock }: Parts) {
   };
 }
 
-/** Everything that is asked of people, in a conversation and in the threads of its open tasks. */
+/** All open questions and approvals for people, in a conversation and in the threads of its open tasks. */
 async function openWaits(troupe: Troupe, conversation: string, seen: Set<string>): Promise<Wait[]> {
   if (seen.has(conversation)) return [];
   seen.add(conversation);
@@ -321,7 +323,7 @@ function describe(move: ActingMove): string {
   }
 }
 
-/** A company at work, on the clock of its run. */
+/** An open company, on the clock of its run. */
 export interface CompanyAtWork extends AsyncDisposable {
   troupe: Troupe;
   clock: TestClock;
@@ -331,11 +333,11 @@ export interface CompanyAtWork extends AsyncDisposable {
 interface Circumstances {
   /** The data directory. Default: in memory. */
   data?: string | undefined;
-  /** When its clock begins, ms since the epoch. Default: as in every test. */
+  /** Start of its clock, ms since the epoch. Default: the same as in every test. */
   startsAt?: number | undefined;
 }
 
-/** Steps that bring nothing new. */
+/** Limit of steps without anything new. */
 const FOREIGN_REPEATS = 10_000;
 
 /** Throws `config_invalid`. */
@@ -352,8 +354,8 @@ export async function openCompany(
 }
 
 /**
- * Models that answer as they did: for `models` of `playConversation`. An answer belongs to a step of a turn, whatever the
- * prompt is; a step that was not recorded fails its turn. No vendor is asked, and no key is needed.
+ * Models that give their recorded answers again: for `models` of `playConversation`. An answer belongs to a step of a turn,
+ * whatever the prompt is; a step without a recorded answer fails its turn. No vendor is asked, and no key is needed.
  */
 export function recordedModels({ answers }: Pick<Recording, 'answers'>): Record<'*', Provider> {
   const byPlace = new Map(answers.map((answer) => [`${answer.turn} ${answer.step}`, answer]));
@@ -388,7 +390,7 @@ function eventsOf({ content, calls = [], failed }: RecordedAnswer): ModelEvent[]
   ];
 }
 
-/** A code that is not tried again: pauses between tries take real time. */
+/** A code that is not retried, because pauses between tries take real time. */
 function failure(message: string): ModelEvent {
   return { type: 'failed', error: { code: 'provider_refused', message } };
 }
@@ -397,8 +399,8 @@ const MOST_COMPARED = 1_000;
 const MOST_SHOWN = 400;
 
 /**
- * Tools that return what they returned: for `tools` of `playConversation`. A call with other arguments, or of a tool that was
- * not called, fails and ends the run as impossible; the message names the nearest recorded call.
+ * Tools that return their recorded results: for `tools` of `playConversation`. A call with other arguments, or of a tool
+ * without recorded calls, fails and ends the run as impossible; the message names the nearest recorded call.
  */
 export function recordedTools({ calls }: Pick<Recording, 'calls'>): Record<'*', ToolStub> {
   const known = Map.groupBy(calls, ({ tool, args }) => keyOf(tool, args));
@@ -419,13 +421,13 @@ export function recordedTools({ calls }: Pick<Recording, 'calls'>): Record<'*', 
   return { '*': answer };
 }
 
-/** Troupe writes it in front of what a tool throws. */
+/** Removes the tool's name, which Troupe writes before a tool's error. */
 function withoutName({ tool, result }: RecordedCall): string {
   const prefix = `${tool} failed: `;
   return result.startsWith(prefix) ? result.slice(prefix.length) : result;
 }
 
-/** Of the same tool first, then by the number of arguments that differ. */
+/** Prefers calls of the same tool, then those with the fewest differing arguments. */
 function nearest(tool: string, args: Record<string, unknown>, calls: readonly RecordedCall[]): string {
   const names = new Set(calls.map((call) => call.tool));
   const name = names.has(tool) ? tool : nearestName(tool, names);

@@ -22,24 +22,24 @@ import {
 /** Options of `readRun`. */
 export interface ReadRunOptions {
   /**
-   * Renders the prompts of all turns, which is slow for long logs; with `tools`, the first prompt alone of each turn whose
-   * agent is offered other tools than before. Default true.
+   * Renders the prompts of all turns, which is slow for long logs. With `tools`, renders only the first prompt of each turn
+   * whose agent is offered other tools than before. Default true.
    */
   prompts?: boolean | 'tools' | undefined;
   /** How the run ended. Default: done. */
   ended?: RunEnd | undefined;
-  /** Time of its end, ms since the epoch. Default: of the last event. */
+  /** Time of its end, ms since the epoch. Default: the time of the last event. */
   endedAt?: number | undefined;
-  /** Where people can look at it. Default: nowhere. */
+  /** Where people can view it. Default: nowhere. */
   place?: RunPlace | null | undefined;
-  /** What became of the simulated users of a run that was just played: in it nobody may have spoken. Default: there were none. */
+  /** The outcomes of the simulated users of a run just played, whose log may be empty. Default: there were none. */
   users?: readonly RunUser[] | undefined;
 }
 
 type Source = Pick<Troupe, 'events' | 'promptOf' | 'trace'>;
 
 /**
- * Reads a conversation with its threads as matchers take it: one that was just played, and one of a real log. Throws
+ * Reads a conversation with its threads in the form for matchers, whether it was just played or is from a real log. Throws
  * `conversation_unknown`.
  */
 export async function readRun(
@@ -75,8 +75,8 @@ async function readLog(troupe: Source, conversation: string): Promise<Event[]> {
 }
 
 /**
- * Puts the events of threads where they belong, by causes alone: times of threads are too coarse to compare, and the order
- * of arrival is not in any log. What a thread has before the end of its task comes before that end in the log of its owner.
+ * Puts the events of threads in their place by causes alone: times are too coarse to compare across threads, and no log has
+ * the order of arrival. A thread's events up to the end of its task come before that end in its owner's log.
  */
 async function readOrdered(troupe: Source, root: string, mayBeEmpty: boolean): Promise<Event[]> {
   const logs = new Map<string, { events: Event[]; next: number }>();
@@ -93,7 +93,7 @@ async function readOrdered(troupe: Source, root: string, mayBeEmpty: boolean): P
     return log;
   }
 
-  /** Up to and including the event that `isLast` names; without one, all that is left. */
+  /** Takes events up to and including the one for which `isLast` is true; otherwise all that are left. */
   async function take(conversation: string, isLast: (event: Event) => boolean): Promise<void> {
     const log = await open(conversation);
     while (log.next < log.events.length) {
@@ -118,7 +118,7 @@ async function readOrdered(troupe: Source, root: string, mayBeEmpty: boolean): P
   }
 
   await take(root, () => false);
-  // Taking what is left of one may find further ones.
+  // Taking the rest of one thread may find further threads.
   for (const [, thread] of threads) await take(thread, () => false);
   return ordered;
 }
@@ -184,7 +184,7 @@ function newTurn(id: string, parts: NonNullable<ReturnType<typeof parseTurnId>>)
   };
 }
 
-/** A handoff, a task and its end lead back to those whom the turns that wrote or opened them answer. */
+/** A handoff, a task and its end lead back to those who are answered by the turns that wrote or opened them. */
 function addInput(turn: OpenTurn, input: Event, causes: readonly OpenTurn[]): void {
   turn.inputs.push(input);
   for (const author of [input.author, ...causes.flatMap(({ askedBy }) => askedBy)]) {

@@ -46,9 +46,9 @@ export interface RecordedTest {
 }
 
 /**
- * Makes a test of a conversation, and plays it once: it is given only if every recorded answer was asked for, and nothing
- * else. Keys and whatever the company's `redact` hides are left out. Throws `command_refused`, and `config_invalid` for a
- * company that lacks an agent of the conversation.
+ * Makes a test of a conversation and plays it once. The test is returned only if the play used every recorded answer and
+ * nothing else. Keys, and whatever the company's `redact` hides, are left out. Throws `command_refused`, and `config_invalid`
+ * for a company that lacks an agent of the conversation.
  */
 export async function recordTest(stored: ConversationRun, company: Company): Promise<RecordedTest> {
   const { definition: written } = await readCompany(company);
@@ -121,7 +121,7 @@ function requireAgents({ answers }: RecordedTurns, known: ReadonlySet<string>): 
   }
 }
 
-/** Null: nothing is known to be in the way. */
+/** Null if no obstacle is known. */
 function whatCannotBePlayed(
   run: ConversationRun,
   turns: RecordedTurns,
@@ -133,7 +133,7 @@ function whatCannotBePlayed(
   return asking ? `the tool ${asking} asked a person during its call` : null;
 }
 
-/** Null: it went as it did. */
+/** Null if the play equals the recorded run. */
 function differenceOf(run: ConversationRun, { answers }: Recording, played: ConversationRun): string | null {
   const ofSchedules = differenceOfSchedules(run, played);
   if (ofSchedules) return ofSchedules;
@@ -143,7 +143,7 @@ function differenceOf(run: ConversationRun, { answers }: Recording, played: Conv
   return left ? `nothing asks for step ${left.step} of ${left.turn}` : null;
 }
 
-/** A tool of the company or of a server that asked something of people, which its stand-in cannot do. */
+/** A tool of the company or of a server that asked people something, which its replacement cannot do. */
 function askingTool(
   { events }: ConversationRun,
   { calls }: RecordedTurns,
@@ -167,7 +167,7 @@ function standInsFor({ calls }: RecordedTurns, tools: readonly Tool[]): Recordin
   return standIns;
 }
 
-/** Calls of tools of the company, with the arguments as the tools are given them. Built-in tools run in tests too. */
+/** Calls of the company's tools, with the arguments as the tools get them. Built-in tools run in tests too. */
 async function callsAsGiven(
   { calls }: RecordedTurns,
   tools: readonly Tool[],
@@ -178,7 +178,7 @@ async function callsAsGiven(
     const tool = tools.find((each) => each.name === name);
     if (!tool && !Object.hasOwn(standIns, name)) continue;
     const args = await checked(tool, text);
-    // Troupe refuses it again, and the tool never runs.
+    // Troupe refuses the call again, so the tool never runs.
     if (args === null) continue;
     given.push({ turn, tool: name, args, outcome, result });
   }
@@ -192,12 +192,12 @@ async function checked(tool: Tool | undefined, text: string): Promise<Record<str
     const result = tool ? await tool.check(args) : { value: args };
     return 'value' in result ? (JSON.parse(JSON.stringify(result.value)) as Record<string, unknown>) : null;
   } catch {
-    // It is not JSON.
+    // The text is not JSON.
     return null;
   }
 }
 
-/** Paths as the test names them, relative to its folder. */
+/** Paths that the test names, relative to its folder. */
 interface Places {
   agents: string;
   recording: string;
@@ -206,7 +206,7 @@ interface Places {
 const MOST_CLAIMS = 200;
 const MOST_WORDS = 80;
 
-/** The text of a test of a recorded conversation: who was woken by whom, what was called, who said what. */
+/** The source text of a test of a recorded conversation: who was woken by whom, what was called, who said what. */
 export function writeTest({ recording, moves, run }: RecordedTest, places: Places): string {
   const people = namesOf(moves);
   const used = [
@@ -261,7 +261,7 @@ function namesOf(moves: readonly UserMove[]): Names {
 
 /** Names that the test itself uses. */
 const USED = 'expect test minutesPass person playConversation readRecording company recording people run';
-/** Words that no variable of a module can have as its name, by ECMAScript. */
+/** Reserved words of ECMAScript, which cannot name a variable of a module. */
 const KEYWORDS =
   'arguments await break case catch class const continue debugger default delete do else enum eval export extends false finally for function if implements import in instanceof interface let new null package private protected public return static super switch this throw true try typeof var void while with yield';
 const RESERVED = new Set(`${USED} ${KEYWORDS}`.split(' '));
@@ -295,7 +295,7 @@ function withOptions(first: string, options: Readonly<Record<string, string>>): 
   return fields.length === 0 ? first : `${first}, { ${fields.join(', ')} }`;
 }
 
-/** Only what the matchers find in the run. */
+/** Claims that the matchers confirm for this run. */
 function claimsOf(run: ConversationRun): string[] {
   const calls = callsOf(run);
   return run.turns.flatMap((turn) => [
@@ -348,7 +348,7 @@ function objectOf(text: string): Record<string, unknown> | null {
       ? (value as Record<string, unknown>)
       : null;
   } catch {
-    // The model wrote no JSON.
+    // The model did not write JSON.
     return null;
   }
 }
@@ -364,7 +364,7 @@ function literal(value: unknown): string {
   return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
 }
 
-/** A text as TypeScript, in single quotes where that needs no escapes. */
+/** A text as a TypeScript literal, in single quotes if that needs no escapes. */
 function quote(text: string): string {
   const json = JSON.stringify(text).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
   return text.includes("'") ? json : `'${json.slice(1, -1).replaceAll('\\"', '"')}'`;

@@ -11,7 +11,7 @@ import { minutesPass, type UserMove } from './users.ts';
 import { clip } from './show-run.ts';
 import type { RecordedAnswer, RecordedCall } from './recording.ts';
 
-/** What the people of a conversation did, and the texts that they attached, by name. */
+/** The moves of a conversation's people, and the texts that they attached, by name. */
 interface RecordedMoves {
   moves: UserMove[];
   files: Record<string, string>;
@@ -20,8 +20,9 @@ interface RecordedMoves {
 const MOST_QUESTION = 60;
 
 /**
- * The people of a run as moves. What came by itself, such as a reminder or the message of a schedule, becomes minutes that
- * pass. `unaddressed`: the agent that answers words that address nobody. Throws `command_refused` for what a test cannot play yet.
+ * The people of a run as moves. Something that came by itself, such as a reminder or a schedule's message, becomes minutes
+ * that pass. `unaddressed`: the agent that answers messages without an addressee. Throws `command_refused` for something that
+ * a test cannot play yet.
  */
 export function recordedMoves(run: ConversationRun, unaddressed: string | undefined): RecordedMoves {
   const { events } = run;
@@ -92,7 +93,7 @@ function saidMove(event: EventOf<'message'>, { unaddressed, files }: Known): Use
   return { move: 'say', by, content: body.content, to, ...(attachments && { attachments }) };
 }
 
-/** It came by itself, as time passed. */
+/** The event came by itself, because time passed. */
 function isTimed(event: Event): boolean {
   const { id, kind, body, author } = event;
   if (scheduledMessage(event)) return true;
@@ -106,7 +107,7 @@ function cannot({ author, seq, conversation }: Event, what: string): TroupeError
   return new TroupeError('command_refused', message, { conversation, seq });
 }
 
-/** What the models and the tools of a conversation gave. */
+/** The answers of a conversation's models and the results of its tools. */
 export interface RecordedTurns {
   answers: RecordedAnswer[];
   /** All calls with a result. Arguments are as the model wrote them. */
@@ -121,7 +122,7 @@ export function recordedTurns(run: ConversationRun): RecordedTurns {
   const calls = callsOf(run).flatMap(({ turn, tool, args, result }) => {
     const outcome = result?.body.outcome;
     if (!result || (outcome !== 'done' && outcome !== 'failed')) return [];
-    // An approved call is made in a later turn.
+    // An approved call runs in a later turn.
     const of = result.turn ?? turn.id;
     return [
       { turn: of, agent: turn.agent, tool, args, outcome, result: withoutStaleNote(result.body.content) },
@@ -137,7 +138,7 @@ function answersOf(turn: RunTurn, requests: ReadonlySet<string>): RecordedAnswer
     if (event.kind === 'step') {
       const { index, content, calls } = event.body;
       steps = index + 1;
-      // The step of an approved call is the engine's.
+      // The step of an approved call was made by the engine, not by the model.
       if (calls.some(({ id }) => requests.has(id))) continue;
       answers.push({ turn: turn.id, step: steps, content, ...(calls.length > 0 && { calls }) });
     }
@@ -159,7 +160,7 @@ function isPersons({ kind, author, turn }: Event): boolean {
 interface ScheduledMessage {
   /** Name of the schedule. */
   schedule: string;
-  /** The time of its schedule, ms since the epoch. It may have been sent later. */
+  /** The scheduled time, ms since the epoch. The message may have been sent later. */
   due: number;
 }
 
@@ -167,7 +168,7 @@ const MS_PER_MINUTE = 60_000;
 /** Largest time of a Date, ms. */
 const LAST_TIME = 8.64e15;
 
-/** Null: no schedule sent it. */
+/** Null if no schedule sent it. */
 function scheduledMessage({ id, kind, author }: Event): ScheduledMessage | null {
   const [of, schedule = '', minute = ''] = id.split(':');
   if (kind !== 'message' || author.kind !== 'system' || of !== 'schedule') return null;
@@ -175,7 +176,7 @@ function scheduledMessage({ id, kind, author }: Event): ScheduledMessage | null 
   return Number.isSafeInteger(due) && due <= LAST_TIME ? { schedule, due } : null;
 }
 
-/** When the clock of the test begins, if something depends on the time of day. Null: nothing does. */
+/** Start of the test's clock, if something depends on the time of day; else null. */
 export function startOf({ events }: ConversationRun): number | null {
   const [first] = events;
   const dues = events.flatMap((event) => scheduledMessage(event)?.due ?? []);
@@ -184,10 +185,10 @@ export function startOf({ events }: ConversationRun): number | null {
   return dues.reduce((start, due) => Math.min(start, due - MS_PER_MINUTE), first.at);
 }
 
-/** Minutes that pass before an event. `comesByItself`: it has not come before they have passed. */
+/** Minutes that pass before an event. `comesByItself`: the event comes only after they have passed. */
 type Waits = (event: Event, comesByItself: boolean) => number;
 
-/** Counts from the start of the clock, if the run has one, and from the last event otherwise. */
+/** Counts from the start of the clock if the run has one, else from the last event. */
 function waitsOf(run: ConversationRun): Waits {
   const start = startOf(run);
   return start === null ? waitsFromLast(run) : waitsFromStart(run, start);
@@ -212,7 +213,7 @@ function waitsFromStart({ events }: ConversationRun, start: number): Waits {
   let passed = 0;
   return (event, comesByItself) => {
     const until = scheduledMessage(event)?.due ?? event.at;
-    // What was sent late comes on time in the test: whoever spoke before it speaks before its time.
+    // A message that was sent late comes on time in the test, so people who spoke before it must speak before its scheduled time.
     const before = Math.min(until, (nextDues.get(event) ?? Infinity) - 1);
     const target = comesByItself
       ? Math.ceil((until - start) / MS_PER_MINUTE)
@@ -223,12 +224,12 @@ function waitsFromStart({ events }: ConversationRun, start: number): Waits {
   };
 }
 
-/** An agent asked to be reminded at a time, not in some minutes. */
+/** An agent asked to be reminded at a time, not after some minutes. */
 function remindsAtTime({ kind, body }: Event): boolean {
   return kind === 'step' && body.calls.some(({ name, args }) => name === 'remind' && args.includes('"at"'));
 }
 
-/** A schedule that sent a message and that the company does not have for this conversation. */
+/** A schedule that sent a message, but that the company does not have for this conversation. */
 export function unknownSchedule(
   { events, conversation }: ConversationRun,
   { schedules = [] }: Pick<TroupeInput, 'schedules'>,
@@ -238,7 +239,7 @@ export function unknownSchedule(
   return sent.find((name) => !known.has(name));
 }
 
-/** What schedules sent in one run and not in the other. Null: they sent the same. */
+/** The difference between what schedules sent in the two runs. Null if they sent the same. */
 export function differenceOfSchedules(recorded: ConversationRun, played: ConversationRun): string | null {
   const then = messagesOf(recorded);
   const now = messagesOf(played);
@@ -256,7 +257,7 @@ function messagesOf({ events }: ConversationRun): string[] {
   });
 }
 
-/** Words of one person, and what an agent did until the next words of people. */
+/** A person's text, and what an agent did until the next text of people. */
 interface Round {
   said: EventOf<'message'>[];
   done: Event[];
@@ -266,7 +267,7 @@ interface Round {
 const NO_RESULT = 'the conversation has no result of this call';
 const NO_ANSWER = 'the conversation has no answer here';
 
-/** An imported conversation has no turns: what an agent did between the words of people is one. */
+/** An imported conversation has no turns: everything an agent did between two texts of people counts as one turn. */
 export function isImported({ turns, events }: ConversationRun): boolean {
   return turns.length === 0 && events.some(({ author }) => author.kind === 'agent');
 }
@@ -301,7 +302,7 @@ function addTurn(
   for (const { kind, body } of events) {
     if (kind === 'message') words.push(body.content);
     if (kind === 'step') {
-      // A turn has one reply. What was said before further calls stands beside them.
+      // A turn has one reply. Text before further calls is joined to it.
       const content = [...words.splice(0), body.content].filter((text) => text !== '').join('\n\n');
       made.answers.push({ turn, step, content, calls: body.calls });
       step += 1;

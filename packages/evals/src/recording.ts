@@ -30,15 +30,15 @@ const RecordedTool = z.object({
   parameters: z.record(z.string(), z.unknown()),
 });
 
-/** An answer of a model in one call. */
+/** A model's answer in one call. */
 const RecordedAnswer = z.strictObject({
   /** Id of the turn. */
   turn: z.string(),
   /** Number of the model call within its turn, from 1. */
   step: z.int().positive(),
-  /** What it said. */
+  /** Its text. */
   content: z.string(),
-  /** What it called, with the arguments as it wrote them. */
+  /** Its calls, with the arguments as the model wrote them. */
   calls: z.array(ToolCall).optional(),
   /** Why there is no answer. */
   failed: z.string().optional(),
@@ -51,30 +51,30 @@ const RecordedCall = z.strictObject({
   turn: z.string(),
   /** Name of the tool. */
   tool: z.string(),
-  /** Arguments as the tool was given them. */
+  /** Arguments as the tool got them. */
   args: z.record(z.string(), z.unknown()),
   /** Whether it worked. */
   outcome: z.enum(['done', 'failed']),
-  /** What the model was told. */
+  /** The result that the model was shown. */
   result: z.string(),
 });
 export type RecordedCall = z.infer<typeof RecordedCall>;
 
-/** A conversation as a test plays it again: `troupe eval record` writes it. */
+/** A conversation in a form that a test can play again: `troupe eval record` writes it. */
 export const Recording = z.strictObject({
-  /** Of this format. */
+  /** Version of this format. */
   version: z.literal(1),
-  /** Id of the conversation. Ids of turns and tasks follow from it. */
+  /** Id of the conversation, from which the ids of turns and tasks follow. */
   conversation: z.string(),
-  /** When the clock begins, ms since the epoch, if something depended on the time of day. Default: as in every test. */
+  /** Start of the clock, ms since the epoch, if something depended on the time of day. Default: the same as in every test. */
   startsAt: z.number().optional(),
-  /** Hashes of what each agent was told of itself, and of its tools, when this was written. */
+  /** For each agent, hashes of what it was told about itself and its tools when this was recorded. */
   agents: z.record(
     z.string(),
     z.strictObject({
-      /** Of its instructions, role and approvals; of several, if they changed in between. */
+      /** Hash of its instructions, role and approvals; several if they changed in between. */
       instructions: z.array(z.string()),
-      /** Of its tools: names, descriptions and schemas. */
+      /** Hash of its tools: names, descriptions and schemas. */
       tools: z.array(z.string()),
     }),
   ),
@@ -82,16 +82,16 @@ export const Recording = z.strictObject({
   answers: z.array(RecordedAnswer),
   /** Calls of tools. */
   calls: z.array(RecordedCall),
-  /** Tools of an imported conversation that the company lacks: name, and ids of the agents that called it. */
+  /** Tools of an imported conversation that the company lacks: the name, and the ids of the agents that called it. */
   standIns: z.record(z.string(), z.array(z.string())),
-  /** What the company's MCP servers offered, by their names: none of them is started. */
+  /** What the company's MCP servers offered, by server name. No server is started. */
   servers: z
     .record(
       z.string(),
       z.strictObject({
-        /** Its tools, as models were offered them. `grant`: what gives it, without the name of the server. */
+        /** Its tools, as models were offered them. `grant`: the grant without the server's name. */
         tools: z.array(RecordedTool.extend({ grant: z.string() })),
-        /** Whether that is all that the server offered. */
+        /** Whether these are all of the tools that the server offered. */
         isWhole: z.boolean(),
       }),
     )
@@ -112,12 +112,12 @@ export function readRecording(file: string | URL): Recording {
   }
 }
 
-/** The same text for the same arguments, in whatever order they stand. */
+/** The same text for equal arguments, in whatever order their fields are. */
 export function comparable(value: unknown): string {
   try {
     return JSON.stringify(value, (_, part: unknown) => (isRecord(part) ? sorted(part) : part)) ?? 'null';
   } catch {
-    // It is nested too deep.
+    // The value is nested too deeply.
     return '';
   }
 }
@@ -132,12 +132,12 @@ function sorted(record: Record<string, unknown>): Record<string, unknown> {
 
 const NOT_RECORDED = 'not in the recording:';
 
-/** What a model or a tool is told, or says, in place of something that was not recorded. */
+/** The text that replaces the answer of a model or tool that was not recorded. */
 export function refusal(what: string): string {
   return `${NOT_RECORDED} ${what}`;
 }
 
-/** The first thing that a run wanted and that was not recorded. Null: there is none. */
+/** The first thing that a run needed but that was not recorded. Null if there is none. */
 export function refusalIn({ events }: ConversationRun): string | null {
   for (const { kind, body } of events) {
     const text = kind === 'turn.failed' ? body.message : kind === 'tool.result' ? body.content : '';
@@ -147,7 +147,7 @@ export function refusalIn({ events }: ConversationRun): string | null {
   return null;
 }
 
-/** The first agent that is told something else than when the recording was written. Null: there is none. */
+/** The first agent that is told something else than when the recording was made. Null if there is none. */
 export function changeIn({ events }: ConversationRun, { agents }: Recording): string | null {
   for (const { kind, author, context, turn } of events) {
     const recorded = agents[author.id];
@@ -160,7 +160,7 @@ export function changeIn({ events }: ConversationRun, { agents }: Recording): st
   return null;
 }
 
-/** Hashes of what each agent was told of itself, and of its tools. */
+/** For each agent, hashes of what it was told about itself and its tools. */
 export function agentsOf({ events }: ConversationRun): Recording['agents'] {
   const agents: Recording['agents'] = {};
   for (const { kind, author, context } of events) {
@@ -173,13 +173,13 @@ export function agentsOf({ events }: ConversationRun): Recording['agents'] {
   return agents;
 }
 
-/** What MCP servers offered, by their names. */
+/** What MCP servers offered, by server name. */
 type RecordedServers = Record<
   string,
   {
-    /** Tools, as models were offered them. `grant`: what gives it, without the name of the server. */
+    /** Tools, as models were offered them. `grant`: the grant without the server's name. */
     tools: (ToolSpec & { grant: string })[];
-    /** Whether that is all that the server offered. */
+    /** Whether these are all of the tools that the server offered. */
     isWhole: boolean;
   }
 >;
@@ -194,7 +194,7 @@ interface PromptedTurn {
 
 type Company = Pick<TroupeInput, 'agents' | 'templates' | 'tools' | 'mcpServers'>;
 
-/** What the models of these turns were offered of the company's MCP servers. */
+/** What the models of these turns were offered by the company's MCP servers. */
 export function recordedServers(turns: readonly PromptedTurn[], definition: Company): RecordedServers {
   const { agents, templates = [], tools = [], mcpServers = {} } = definition;
   const own = new Set(tools.map(({ name }) => name));
@@ -229,14 +229,14 @@ function withGrant(spec: ToolSpec, server: string, granted: ReadonlySet<string>)
 }
 
 /**
- * A company without its MCP servers: their recorded tools are in their place, under the same grants. What is granted and was
- * not recorded is there by its name alone, so that the tools of its agent differ from those of the recording.
+ * A company without its MCP servers: the recorded tools replace them, under the same grants. A granted tool that was not
+ * recorded is represented by its name alone, so that its agent's tools differ from the recorded ones.
  */
 export function withRecordedServers<C extends Company>(definition: C, servers: RecordedServers): C {
   const { agents, templates = [], mcpServers } = definition;
   if (!mcpServers) return definition;
   const everyone = [...agents, ...templates];
-  // What is wrong with it is found when the troupe is opened.
+  // Problems of the result are reported when the troupe is opened.
   const [problem] = grantProblems({
     agents: everyone.map(({ tools = [] }) => ({ tools })),
     servers: mcpServers,
@@ -261,7 +261,7 @@ export function withRecordedServers<C extends Company>(definition: C, servers: R
   };
 }
 
-/** Approvals for all tools of a server include those that the agent is not granted. */
+/** Approvals for all tools of a server also name tools that the agent is not granted. */
 function withOwnApprovals(agent: AgentInput, ofServers: ReadonlySet<string>): AgentInput {
   const { tools = [], needsApproval } = agent;
   if (!needsApproval) return agent;
@@ -272,7 +272,7 @@ function withOwnApprovals(agent: AgentInput, ofServers: ReadonlySet<string>): Ag
 interface Wanted {
   grants: readonly string[];
   approvals: readonly string[];
-  /** The tools that the settings of the server name. Null: they name none. */
+  /** The tools that the server's settings name. Null: the settings name none. */
   allowed: readonly string[] | null;
 }
 
@@ -290,7 +290,7 @@ function standInsOf(
   });
   const hasAll = grants.includes(`${prefix}*`);
   const named = new Set([...granted, ...(hasAll ? (allowed ?? []).filter((tool) => !isExtra(tool)) : [])]);
-  // Models know a tool by a name that may differ from its server's.
+  // The name by which models know a tool may differ from its server's.
   const originals = new Map([...named].map((tool) => [toolName(server, tool), tool]));
   const recorded = specs
     .map(({ grant, ...spec }) => {
@@ -309,7 +309,7 @@ function placeholder(origin: McpTool['origin']): McpTool {
   return standIn({ name: toolName(origin.server, origin.tool), description, parameters }, origin);
 }
 
-/** Its results are as long as they were in the conversation. */
+/** `bounded`, so that its recorded results keep their length. */
 function standIn({ name, description, parameters }: ToolSpec, origin: McpTool['origin']): McpTool {
   const schema = z.looseObject({});
   return { ...defineTool({ name, description, schema, parameters, bounded: true, run: () => '' }), origin };

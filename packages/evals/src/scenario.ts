@@ -3,31 +3,28 @@ import { MATCHERS } from './matchers.ts';
 import { howToOpen } from './show-run.ts';
 import type { PlayOptions, Users } from './play-conversation.ts';
 
-/** Something that is claimed of a run; it throws if that does not hold. Its name says what. */
+/** A claim about a run. It throws if the claim does not hold. Its name tells what is claimed. */
 export type Claim = (run: ConversationRun) => void | Promise<void>;
 
 /** Options of one scenario. */
 export interface ScenarioOptions extends Omit<PlayOptions, 'data' | 'seed'> {
-  /**
-   * False: turns may fail, and the log need not be sound. Default: each scenario also claims that its log is sound and that
-   * no turn failed.
-   */
+  /** Whether each scenario also claims that its log is sound and that no turn failed. Default true. */
   sound?: boolean | undefined;
 }
 
-/** A conversation and what is claimed of it. Plain data with functions: no test runner is needed to hold it. */
+/** A conversation and the claims about it. Plain data with functions, which need no test runner. */
 export interface Scenario {
-  /** What it is about. */
+  /** Its subject. */
   readonly name: string;
   /** The people. */
   readonly users: Users;
-  /** What is claimed, by its words. */
+  /** The claims, by name. */
   readonly claims: Readonly<Record<string, Claim>>;
   /** Options of its own. */
   readonly options: ScenarioOptions;
 }
 
-/** Adds a scenario: its name, the people, and claims by their words, or one claim that has the name of the scenario. */
+/** Adds a scenario: its name, the people, and claims by name, or one claim that has the name of the scenario. */
 export type AddScenario = (
   name: string,
   users: Users,
@@ -38,7 +35,7 @@ export type AddScenario = (
 const PLAYED = 'the script is played to its end';
 const SOUND = 'the log is sound, and no turn failed';
 
-/** The scenarios that `tell` adds, with the claims that all have. */
+/** The scenarios that `tell` adds, with the claims that all scenarios have. */
 export function scenariosOf(tell: (scenario: AddScenario) => void): Scenario[] {
   const scenarios: Scenario[] = [];
   tell((name, users, claims, options = {}) => {

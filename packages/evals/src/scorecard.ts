@@ -7,7 +7,7 @@ import { clip, quoted } from './show-run.ts';
 
 const VERSION = 1;
 
-/** What became of a score in one run. `none`: it has no value there. `failed`: it threw, or its judge did not answer. */
+/** Outcome of a score in one run. `none`: it has no value there. `failed`: it threw, or its judge did not answer. */
 export const RunScore = z.discriminatedUnion('kind', [
   z.object({
     score: z.string(),
@@ -24,7 +24,7 @@ export type RunScore = z.infer<typeof RunScore>;
 export const ScoreSummary = z.object({
   /** Name of the score. */
   score: z.string(),
-  /** `rate`: the share of runs with true, with Wilson's interval. `mean`: of numbers, with the interval of Student's t. */
+  /** `rate`: the share of true values, with Wilson's interval. `mean`: the mean of numbers, with the interval of Student's t. */
   measure: z.enum(['rate', 'mean']),
   /** Which values are better. */
   better: z.enum(['more', 'less']),
@@ -45,13 +45,13 @@ export type ScoreSummary = z.infer<typeof ScoreSummary>;
 export const ScoredRun = z.object({
   /** Number of the run, from 1. */
   seed: z.int(),
-  /** Its conversation, if its data were kept: they are in `runs/<conversation>`. */
+  /** Its conversation, if its data were kept, in `runs/<conversation>`. */
   conversation: z.string().optional(),
   scores: z.array(RunScore),
 });
 export type ScoredRun = z.infer<typeof ScoredRun>;
 
-/** A scenario with the runs of it. */
+/** A scenario with its runs. */
 const ScoredScenario = z.object({
   scenario: z.string(),
   scores: z.array(ScoreSummary),
@@ -62,11 +62,11 @@ type ScoredScenario = z.infer<typeof ScoredScenario>;
 /** Scores of scenarios over repeated runs. Nothing in it differs between two replays of the same recording. */
 export const Scorecard = z.object({
   version: z.literal(VERSION),
-  /** Runs of each scenario. */
+  /** Number of runs of each scenario. */
   repeats: z.int().min(1),
   /** The scenarios, in the order in which they were given. */
   scenarios: z.array(ScoredScenario),
-  /** What all judges took. Dollars are null if a model has no price. */
+  /** The cost of all judges. Dollars are null if a model has no price. */
   judges: z.object({ calls: z.int(), tokens: z.number(), dollars: z.number().nullable() }),
 });
 export type Scorecard = z.infer<typeof Scorecard>;
@@ -83,7 +83,7 @@ export function readScorecard(file: string): Scorecard {
 
 /**
  * `better` and `worse`: the 95 % interval of the difference excludes zero, or a score fails in more runs than before. `same`:
- * no difference is shown. `new` and `gone`: the other side has no such score, or another measure.
+ * no difference is shown. `new` and `gone`: the other side does not have this score, or measures it otherwise.
  */
 export type Change = 'better' | 'same' | 'worse' | 'new' | 'gone';
 
@@ -93,15 +93,15 @@ export interface ComparedScore {
   scenario: string;
   /** Name of the score. */
   score: string;
-  /** What became of it. */
+  /** How it changed. */
   change: Change;
-  /** Null: there was none. */
+  /** Null: the baseline does not have this score. */
   before: ScoreSummary | null;
-  /** Null: there is none any more. */
+  /** Null: the score no longer exists. */
   after: ScoreSummary | null;
 }
 
-/** Compares scores with a baseline. In the order of `after`; what is gone comes last. */
+/** Compares scores with a baseline, in the order of `after`. Scores that are gone come last. */
 export function compareScores(before: Scorecard, after: Scorecard): ComparedScore[] {
   const earlier = byName(before);
   const later = byName(after);
@@ -117,7 +117,7 @@ export function compareScores(before: Scorecard, after: Scorecard): ComparedScor
   return [...compared, ...gone];
 }
 
-/** A score is worse: for the exit code of a command, or an assertion. */
+/** Names of the scores that became worse, for the exit code of a command, or an assertion. */
 export function worseOnes(compared: readonly ComparedScore[]): string[] {
   return compared.flatMap(({ scenario, score, change }) =>
     change === 'worse' ? [`${scenario}: ${score}`] : [],
@@ -146,7 +146,7 @@ function runsOf({ n, failed }: ScoreSummary): number {
   return Math.max(1, n + failed);
 }
 
-/** A mean with its 95 % interval. `low` and `high` are null if nothing can be said. */
+/** A mean with its 95 % interval. `low` and `high` are null if the interval is unknown. */
 interface Estimate {
   mean: number | null;
   low: number | null;
@@ -162,7 +162,7 @@ const T = [
 ];
 const DIGITS = 6;
 
-/** The share of true, with Wilson's interval: it is right for few runs too, and never outside of 0 to 1. */
+/** The share of true values, with Wilson's interval, which is right even for few runs and never outside 0 to 1. */
 export function rateOf(values: readonly boolean[]): Estimate {
   const n = values.length;
   if (n === 0) return { mean: null, low: null, high: null };
@@ -177,7 +177,7 @@ export function rateOf(values: readonly boolean[]): Estimate {
   };
 }
 
-/** The mean, with the interval of Student's t. A single number has none. */
+/** The mean, with the interval of Student's t. A single number has no interval. */
 export function meanOf(values: readonly number[]): Estimate {
   const n = values.length;
   if (n === 0) return { mean: null, low: null, high: null };
@@ -189,8 +189,8 @@ export function meanOf(values: readonly number[]): Estimate {
 }
 
 /**
- * The 95 % interval of `after - before`, from the intervals of both. For rates it is Newcombe's (1998, method 10), for means that
- * of Zou and Donner (2008). Null: one of them has no interval.
+ * The 95 % interval of `after - before`, from both intervals: for rates by Newcombe (1998, method 10), for means by Zou and
+ * Donner (2008). Null if one of them has no interval.
  */
 function differenceOf(before: Estimate, after: Estimate): { low: number; high: number } | null {
   const { mean: a, low: lowA, high: highA } = before;
@@ -203,7 +203,7 @@ function differenceOf(before: Estimate, after: Estimate): { low: number; high: n
   };
 }
 
-/** Beyond the table an expansion is right to five digits. */
+/** Beyond the table, a series expansion is accurate to five digits. */
 function quantile(freedom: number): number {
   const known = T[freedom - 1];
   if (known !== undefined) return known;
@@ -212,7 +212,7 @@ function quantile(freedom: number): number {
   return Z + first + second;
 }
 
-/** So that a file of scores is readable, and the same on all machines. */
+/** Rounds, so that a file of scores is readable, and the same on all machines. */
 function rounded(value: number): number {
   return Number(value.toPrecision(DIGITS));
 }
@@ -220,8 +220,8 @@ function rounded(value: number): number {
 const MOST_NAME = 60;
 
 /**
- * A table for the terminal, which is Markdown too: for a comment or the summary of a job. With a baseline: what has changed. If
- * the data of runs were kept, it ends with how to look at them; `folders` are those of the scores and of the baseline.
+ * A table for the terminal, which is also Markdown, for a comment or the summary of a job. With a baseline it shows what has
+ * changed. If the data of runs were kept, it ends with how to view them; `folders` are those of the scores and of the baseline.
  */
 export function scoresTable(
   scores: Scorecard,
@@ -266,7 +266,7 @@ function short(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Names are of a developer's own; control characters and borders would break the table. */
+/** Names are the developer's own; control characters and borders would break the table. */
 function cell(text: string): string {
   // oxlint-disable-next-line no-control-regex
   const plain = stripVTControlCharacters(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ');
@@ -274,9 +274,9 @@ function cell(text: string): string {
 }
 
 /**
- * JUnit's XML for the pages of a CI: a suite for each scenario, a case for each score. A score that failed in a run is an
- * error, one that is worse than the baseline a failure, one without a value is skipped. Without times, so that two replays are
- * the same bytes.
+ * JUnit XML for a CI's pages: a suite for each scenario, a case for each score. A score that failed in a run is an error, one
+ * that is worse than the baseline is a failure, one without a value is skipped. It has no times, so that two replays give the
+ * same bytes.
  */
 export function scoresJunit(scores: Scorecard, before?: Scorecard): string {
   const compared = compareScores(before ?? scores, scores);
@@ -320,7 +320,7 @@ function runWords(seed: number, taken: RunScore): string {
   return `run ${seed}: ${value}${taken.why === '' ? '' : ` - ${taken.why}`}`;
 }
 
-/** `inner` is XML already. */
+/** `inner` is already XML. */
 function element(name: string, attributes: Record<string, string | number>, inner = ''): string {
   const list = Object.entries(attributes).map(([key, value]) => ` ${key}="${escaped(String(value))}"`);
   return `<${name}${list.join('')}>${inner}</${name}>\n`;
@@ -337,7 +337,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '\r': '&#13;',
 };
 
-/** Own code, since it is all of XML that is needed. Characters that XML 1.0 cannot hold at all become U+FFFD. */
+/** Code of our own, because nothing else of XML is needed. Characters that XML 1.0 cannot contain become U+FFFD. */
 function escaped(text: string): string {
   return (
     text
@@ -348,12 +348,15 @@ function escaped(text: string): string {
   );
 }
 
-/** Scores as they are stored, and read again by `readScorecard`. */
+/** Scores as JSON, which `readScorecard` reads. */
 export function scoresJson(scores: Scorecard): string {
   return `${JSON.stringify(scores, null, 2)}\n`;
 }
 
-/** Writes `scores.json`, `scores.xml` for a CI and `scores.md` for people into a folder, with a baseline: what has changed. */
+/**
+ * Writes `scores.json`, `scores.xml` for a CI, and `scores.md` for people into a folder. With a baseline, the files show what
+ * has changed.
+ */
 export function writeScores(folder: string, scores: Scorecard, before?: Scorecard): void {
   mkdirSync(folder, { recursive: true });
   writeFileSync(path.join(folder, 'scores.json'), scoresJson(scores));
@@ -361,10 +364,10 @@ export function writeScores(folder: string, scores: Scorecard, before?: Scorecar
   writeFileSync(path.join(folder, 'scores.md'), `${scoresTable(scores, before)}\n`);
 }
 
-/** As `scoreScenarios` names them: a name from a file must not lead out of its folder. */
+/** Names that `scoreScenarios` gives. A name from a file must not lead out of its folder. */
 const CONVERSATION = /^\w[\w-]{0,199}$/;
 
-/** The data directory of a run below the folder that keeps it. */
+/** The data directory of a run within the folder that keeps it. */
 export function folderOfRun(keep: string, conversation: string): string {
   return path.join(keep, 'runs', conversation);
 }
@@ -375,7 +378,7 @@ export function keptConversations({ scenarios }: Scorecard): Set<string> {
   return new Set(named.filter((conversation) => CONVERSATION.test(conversation)));
 }
 
-/** How a developer looks at runs whose data were kept. Null: none were. `before`: the folder of the baseline. */
+/** How a developer can view runs whose data were kept. Null if none were kept. `before`: the folder of the baseline. */
 function howToShow(scores: Scorecard, folder: string = 'FOLDER', before?: string): string | null {
   if (keptConversations(scores).size === 0) return null;
   const folders = [folder, ...(before === undefined ? [] : [before])];

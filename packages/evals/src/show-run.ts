@@ -1,16 +1,16 @@
 import { type Event, summariseEvent, type ByKind, type EventOf, forKind } from './troupe.ts';
 import { type ConversationRun, type RunPlace, callsOf, eventWords, isSpoken } from './conversation-run.ts';
 
-/** Lines around what matters, and most lines of a report. */
+/** Lines shown around the relevant events, and most lines of a report. */
 const AROUND = 2;
 const MOST_LINES = 24;
 const MOST_TEXT = 110;
 
-/** Kinds that say nothing to a reader unless they are the matter. */
+/** Kinds of events that are shown only if they are relevant themselves. */
 const BOOKKEEPING =
   /^(?:baseline|turn\.started|turn\.done|joined|compaction\.\w+|session\.\w+|prune|todos|tool\.result)$/;
 
-/** The part of a log around some events, which are marked. Without any: the end of the log. */
+/** The part of a log around some events, which are marked. Without events: the end of the log. */
 export function excerpt(run: ConversationRun, matter: readonly Event[]): string {
   const marked = new Set(matter);
   const shown = run.events.filter((event) => marked.has(event) || !BOOKKEEPING.test(event.kind));
@@ -48,7 +48,7 @@ export function clip(text: string, most: number = MOST_TEXT): string {
   return flat.length > most ? `${flat.slice(0, most).toWellFormed()}…` : flat;
 }
 
-/** How a developer looks at a run on the page. `event`: what is selected there. */
+/** How a developer can view a run on the page. `event`: the event to select there. */
 export function howToOpen(
   { conversation }: Pick<ConversationRun, 'conversation'>,
   place: RunPlace,
@@ -65,17 +65,17 @@ export function quoted(path: string): string {
   return /^[\w./:@+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A line of a conversation as people read it. */
+/** A line of a conversation in readable form. */
 export type RunLine =
   | {
-      /** Words of a person or an agent. */
+      /** A text of a person or an agent. */
       readonly kind: 'said';
       readonly event: Event;
       readonly who: string;
       readonly text: string;
     }
   | {
-      /** A tool call with what came of it. */
+      /** A tool call with its result. */
       readonly kind: 'called';
       readonly event: Event;
       readonly who: string;
@@ -92,7 +92,7 @@ export type RunLine =
       readonly text: string;
     };
 
-/** What was said and called, in the order in which one led to the other, and which turns failed. */
+/** What was said and called, in causal order, and which turns failed. */
 export function linesOf(run: ConversationRun): RunLine[] {
   const calls = Map.groupBy(callsOf(run), ({ step }) => step);
   return run.events.flatMap((event): RunLine[] => {
@@ -119,8 +119,8 @@ const MOST_TOLD = 8_000;
 const MOST_ALL = 200_000;
 
 /**
- * What was said and called, for a judge: one JSON object a line, so that no words in it can pass for another line. Without
- * times and ids of calls. Long words are cut, and a long conversation in its middle.
+ * What was said and called, for a judge: one JSON object per line, so that no text in it can imitate another line. Without
+ * times and ids of calls. Long texts are cut, and a long conversation is cut in its middle.
  */
 export function transcriptOf(run: ConversationRun): string {
   const lines = linesOf(run).flatMap((line) => {

@@ -20,10 +20,10 @@ import { readRun } from './read-run.ts';
 import { takenBy } from './matchers.ts';
 
 /**
- * A person played by a model. It sees what this person would see: the words of people and agents, and what is asked of it;
- * no calls and no results of tools. It plays until its goal is reached or it gives up. Its calls are recorded and replayed with
- * those of the company, and counted apart from them, in `users` of the run. Throws `config_invalid`; what is wrong with the model
- * is thrown when the run begins.
+ * A person played by a model. It sees what this person would see: the texts of people and agents, and questions to this
+ * person, but no calls or tool results. It plays until its goal is reached or it gives up. Its calls are recorded and replayed
+ * with those of the company, but counted separately, in `users` of the run. Throws `config_invalid`; problems of its model are
+ * reported when the run begins.
  *
  *     simulatedUser({
  *       person: person('mia'),
@@ -40,7 +40,7 @@ export function simulatedUser(settings: SimulatedUserSettings): NewUser {
 function playPerson(settings: PlayedPerson, start: UserStart): User {
   const { person, goal, until, to, maxMoves, waitMinutes } = settings;
   const simulation = openSimulation(settings, start);
-  /** Words of its own that it has not yet seen in the log. */
+  /** Its own texts that it has not yet seen in the log. */
   const own: string[] = [];
   let outcome: UserOutcome = { kind: 'open', why: 'the run was over before' };
   let moves = 0;
@@ -89,7 +89,7 @@ function playPerson(settings: PlayedPerson, start: UserStart): User {
       }
       const asked = askedOf(seen.waits, person);
       let words = situation(seen);
-      // What is wrong is said once.
+      // The model is told once what is wrong.
       for (let isLast = false; ; isLast = true) {
         const reply = await simulation.ask(words);
         if (reply.kind === 'failed') return stop(`its model failed: ${reply.why}`);
@@ -117,7 +117,7 @@ function hasHappened(until: NonNullable<PlayedPerson['until']>, seen: Seen): boo
   );
 }
 
-/** Small models go on for ever unless they are asked. */
+/** Small models would continue forever unless they are asked. */
 const LATER = 'If you have that now, do not say so: leave. Otherwise, what is your move?';
 const NOTHING = {
   yet: 'Nobody has said anything yet: you speak first.',
@@ -126,40 +126,40 @@ const NOTHING = {
 
 /** Settings of a simulated user. */
 export interface SimulatedUserSettings {
-  /** Whom the model plays: `person('mia')`. */
+  /** The person that the model plays: `person('mia')`. */
   person: Author;
-  /** What the person wants to reach: it ends when that is reached, or cannot be. */
+  /** What the person wants. It ends when that is reached, or cannot be reached. */
   goal: string;
   /**
-   * When the goal is reached: an agent has said this, or what the function finds. Then it ends, and its model cannot end by leaving.
-   * Default: its model decides that.
+   * When the goal is reached: once an agent has said this, or the function returns true. The user then ends, and its model
+   * cannot end by leaving. Default: the model decides.
    */
   until?: string | RegExp | ((seen: Seen) => boolean) | undefined;
-  /** Who the person is: what it knows, how it speaks. Default: nothing is said of that. */
+  /** Who the person is: what it knows, how it speaks. Default: unspecified. */
   persona?: string | undefined;
   /** Its model: a provider with its fields, rules of a script, or a provider of your own. */
   model: ModelChoice;
   /** Tools that the person has, such as a look at its phone. The company does not see their calls. Default: none. */
   tools?: readonly Tool[] | undefined;
-  /** Ids of the agents whom its words address. Default: whoever the company's routing finds. */
+  /** Ids of the agents that its messages address. Default: the company's routing decides. */
   to?: readonly string[] | undefined;
   /**
-   * What it may do: small models do better with little. Without `until` it may always leave and give up. Default: all, which is to say,
-   * answer, approve, deny, wait and give up.
+   * Allowed moves; small models do better with few. Without `until`, leaving and giving up are always allowed. Default: all
+   * moves, which are to say, answer, approve, deny, wait and give up.
    */
   moves?: readonly MoveName[] | undefined;
-  /** Most moves, waits among them. Default 20. */
+  /** Most moves, including waits. Default 20. */
   maxMoves?: number | undefined;
-  /** Most calls of the model for one move: each look at a tool is one. Default 10. */
+  /** Most model calls for one move; each use of a tool needs one. Default 10. */
   maxSteps?: number | undefined;
-  /** Minutes that pass while it waits, unless another user moves before. Default 30. */
+  /** Minutes that pass while it waits, unless another user moves first. Default 30. */
   waitMinutes?: number | undefined;
 }
 
 const DEFAULTS = { maxMoves: 20, maxSteps: 10, waitMinutes: 30 };
 type Bounds = typeof DEFAULTS;
 
-/** With the bounds that are given by default, and all that the model may write as a move. */
+/** The settings with their default bounds, and all words that the model may write as a move. */
 type PlayedPerson = Omit<SimulatedUserSettings, keyof Bounds | 'moves'> & Bounds & { may: readonly Word[] };
 
 /** Checks the settings. Throws `config_invalid`. */
@@ -191,11 +191,11 @@ function invalid(message: string): TroupeError {
   return new TroupeError('config_invalid', message);
 }
 
-/** The model of a simulated user: an agent of its own in a troupe of its own, whose conversation is made of its moves. */
+/** The model of a simulated user: an agent in a troupe of its own, whose conversation consists of its moves. */
 interface Simulation {
-  /** Tells the model what is new, and gives its reply. Throws `config_invalid` for a model that cannot be opened. */
+  /** Tells the model what is new, and resolves to its reply. Throws `config_invalid` for a model that cannot be opened. */
   ask(words: string): Promise<SimulatedReply>;
-  /** What all calls took. Ends the troupe. */
+  /** Ends the troupe, and resolves to the cost of all calls. */
   close(): Promise<Pick<RunUser, 'calls' | 'tokens' | 'dollars'>>;
 }
 
@@ -251,7 +251,7 @@ async function open(
     },
     model,
   );
-  // Nobody is there to approve a call.
+  // Nobody would approve a call.
   const own = tools.map((tool) => ({ ...tool, needsApproval: false }));
   const { record, replay, env, app } = troupe;
   try {
@@ -264,7 +264,7 @@ async function open(
   }
 }
 
-/** Whether its provider takes a seed. Whatever else is wrong with a model is found when the troupe is opened. */
+/** Whether its provider accepts a seed. Other problems of a model are reported when the troupe is opened. */
 function takesSeed(model: ModelChoice): boolean {
   try {
     const seeded = { id: 'user', seed: 1 };

@@ -3,18 +3,18 @@ import type { TroupeSettings } from './company.ts';
 import type { RunUser } from './conversation-run.ts';
 
 /**
- * Plays the people of a conversation. Scripts implement it, and so may a model with a goal, or a recording. It is asked for
- * a move whenever all agents are at rest, and only then. `next` must depend on what it is given and on its own start alone,
- * so that a run can be repeated.
+ * Plays the people of a conversation. Scripts implement it, and so may a model with a goal, or a recording. It is asked for a
+ * move whenever all agents are at rest, and only then. `next` must depend only on its argument and on the user's own start, so
+ * that a run can be repeated.
  */
 export interface User {
   /** Name in reports. */
   readonly name: string;
-  /** The next move. What it throws ends the run. */
+  /** The next move. An error that it throws ends the run. */
   next(seen: Seen): UserMove | Promise<UserMove>;
   /**
-   * What the user has come to and what it took, for `users` of the run. Called once, after the last move or when the run is
-   * broken off: it also frees what the user holds. Default: nothing is told.
+   * The outcome and cost of the user, for `users` of the run. Called once, after the last move or when the run is broken off;
+   * it also frees what the user holds. Default: none.
    */
   end?(): Promise<RunUser>;
 }
@@ -22,27 +22,27 @@ export interface User {
 /** Makes the user of one run. Runs share nothing. */
 export type NewUser = (start: UserStart) => User;
 
-/** What a user is given when a run begins. */
+/** What a user gets when a run begins. */
 export interface UserStart {
   /** Number of the run, from 1. All randomness of a user follows from it. */
   seed: number;
   /** Id of the conversation. Default `conversation`. */
   conversation?: string | undefined;
-  /** Options of `createTroupe` of the run: what asks a model records and replays as they say. Default: none. */
+  /** Options of the run's `createTroupe`. A user that asks a model records and replays as they say. Default: none. */
   troupe?: TroupeSettings | undefined;
 }
 
 /** What people can see. */
 export interface Seen {
-  /** All events so far, of threads too, in the order in which they came. */
+  /** All events so far, including those of threads, in the order in which they came. */
   events: readonly Event[];
-  /** Those since the last move of this user. */
+  /** The events since this user's last move. */
   news: readonly Event[];
-  /** The last words of an agent. Empty: none has spoken. */
+  /** The last text of an agent. Empty: none has spoken. */
   said: string;
-  /** Questions and approvals that wait for people, of threads too, the oldest first. */
+  /** Questions and approvals that wait for people, including those of threads, oldest first. */
   waits: readonly Wait[];
-  /** Minutes since the beginning, on the clock of the conversation. */
+  /** Minutes since the beginning, on the conversation's clock. */
   minutes: number;
 }
 
@@ -52,9 +52,9 @@ export type UserMove =
       readonly move: 'say';
       /** Who speaks. */
       readonly by: Author;
-      /** The words. */
+      /** The text. */
       readonly content: string;
-      /** Ids of agents. Default: whoever the company's routing finds. */
+      /** Ids of agents. Default: the company's routing decides. */
       readonly to?: readonly string[] | undefined;
       /** Files and images. Default: none. */
       readonly attachments?: readonly NewAttachment[] | undefined;
@@ -65,7 +65,7 @@ export type UserMove =
       readonly by: Author;
       /** The answer. */
       readonly content: string;
-      /** A part of the question. Default: the oldest one that this person may answer. */
+      /** A part of the question's text. Default: the oldest question that this person may answer. */
       readonly question?: string | undefined;
     }
   | {
@@ -74,34 +74,34 @@ export type UserMove =
       readonly by: Author;
       /** Name of the tool. Default: the oldest request that this person may decide. */
       readonly tool?: string | undefined;
-      /** Why. Default: nothing is said. */
+      /** Reason of the decision. Default: none. */
       readonly note?: string | undefined;
     }
   | {
       readonly move: 'wait';
-      /** Lets so much time pass if nobody else moves. Default: waits for others. */
+      /** Lets this many minutes pass if nobody else moves. Default: waits for others. */
       readonly minutes?: number | undefined;
     }
   | {
-      /** Nothing more comes of this user. */
+      /** The user makes no further move. */
       readonly move: 'done';
     }
   | {
-      /** The run cannot go on: it is impossible. */
+      /** The run cannot continue: it is impossible. */
       readonly move: 'stop';
       /** Why. */
       readonly why: string;
     };
 
-/** Somebody in a script. */
+/** A person in a script. */
 export interface Person extends Author {
   kind: 'user';
-  /** Sends a message. `to`: ids of agents; default: whoever the company's routing finds. */
+  /** Sends a message. `to`: ids of agents; default: the company's routing decides. */
   says(
     content: string,
     options?: { to?: readonly string[]; attachments?: readonly NewAttachment[] },
   ): UserMove;
-  /** Answers a question of an agent. `question`: a part of it; default: the oldest that this person may answer. */
+  /** Answers an agent's question. `question`: a part of its text; default: the oldest that this person may answer. */
   answers(content: string, options?: { question?: string }): UserMove;
   /** Approves a call. Default: the oldest that this person may decide. */
   approves(tool?: string, options?: { note?: string }): UserMove;
@@ -109,7 +109,7 @@ export interface Person extends Author {
   denies(tool?: string, options?: { note?: string }): UserMove;
 }
 
-/** Somebody with an id and a name. Default name: the id with a capital. */
+/** A person with an id and a name. Default name: the id with a capital first letter. */
 export function person(id: string, name = id.charAt(0).toUpperCase() + id.slice(1)): Person {
   const by: Author = { kind: 'user', id, name };
   return {
@@ -123,19 +123,19 @@ export function person(id: string, name = id.charAt(0).toUpperCase() + id.slice(
   };
 }
 
-/** Time passes: deadlines end and reminders come, one after the other. */
+/** Lets time pass: deadlines expire and reminders come, one after another. */
 export function minutesPass(minutes: number): UserMove {
   return { move: 'wait', minutes };
 }
 
-/** A step of a script: words of the user `User`, a move, or what is decided by what was seen. */
+/** A step of a script: a text of the user `User`, a move, or a function that decides from what was seen. */
 export type Step = string | UserMove | ((seen: Seen) => readonly Step[] | Step | undefined);
 
 const SOMEBODY = person('user');
 
 /**
- * A user that follows a script, one step whenever all agents are at rest. A step that is a function is asked once the steps
- * before it are done, and its own steps come in its place: that is a branch.
+ * A user that follows a script, one step whenever all agents are at rest. A function is called once the steps before it are
+ * done, and its own steps replace it: that is a branch.
  *
  *     scriptedUser([mia.says('Where is my parcel?'), when(/number/, [mia.says('4711')])])
  */
@@ -156,7 +156,7 @@ export function scriptedUser(steps: readonly Step[], name = 'the script'): NewUs
   };
 }
 
-/** A branch: the first steps if the last words of an agent, or an open question, match; otherwise the second ones. */
+/** A branch: the first steps if the last text of an agent, or an open question, matches; otherwise the second ones. */
 export function when(
   heard: string | RegExp,
   steps: readonly Step[],

@@ -37,7 +37,7 @@ beforeAll(async () => {
   run = await playConversation(support, { users: [script, simulated] });
 });
 
-/** Matchers of what happened, and the same with one thing that is otherwise: each has to tell them apart. */
+/** Matchers of something that happened, each beside a variant with one difference: it must distinguish them. */
 const TOLD_APART: [name: string, holds: () => void, isOtherwise: () => void][] = [
   ['who is woken', () => expect(run).toHaveWoken('billing'), () => expect(run).toHaveWoken('nobody')],
   [

@@ -12,8 +12,8 @@ import { MUTANTS as OF_RESEARCH_DESK } from './mutants/research-desk.ts';
 import { MUTANTS as OF_SUPPORT_TRIAGE } from './mutants/support-triage.ts';
 
 /**
- * Each example with one thing broken: a claim of its evals fails that says what is wrong. `npm run evals:mutants` prints the
- * table. The evals themselves run here too, since a claim that fails anyway catches nothing.
+ * Each example with one part broken: a claim of its evals must fail and tell what is wrong. `npm run evals:mutants` prints the
+ * table. The evals of the intact examples run here too, because a claim that always fails catches nothing.
  */
 const EXAMPLES = [
   { name: 'claims', evals: claims, mutants: OF_CLAIMS },
@@ -34,7 +34,7 @@ describe.each(EXAMPLES)('$name, with something broken', ({ evals, mutants }) => 
 
   const named = mutants.map((mutant) => [titleOf(mutant), mutant] as const);
   test.each(named)('%s', async (_, { change, caughtBy, models }) => {
-    // As `tryWith` plays all scenarios, here those that make the claim.
+    // Like `tryWith`, but only with the scenarios that make the claim.
     const broken = change(evals.company as TroupeInput);
     const scenarios = evals.scenarios.filter(({ claims }) => caughtBy in claims);
     expect(scenarios.length, caughtBy).toBeGreaterThan(0);

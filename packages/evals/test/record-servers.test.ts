@@ -40,7 +40,7 @@ interface Played {
   recording: Recording;
 }
 
-/** Plays words with a server that runs, and makes a test of it once the server is gone. */
+/** Plays messages while the server runs, and makes a test of the conversation after the server is gone. */
 async function played(
   words: readonly (string | ReturnType<typeof ana.says>)[],
   agent: Partial<AgentInput> = {},

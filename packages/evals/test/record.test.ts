@@ -23,7 +23,7 @@ const dana = person('dana');
 const mia = person('mia');
 const diff = { name: 'change.diff', mediaType: 'text/x-diff', data: Buffer.from(DIFF) };
 
-/** Each example with its people, and what they heard last. */
+/** Each example with its people, and the last text that they heard. */
 const EXAMPLES: { name: string; company: TroupeInput; models: object; people: UserMove[]; heard: string }[] =
   [
     {
@@ -116,7 +116,7 @@ test('a call that was not recorded ends the run, and the nearest recorded call i
     tools: recordedTools(recording),
   });
   await expect(play).rejects.toThrow(
-    // Two are as near, and which of them was made first depends on who was faster.
+    // Two calls are equally near, and which of them was made first depends on timing.
     /not in the recording: read_file \{"name":"wages\.csv"\}; the nearest call in it is read_file \{"name":"(letters\.md|ridership\.csv)"\}/,
   );
 });

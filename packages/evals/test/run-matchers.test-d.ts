@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { ConversationRun } from '../src/index.ts';
 
-/** What the compiler says of matchers; `npm run types` checks it. */
+/** The types of matchers; `npm run types` checks them. */
 export function usesOfMatchers(run: ConversationRun): void {
   expect(run).toHaveWoken('desk', { by: /mia/ }, { times: 1 });
   expect(run).not.toHaveCalled(/desk|shipping/, 'track', { parcel: expect.any(String) as string });

@@ -12,7 +12,7 @@ const look = defineTool({
   run: () => 'nothing',
 });
 
-/** An agent that looks so many times before it answers. */
+/** An agent that looks this many times before it answers. */
 function looking(times: number) {
   const calls = [{ name: 'look', args: {} }];
   const rules = Array.from({ length: times }, (_, at) => ({ when: { step: at + 1 }, calls }));

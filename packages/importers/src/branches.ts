@@ -1,21 +1,23 @@
 import { addNotes, type ImportNotes, noteSkip, type TranscriptEntry, TroupeError } from './troupe.ts';
 
-/** A record of a session that is a tree: every record names the one it follows. */
+/** A record of a session that is a tree: every record names the one that it follows. */
 export interface BranchNode {
   line: number;
   id: string | null;
-  /** The id of the record it follows. `null` begins the conversation anew, `undefined` follows the record before it. */
+  /**
+   * The id of the record that it follows. `null`: it begins the conversation again. `undefined`: it follows the record before it.
+   */
   parent: string | null | undefined;
   /**
-   * What it is an alternative to, among those that follow the same record.
+   * The records to which it is an alternative, among those that follow the same record.
    *   prompt  to other prompts
    *   answer  to other answers to the same prompt
    *   any     to every other record
-   *   step    to nothing
-   *   note    to nothing, and what follows it follows the record before it
+   *   step    to none
+   *   note    to none, and what follows it follows the record before it
    */
   kind: 'prompt' | 'answer' | 'any' | 'step' | 'note';
-  /** Records of one take are no alternatives to each other. */
+  /** Records of one take are not alternatives to each other. */
   take: string;
   entries: TranscriptEntry[];
   notes: ImportNotes;
@@ -24,8 +26,8 @@ export interface BranchNode {
 const ROOT = -1;
 
 /**
- * For each record whether it is on a branch that was left. Of alternatives, the one with the newest record below it is the
- * active one. What has no alternative stays, so that a chain that the recording program broke costs nothing.
+ * For each record whether it is on an abandoned branch. Among alternatives, the branch with the newest record is active. A
+ * record without alternatives stays, so that a chain that the recording program broke loses nothing.
  */
 export function leftBranches(nodes: readonly BranchNode[]): boolean[] {
   const anchors = anchorsOf(nodes);
@@ -55,7 +57,7 @@ function rivalsOf({ kind }: BranchNode, anchor: BranchNode | undefined): string 
   return kind === 'answer' && anchor?.kind === 'prompt' ? kind : null;
 }
 
-/** The record that each one follows, notes left out. */
+/** The record that each one follows. Notes are skipped. */
 function anchorsOf(nodes: readonly BranchNode[]): number[] {
   const places = new Map<string, number>();
   for (const [i, { id }] of nodes.entries()) if (id !== null && !places.has(id)) places.set(id, i);
@@ -64,7 +66,7 @@ function anchorsOf(nodes: readonly BranchNode[]): number[] {
     const place = parent === undefined ? undefined : places.get(parent);
     return place === undefined || place === i ? i - 1 : place;
   });
-  // A chain of notes is walked once: later walks stop at the first that is resolved.
+  // A chain of notes is walked once: later walks stop at the first resolved note.
   const resolved = new Map<number, number>();
   return followed.map((first) => {
     const walked: number[] = [];
@@ -86,7 +88,7 @@ function anchorsOf(nodes: readonly BranchNode[]): number[] {
   });
 }
 
-/** The newest record among each one and those below it. */
+/** For each record, the newest one among it and those below it. */
 function newestBelow(anchors: readonly number[]): number[] {
   const newest: number[] = Array.from({ length: anchors.length }, () => ROOT);
   for (let i = anchors.length - 1; i >= 0; i -= 1) {
@@ -95,7 +97,7 @@ function newestBelow(anchors: readonly number[]): number[] {
   return newest;
 }
 
-/** What follows a left record is left too. */
+/** Records that follow an abandoned one are abandoned too. */
 function inherited(isLeft: readonly boolean[], anchors: readonly number[]): boolean[] {
   const known: (boolean | undefined)[] = isLeft.map((left) => (left ? true : undefined));
   for (let i = 0; i < known.length; i += 1) {
@@ -111,7 +113,7 @@ function inherited(isLeft: readonly boolean[], anchors: readonly number[]): bool
   return known.map((left) => left ?? false);
 }
 
-/** The entries of the active branch. Records of the others are counted. */
+/** The entries of the active branch. Records of other branches are counted. */
 export function* activeBranch(
   nodes: readonly BranchNode[],
   report: ImportNotes,
@@ -124,7 +126,7 @@ export function* activeBranch(
     }
 }
 
-/** Counts a record of a branch that was left. False if it has no words. */
+/** Counts a record of an abandoned branch. False if it has no text. */
 export function noteLeft({ entries, line }: BranchNode, report: ImportNotes): boolean {
   if (entries.length > 0)
     noteSkip(
@@ -136,12 +138,12 @@ export function noteLeft({ entries, line }: BranchNode, report: ImportNotes): bo
   return entries.length > 0;
 }
 
-/** In characters. Which branch is the active one is known at the end of the file. */
+/** Most characters that are held: only the end of the file tells which branch is active. */
 const MAX_HELD = 64 * 1024 * 1024;
-/** What a record costs beside its words. */
+/** What a record costs besides its text, in characters. */
 const NODE = 256;
 
-/** Adds up what is held of a tree. Throws `import_invalid` if that is too much. */
+/** Adds up what is held of a tree. Throws `import_invalid` if it is too much. */
 export function createHold(): (node: BranchNode, size: number) => void {
   let held = 0;
   return ({ entries, line }, size) => {

@@ -19,7 +19,7 @@ import { isLangchainMessage, readLangchainMessage } from './read-langchain.ts';
 import { isOpenAiMessage, readOpenAiMessage } from './read-openai.ts';
 import { messagesOf, sessionsOf, joinSteps } from './parts.ts';
 
-/** In the order in which messages list them. */
+/** In the order in which error messages list them. */
 const READERS = {
   pi: readPi,
   'claude-code': readClaudeCode,
@@ -73,7 +73,7 @@ export function detectFormat(value: unknown): Format | null {
   return messages === null ? formatOfMessage(value) : (formatOfList(messages) ?? 'openai');
 }
 
-/** Of the formats that have a typed record a line. */
+/** The format of a file with one typed record per line. */
 function formatOfLine(value: JsonObject, type: string): Format | null {
   if (CODEX_TYPES.has(type) && isObject(value['payload'])) return 'codex';
   const hasKeys = CLAUDE_KEYS.some((key) => key in value);
@@ -82,7 +82,7 @@ function formatOfLine(value: JsonObject, type: string): Format | null {
   return isPi && !('encrypted_content' in value) ? 'pi' : null;
 }
 
-/** By the first message that is known. */
+/** Decided by the first message of a known format. */
 function formatOfList(messages: readonly unknown[]): Format | null {
   for (const message of messages) {
     const format = formatOfMessage(message);
@@ -99,10 +99,10 @@ function formatOfMessage(value: unknown): Format | null {
   return isOpenAiMessage(value) ? 'openai' : null;
 }
 
-/** A message or an item of a conversation in one of the shapes that chat programs write. */
+/** Reads a message or item of a conversation, in one of the forms that chat programs write. */
 type MessageReader = (line: number, message: unknown, notes: ImportNotes) => Iterable<TranscriptEntry>;
 
-/** Lists of messages: records that are whole conversations, or loose messages that together are one. */
+/** Reads lists of messages: records that are whole conversations, or single messages that together form one. */
 async function* readMessages(
   records: AsyncIterable<TranscriptRecord>,
   report: ImportNotes,
@@ -129,7 +129,7 @@ async function* entriesOf(
   }
 }
 
-/** By its own shape: one list may have messages of several programs. */
+/** Decided by the message's own form: one list may have messages of several programs. */
 function* readMessage(line: number, message: unknown, notes: ImportNotes): Generator<TranscriptEntry, void> {
   const read = readerOf(message);
   if (read) yield* read(line, message, notes);

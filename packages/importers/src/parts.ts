@@ -10,7 +10,7 @@ import {
   textOf,
 } from './troupe.ts';
 
-/** The words and calls of a model. */
+/** The text and calls of a model. */
 export type AssistantEntry = Extract<TranscriptEntry, { kind: 'assistant' }>;
 export type SaidEntry = Extract<TranscriptEntry, { kind: 'said' }>;
 export type SummaryEntry = Extract<TranscriptEntry, { kind: 'summary' }>;
@@ -67,13 +67,13 @@ function readPart(part: unknown, parts: Parts, place: Place, origin: Origin | nu
       return null;
     default:
       if (textOf(part['tool_use_id']) === null) return placeholder(partName(part), place);
-      // `tool_result`, and those of the vendor's own tools: `web_search_tool_result`, …
+      // `tool_result`, and results of the vendor's own tools: `web_search_tool_result`, …
       parts.results.push(readResult(part, place));
       return null;
   }
 }
 
-/** Takes a part that is a call, or the result of one in the words of the AI SDK. False for any other part. */
+/** Takes a part that is a call, or a call's result in the AI SDK's form. False for any other part. */
 function addCall(part: JsonObject, { calls, results }: Parts): boolean {
   switch (part['type']) {
     case 'toolCall':
@@ -97,7 +97,7 @@ function readCall(part: JsonObject, argsKey: string): ForeignCall {
   return { id: textOf(part['id']), name: textOf(part['name']), args: part[argsKey], partial };
 }
 
-/** A call in the words of the AI SDK. */
+/** A call in the AI SDK's form. */
 export function sdkCall(part: JsonObject): ForeignCall {
   const args = part['input'] ?? part['args'];
   return { id: textOf(part['toolCallId']), name: textOf(part['toolName']), args, partial: false };
@@ -115,7 +115,7 @@ function sdkResult(part: JsonObject): ForeignResult {
   };
 }
 
-/** A text as it is, parts with texts as their texts, nothing as nothing, and any other value as JSON. */
+/** A text unchanged, parts with texts as their texts, nothing as nothing, and any other value as JSON. */
 export function plainText(value: unknown): string {
   if (typeof value === 'string') return value;
   if (value == null) return '';
@@ -123,13 +123,13 @@ export function plainText(value: unknown): string {
   return texts.every((text) => typeof text === 'string') ? texts.join('\n') : jsonText(value);
 }
 
-/** The calls that a message tells in one place, with those that it tells only in another. */
+/** The calls that a message has in one place, and those that it has only in another. */
 export function bothOf(calls: readonly ForeignCall[], others: readonly ForeignCall[]): ForeignCall[] {
   const ids = new Set(calls.map(({ id }) => id));
   return [...calls, ...others.filter(({ id }) => id === null || !ids.has(id))];
 }
 
-/** Two entries of one model message. A block that both have is told once. */
+/** Joins two entries of one model message. A block that both have is kept once. */
 export function merged(first: AssistantEntry, next: AssistantEntry, notes: ImportNotes): AssistantEntry {
   const { line } = next;
   if (first.reasoning && next.reasoning) noteRepair(notes, 'reasoning_dropped', line, 'no place for it');
@@ -174,7 +174,7 @@ function readResult(part: JsonObject, place: Place): ForeignResult {
 function keepReasoning(part: JsonObject, parts: Parts, place: Place, origin: Origin | null): void {
   const signature = textOf(part['signature']) ?? textOf(part['thinkingSignature']);
   const text = part['thinking'];
-  // Redacted in the file: a signature without words.
+  // The file omits the reasoning's text: there is a signature without text.
   if (text === '' && signature === null) return;
   if (origin === null || signature === null || typeof text !== 'string' || parts.reasoning !== null) {
     noteRepair(

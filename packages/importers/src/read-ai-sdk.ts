@@ -45,7 +45,9 @@ export function* readSdkMessage(
   }
 }
 
-/** A step ends where the next begins; where no step is marked, with the text after its calls. */
+/**
+ * Splits a message into steps. A step ends where the next one begins; if no step is marked, it ends with the text after its calls.
+ */
 function stepsOf(message: JsonObject, line: number, notes: ImportNotes): Step[] {
   const steps: Step[] = [newStep()];
   for (const part of partsOf(message)) {
@@ -88,7 +90,7 @@ function isEmpty({ texts, calls }: Step): boolean {
   return texts.length === 0 && calls.length === 0;
 }
 
-/** The parts; in version 4 also the tools and the text beside them. */
+/** The parts. In version 4 also the tools and the text, which are separate fields there. */
 function partsOf(message: JsonObject): JsonObject[] {
   const parts = (Array.isArray(message['parts']) ? message['parts'] : []).filter(isObject);
   if (parts.length > 0) return parts;
@@ -100,7 +102,7 @@ function partsOf(message: JsonObject): JsonObject[] {
   ];
 }
 
-/** A call and what came of it. In version 4 they are in `toolInvocation`. */
+/** Adds a call and its result. In version 4 they are in `toolInvocation`. */
 function addTool(step: Step, part: JsonObject): void {
   const tool = isObject(part['toolInvocation']) ? part['toolInvocation'] : part;
   const call = sdkCall(tool);

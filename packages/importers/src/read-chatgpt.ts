@@ -25,7 +25,7 @@ export async function* readChatGpt(
       noteSkip(report, 'unknown_line', line, value);
       continue;
     }
-    // The newest conversation comes first, so only its id names it in the next export.
+    // The export lists the newest conversation first, so only its id identifies it in the next export.
     yield { kind: 'begin', name: textOf(value['conversation_id']) ?? textOf(value['id']), alone: true };
     const active = activeOf(mapping, value['current_node']);
     for (const [id, node] of Object.entries(mapping)) {
@@ -37,7 +37,7 @@ export async function* readChatGpt(
   }
 }
 
-/** The nodes from the current one to the root; without a current one, from the last that has words. */
+/** The nodes from the current one to the root. Without a current node, they start from the last one that has text. */
 function activeOf(mapping: JsonObject, current: unknown): Map<string, JsonObject> {
   const last = Object.entries(mapping).findLast(([, node]) => isObject(node) && isSaid(node['message']));
   const active = new Map<string, JsonObject>();
@@ -126,7 +126,7 @@ function isFailed({ content, metadata }: JsonObject): boolean {
   );
 }
 
-/** The words of a message. `report` null: without notes. */
+/** The text of a message. `report` null: without notes. */
 function textIn({ content }: JsonObject, line: number, report: ImportNotes | null): string {
   if (!isObject(content)) return typeof content === 'string' ? content : '';
   switch (content['content_type']) {
@@ -149,7 +149,7 @@ function partText(part: unknown, line: number, report: ImportNotes | null): stri
   if (typeof part === 'string') return part;
   if (!isObject(part)) return part == null ? '' : jsonText(part);
   const type = textOf(part['content_type']) ?? 'part';
-  // Of spoken words there is a transcript beside the sound.
+  // Spoken text has a transcript beside the sound.
   const text = textOf(part['text']);
   if (text !== null) return text;
   if (report) noteRepair(report, 'placeholder', line, type);

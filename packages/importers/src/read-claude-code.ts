@@ -17,19 +17,19 @@ interface Line extends BranchNode {
   type: 'user' | 'assistant' | 'system' | 'queued' | 'other';
   /** Id of the model message that the line is a part of. */
   message: string | null;
-  /** What a person said in it. */
+  /** Text of a person in this line. */
   prompt: string | null;
-  /** The side conversation it belongs to; null: the main one. */
+  /** Id of the side conversation that it belongs to; null: the main one. */
   side: string | null;
-  /** For a summary: the first record that was kept beside it. */
+  /** For a summary: the first record that was kept besides it. */
   kept: string | null;
   session: string | null;
 }
 
 /**
  * Claude Code session lines. A session is a tree by `parentUuid`: a prompt that was changed or rewound stays in the file, and
- * only the active branch comes in. A model message is several lines with the same `message.id`, one content block each. They
- * are joined, because parallel calls would otherwise look like separate steps.
+ * only the active branch is imported. A model message is several lines with the same `message.id`, one content block each.
+ * They are joined, because parallel calls would otherwise look like separate steps.
  */
 export async function* readClaudeCode(
   records: AsyncIterable<TranscriptRecord>,
@@ -43,7 +43,7 @@ export async function* readClaudeCode(
     yield* readConversation(main, report, true);
     return;
   }
-  // Sessions of sub-agents and of the Agent SDK have nothing but side conversations.
+  // Sessions of sub-agents and of the Agent SDK have only side conversations.
   const sides = [...Map.groupBy(lines, ({ side }) => side).values()].filter((own) => own.some(isSpoken));
   if (sides.length <= 1) return yield* readConversation(lines, report, true);
   for (const { notes } of main) addNotes(report, notes);
@@ -96,7 +96,7 @@ async function readLines(records: AsyncIterable<TranscriptRecord>, report: Impor
   return withQueued(lines, queue, report);
 }
 
-/** A line with words, or one that others follow; null for any other. */
+/** A line with text, or one that others follow; null for any other. */
 function readLine(line: number, value: JsonObject): Line | null {
   const type = typeOf(value);
   const node: Line = { ...noteLine(line, value), type };
@@ -119,7 +119,7 @@ function readLine(line: number, value: JsonObject): Line | null {
   return type === 'assistant' ? answered(node, value, body, parts) : said(node, value, parts);
 }
 
-/** A line without words. */
+/** A line without text. */
 function noteLine(line: number, value: JsonObject): Line {
   const id = textOf(value['uuid']);
   return {
@@ -162,16 +162,16 @@ function sideOf(value: JsonObject): string | null {
   return value['isSidechain'] === true ? (textOf(value['agentId']) ?? '') : null;
 }
 
-/** Marks where a conversation was compacted; the summary is in the line after it. */
+/** Marks where a conversation was compacted; the next line has the summary. */
 const COMPACT_BOUNDARY = 'compact_boundary';
 
-/** A compaction begins a new chain, and names the old one. */
+/** The line's parent. A compaction begins a new chain, and names the old one. */
 function parentOf(value: JsonObject): string | null | undefined {
   const parent = textOf(value['parentUuid']) ?? textOf(value['logicalParentUuid']);
   return parent ?? (value['parentUuid'] === null ? null : undefined);
 }
 
-/** The first record that a compaction kept word by word. */
+/** The first record that a compaction kept unchanged. */
 function keptBy(value: JsonObject): string | null {
   const meta = value['compactMetadata'];
   if (!isObject(meta)) return null;
@@ -214,7 +214,7 @@ function said(node: Line, value: JsonObject, { text, results }: Parts): Line {
       entries: [...entries, { kind: 'summary', line, at, text, keptFrom: line, files }],
     };
   }
-  // The program writes such lines itself, in the person's place.
+  // The program writes such lines itself, under the person's name.
   const isOfProgram =
     type === 'system' ||
     value['isMeta'] === true ||
@@ -229,12 +229,12 @@ function said(node: Line, value: JsonObject, { text, results }: Parts): Line {
   };
 }
 
-/** The queue names a picture in other ways. */
+/** Removes names of images, which the queue writes differently. */
 function wordsIn(text: string): string {
   return text.replaceAll('[image]', '').trim();
 }
 
-/** False for notices of tasks, and for words of other sessions. */
+/** False for notices of tasks, and for text from other sessions. */
 function isTyped(value: unknown): boolean {
   if (!isObject(value) || value['isMeta'] === true || value['commandMode'] === 'task-notification')
     return false;
@@ -245,19 +245,21 @@ function isTyped(value: unknown): boolean {
   );
 }
 
-/** What a person typed while the agent worked, where the agent took it in. */
+/** The prompt that a person typed while the agent worked, at the place where the agent read it. */
 function promptOf({ attachment }: JsonObject): JsonObject | null {
   return isObject(attachment) ? { content: attachment['prompt'] } : null;
 }
 
 type Queued = { line: number; at: number | null; text: string; isWaiting: boolean };
 
-/** The queue of what people typed while the agent worked. What was taken in stands elsewhere too, except in some versions. */
+/**
+ * Notes what people typed while the agent worked. Except in some versions, text that the agent read is in the file a second time.
+ */
 function noteQueued(queue: Queued[], line: number, value: JsonObject, report: ImportNotes): void {
   const text = wordsIn(plainText(value['content']));
   switch (value['operation']) {
     case 'enqueue':
-      // Commands are told by what came of them, notices of tasks by their results.
+      // The results of commands and notices of tasks are in the file anyway.
       if (text !== '' && !/^[/<]/.test(text))
         queue.push({ line, at: timeOf(value['timestamp']), text, isWaiting: true });
       return;
@@ -272,7 +274,7 @@ function noteQueued(queue: Queued[], line: number, value: JsonObject, report: Im
   }
 }
 
-/** Adds the queued words that stand nowhere else, and leaves out those that do. */
+/** Adds queued text that is nowhere else in the file, and leaves out the rest. */
 function withQueued(lines: Line[], queue: readonly Queued[], report: ImportNotes): Line[] {
   const told = lines.filter((line, i) => {
     if (line.type !== 'queued' || line.prompt === null || !isToldBeside(lines, i)) return true;
@@ -295,7 +297,7 @@ function withQueued(lines: Line[], queue: readonly Queued[], report: ImportNotes
   return [...told, ...untold.map(queuedLine)].toSorted((a, b) => a.line - b.line);
 }
 
-/** Whether what was said before or after a queued line, with no answer between, is the same. */
+/** Whether the same text stands before or after a queued line, with no answer in between. */
 function isToldBeside(lines: readonly Line[], at: number): boolean {
   return [-1, 1].some((step) => {
     let i = at + step;
@@ -333,8 +335,8 @@ function* readBranch(lines: Line[], report: ImportNotes): Generator<TranscriptEn
 }
 
 /**
- * A line without a parent begins the conversation anew if a person wrote it: the first prompt was rewound. Other programs
- * write lists without parents, and one file may hold several sessions: there it follows the line before it.
+ * A line without a parent begins the conversation again if a person wrote it: the first prompt was rewound. In a file with
+ * several sessions, or a list by another program without any parents, it follows the line before it instead.
  */
 function keepLists(lines: Line[]): void {
   const ids = new Set(lines.map(({ id }) => id));

@@ -14,8 +14,8 @@ import {
 import { readOpenAiMessage, readItem } from './read-openai.ts';
 
 /**
- * Rollouts of Codex: `{timestamp, type, payload}`, a line each. `response_item` has what the model was sent and answered;
- * `event_msg` tells the same to the terminal, and which turns were undone; `compacted` is a summary of what was before.
+ * Rollouts of Codex: one `{timestamp, type, payload}` per line. `response_item` has what the model was sent and answered;
+ * `event_msg` tells the terminal the same, and which turns were undone; `compacted` is a summary of everything before it.
  * https://github.com/openai/codex/blob/main/codex-rs/protocol/src/protocol.rs (`RolloutLine`)
  */
 export async function* readCodex(
@@ -59,7 +59,7 @@ async function readNodes(
   return nodes;
 }
 
-/** Takes the last turns out again. */
+/** Removes the last turns again. */
 function undo(nodes: BranchNode[], turns: unknown, report: ImportNotes): void {
   for (let left = typeof turns === 'number' ? turns : 0; left > 0 && nodes.length > 0;) {
     const node = nodes.pop();
@@ -91,7 +91,7 @@ function* readLine(
       return yield* readResponseItem(line, at, payload, notes);
     case 'compacted': {
       const text = textOf(payload['message']) ?? '';
-      // A summary that is sealed for its vendor has no words.
+      // A summary that is encrypted for its vendor has no text.
       if (text === '') return noteSkip(notes, 'summary', line, 'it has no words');
       return yield { kind: 'summary', line, at, text, keptFrom: line, files: { read: [], modified: [] } };
     }
@@ -128,6 +128,6 @@ function* readResponseItem(
   }
 }
 
-/** What Codex says in the person's place: the surroundings, and instructions from files. */
+/** Text that Codex writes under the person's name: the environment, and instructions from files. */
 const PROGRAM =
   /^\s*(?:<(?:environment_context|user_instructions|permissions|turn_aborted|skill|user_shell_command|INSTRUCTIONS|collaboration_mode)\b|# AGENTS\.md instructions)/;

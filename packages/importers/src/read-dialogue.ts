@@ -56,7 +56,7 @@ function resultsAt(turns: readonly Turn[], from: number): string[] {
   return turns.slice(from, end).map(({ text }) => text);
 }
 
-/** Gives each `tool:` text an inferred call, since the format names neither the tool nor its arguments. */
+/** Gives each `tool:` text an inferred call, because the format names neither the tool nor its arguments. */
 function* stepEntries(
   {
     line,
@@ -117,7 +117,7 @@ export async function* readLocomo(
   }
 }
 
-/** Characters. */
+/** In characters. */
 const MOST_NAME = 100;
 
 function speakerOf(turn: JsonObject): SaidEntry['author'] | null {

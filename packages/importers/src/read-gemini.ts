@@ -11,7 +11,7 @@ import {
   type TranscriptEntry,
 } from './troupe.ts';
 
-/** A message of a chat that Gemini CLI saved, or a content of the Gemini API. */
+/** Whether this is a message of a chat saved by Gemini CLI, or a content of the Gemini API. */
 export function isGeminiMessage(value: unknown): value is JsonObject {
   if (!isObject(value)) return false;
   if (typeof value['role'] === 'string') return Array.isArray(value['parts']);

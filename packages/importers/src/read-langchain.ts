@@ -29,8 +29,8 @@ const TYPES = new Map([
 ]);
 
 /**
- * LangChain's messages in their three shapes: as LangGraph's states and servers have them, of `messages_to_dict` with the
- * fields in `data`, and of `dumpd` with `lc`, a class in `id` and the fields in `kwargs`.
+ * LangChain's messages in their three forms: as in LangGraph's states and servers; of `messages_to_dict`, with the fields in
+ * `data`; and of `dumpd`, with `lc`, a class in `id` and the fields in `kwargs`.
  * https://python.langchain.com/api_reference/core/messages.html
  */
 export function isLangchainMessage(value: unknown): value is JsonObject {
@@ -67,7 +67,7 @@ export function* readLangchainMessage(
     case 'system':
       return yield { kind: 'said', line, at, author: type, text: parts.text };
     case 'assistant': {
-      // Some providers' calls stand in the content too.
+      // Some providers' calls are in the content too.
       const calls = bothOf(callsOf(fields), parts.calls);
       yield { kind: 'assistant', line, at, text: parts.text, calls, reasoning: null, ended: null };
       for (const result of parts.results) yield { kind: 'result', line, at, ...result };

@@ -16,7 +16,7 @@ export function isOpenAiMessage(value: unknown): value is JsonObject {
   return isObject(value) && (typeof value['role'] === 'string' || isItem(value));
 }
 
-/** OpenAI chat messages, and items of the Responses API, where each call is an item of its own. */
+/** OpenAI chat messages, and items of the Responses API, in which each call is a separate item. */
 export function* readOpenAiMessage(
   line: number,
   message: unknown,
@@ -126,7 +126,7 @@ export function* readItem(
   const name = textOf(item['name']) ?? type.replace(/_call$/, '');
   const calls = [{ id: call, name, args: argumentsOf(item, type), partial: false }];
   yield { kind: 'assistant', line, at, text: '', calls, reasoning: null, ended: null, joins: true };
-  // The vendor's own tools tell call and result in one item.
+  // The vendor's own tools have call and result in one item.
   const output = item['error'] ?? firstOf(item, ['output', 'results', 'outputs']);
   const failed = item['error'] != null;
   if (output != null) yield { kind: 'result', line, at, call, name, text: plainText(output), failed };
@@ -141,12 +141,12 @@ function firstOf(item: JsonObject, keys: readonly string[]): unknown {
   return keys.map((key) => item[key]).find((value) => value != null);
 }
 
-/** Free text, as custom tools take it, under a name; JSON as it is. */
+/** JSON unchanged; other text, which custom tools take, as a field of an object. */
 function asObject(text: string): unknown {
   return text.trimStart().startsWith('{') ? text : { input: text };
 }
 
-/** The output of a call: a text, parts, or an object that Codex writes. */
+/** The output of a call: a text, parts, or an object as Codex writes it. */
 function outputOf(output: unknown): { text: string; failed: boolean } {
   const inner = isObject(output) && 'content' in output ? output : { content: output, success: true };
   return { text: plainText(inner['content']), failed: inner['success'] === false };

@@ -46,7 +46,7 @@ function* readSession(
   line: number,
   report: ImportNotes,
 ): Generator<TranscriptEntry, void> {
-  // What was undone stays in the session until the next prompt.
+  // Undone messages stay in the session until the next prompt.
   const undone = isObject(session['revert']) ? textOf(session['revert']['messageID']) : null;
   let isUndone = false;
   let entries = 0;
@@ -116,7 +116,7 @@ function* readMessage(
   yield { kind: 'assistant', line, at, text: '', calls: [], reasoning: null, ended };
 }
 
-/** The parts of each step, which `step-start` begins. */
+/** The parts of each step. A step begins at `step-start`. */
 function stepsOf(parts: unknown[]): unknown[][] {
   const steps: unknown[][] = [[]];
   for (const part of parts) {
@@ -148,7 +148,7 @@ function readPart(part: JsonObject, read: Read, line: number, notes: ImportNotes
   switch (type) {
     case 'text':
       if (part['ignored'] === true) noteSkip(notes, 'metadata', line, text);
-      // opencode adds the contents of files that a person named.
+      // opencode adds the contents of files that the person named.
       else if (text !== null) (part['synthetic'] === true ? read.ofProgram : read.texts).push(text);
       return;
     case 'tool':

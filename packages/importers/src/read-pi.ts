@@ -13,13 +13,13 @@ import {
 } from './troupe.ts';
 
 /**
- * Session logs of the pi coding agent: `{type, timestamp, …}`, a line each. From version 2 on they are a tree by `parentId`, and
- * the branch of the last entry is the active one.
+ * Session logs of the pi coding agent: one `{type, timestamp, …}` per line. From version 2 on they are a tree by `parentId`,
+ * and the branch of the last entry is the active one.
  * https://github.com/earendil-works/pi/blob/main/packages/coding-agent/docs/session-format.md
  *   message         `message` has a role; see `readMessage`
  *   compaction      a summary of everything before the first kept entry
  *   branch_summary  a summary of a branch that was left
- *   custom_message  an extension's words for the model
+ *   custom_message  an extension's text for the model
  * All other types are settings and names of the session.
  */
 export async function* readPi(
@@ -48,7 +48,7 @@ export async function* readPi(
   yield* activeBranch(nodes, report);
 }
 
-/** What a compaction kept word by word, if the file does not have it before: a session may begin with its compaction. */
+/** The entries that a compaction kept unchanged, if the file does not have them earlier: a session may begin with its compaction. */
 function retained(
   value: JsonObject,
   before: readonly BranchNode[],
@@ -60,7 +60,7 @@ function retained(
   return tail.flatMap((message) => (isObject(message) && readMessage(line, null, { message }, notes)) || []);
 }
 
-/** Lines of the entries, to find the first kept one: by id, in older files by number, in newer ones by their count. */
+/** Finds the line of a compaction's first kept entry: by id, in older files by number, in newer ones by count. */
 function createPlaces() {
   const lines: number[] = [];
   const messages: number[] = [];
@@ -186,7 +186,7 @@ function originOf(message: JsonObject): { provider: string; model: string } | nu
   return provider === null || model === null ? null : { provider, model };
 }
 
-/** A command that the person ran beside the agent. It is the person's message, with what came of it. */
+/** A command that the person ran beside the agent, as the person's message with its result. */
 function commandEntry(
   line: number,
   at: number | null,
@@ -241,7 +241,7 @@ function branchEntry(line: number, at: number | null, value: JsonObject): SaidEn
   return { kind: 'said', line, at, author: 'system', text };
 }
 
-/** Words for the model that are not the person's. */
+/** Text for the model that the person did not write. */
 function ofProgram(
   line: number,
   at: number | null,

@@ -4,7 +4,7 @@ import { collect, jsonl, keyValueOf, told } from '../../../test/import/collect.t
 
 type Fields = Record<string, unknown>;
 
-/** What every file below tells: a person asks, the agent looks with a tool, and answers. */
+/** The content of every file below: a person asks, the agent looks with a tool, and answers. */
 const TOLD = [
   'message User: where?',
   'step coder: I look',

@@ -20,7 +20,7 @@ interface KeyRingParts extends AgentKeysParts {
 
 const Entry = z.strictObject({ ncryptsec: z.string(), pubkey: z.string(), createdAt: z.int() });
 type Entry = z.infer<typeof Entry>;
-/** By agent. One entry holds all keys, so that a listing and a change see all of them. */
+/** By agent id. One entry holds all keys, so that a listing and a change see all of them. */
 const Ring = z.record(z.string(), Entry);
 type Ring = z.infer<typeof Ring>;
 
@@ -28,7 +28,7 @@ const RING = 'nostr/keys';
 /** Prefix of client keys. Agent ids contain no ':'. */
 const CLIENT = 'client:';
 const LOG_N = 16;
-/** NIP-49: the client does not track whether the key was handled insecurely. */
+/** NIP-49 code: the client does not track whether the key was handled insecurely. */
 const UNTRACKED = 0x02;
 
 export function createAgentKeys({ keyValue, clock, env, logN = LOG_N }: KeyRingParts): AgentKeys {
@@ -127,7 +127,7 @@ function isAgent(id: string): boolean {
   return !id.startsWith(CLIENT);
 }
 
-/** Own properties only: an agent may be called `constructor`. */
+/** Reads own properties only, because an agent may be called `constructor`. */
 function entryIn(keys: Ring, id: string): Entry | undefined {
   return Object.hasOwn(keys, id) ? keys[id] : undefined;
 }
@@ -136,7 +136,7 @@ function tryUnlock(ncryptsec: string, passphrase: string): Uint8Array | null {
   try {
     return decrypt(ncryptsec, passphrase);
   } catch {
-    // The message for a wrong passphrase, "invalid tag", says nothing to an operator.
+    // The library's message for a wrong passphrase, "invalid tag", would tell an operator nothing.
     return null;
   }
 }
@@ -171,8 +171,8 @@ function shown(agent: string, { pubkey, createdAt }: Entry): AgentKey {
 const HEX = /^[0-9a-f]{64}$/i;
 
 /**
- * The bytes of a secret key, written as `nsec1…` or 64 hex digits. Throws `config_invalid`, which says `where` the text
- * came from. It never contains the text, and so no message of a parser, which may.
+ * The bytes of a secret key, written as `nsec1…` or 64 hex digits. Throws `config_invalid`; the error names `where` the text
+ * came from, but contains neither the text nor a parser's message, which may repeat it.
  */
 export function readSecretKey(text: string, where: string): Uint8Array {
   const key = bytesOf(text.trim());
@@ -197,7 +197,7 @@ function bytesOf(text: string): Uint8Array | null {
   }
 }
 
-/** Null if the bytes are not a key: zero, or beyond the order of the curve. */
+/** Null if the bytes are not a valid key: zero, or beyond the order of the curve. */
 function pubkeyOf(key: Uint8Array): string | null {
   try {
     return getPublicKey(key);

@@ -6,9 +6,9 @@ import { readSecretKey } from './agent-keys.ts';
 export type KeySource = 'stored' | { env: string } | { bunkerEnv: string };
 
 interface SignersParts {
-  /** `pubkey` and `aliases`, its former ids: from the agents file. */
+  /** `pubkey`, and `aliases` with its former ids, come from the agents file. */
   agents: readonly { id: string; aliases?: readonly string[]; pubkey: string | null }[];
-  /** By agent. Default: `stored`. */
+  /** By agent id. Default: `stored`. */
   sources: Readonly<Record<string, KeySource>>;
   keys: Pick<AgentKeys, 'open' | 'openClient'>;
   env: Readonly<Record<string, string | undefined>>;
@@ -19,7 +19,7 @@ interface SignersParts {
 /** The signers of the agents that have a key. `close` erases all keys. */
 export interface AgentSigners {
   of(agent: string): Signer | null;
-  /** Pubkeys by agent. */
+  /** Pubkeys by agent id. */
   readonly pubkeys: ReadonlyMap<string, string>;
   close(): Promise<void>;
 }
@@ -80,12 +80,12 @@ async function signerOf(
   if (!value) throw refused(id, `needs its key in ${variable}, which is not set`);
   if ('env' in source) return createLocalSigner(readSecretKey(value, variable));
   const clientKey = await keys.openClient(named ?? id);
-  // Most troupes have no remote signer.
+  // Loaded on demand, because most troupes have no remote signer.
   const { createRemoteSigner } = await import('./remote-signer.ts');
   return createRemoteSigner({ url: value, agent: id, variable, pubkey, clientKey, clock, onWarning });
 }
 
-/** Its id, and those that it had before: its key stays where it is. */
+/** Its id, and its former ids, because the key stays under the id at which it was stored. */
 function idsOf({ id, aliases = [] }: SignersParts['agents'][number]): string[] {
   return [id, ...aliases];
 }

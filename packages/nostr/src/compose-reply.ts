@@ -3,7 +3,7 @@ import type { Place } from './published.ts';
 import type { EventTemplate } from './signer.ts';
 import { type Event, eventOf, type IntegrationTroupe } from './troupe.ts';
 
-/** An agent's reply and its place in the thread. Every field was checked by code; none is read from text. */
+/** An agent's reply and its place in the thread. All fields were determined by code; none is read from text. */
 export interface Reply {
   content: string;
   /** Time of the message, ms. */
@@ -11,7 +11,7 @@ export interface Reply {
   /** Pubkey of the agent. */
   self: string;
   parent: Place;
-  /** Id of the event that began the conversation, if an event did, and its place if that is known. */
+  /** Id of the event that began the conversation, if an event did, and the event's place if known. */
   rootId: string | null;
   root: Place | null;
   /** Pubkeys of the addressees. */
@@ -22,14 +22,15 @@ export interface Reply {
 
 const NOTE = 1;
 const COMMENT = 1111;
-/** People named by one reply: a thread of thousands must not be notified of every message. */
+/** Most people named by one reply: a thread of thousands must not be notified of every message. */
 const MAX_PEOPLE = 50;
 
 /**
- * The unsigned event of a reply. The same reply gives the same event, so its id stays when it is signed again.
+ * The unsigned event of a reply. The same reply gives the same event, so its id stays the same when it is signed again.
  *  C1  Notes (kind 1) are answered by notes, NIP-10; everything else by comments (kind 1111), NIP-22.
  *  C2  `p` tags name the author of the answered event, the people it names, and the addressees of the reply. They never
- *      name the agent itself, and another of our agents only as an addressee: else two agents would answer each other forever.
+ *      name the agent itself, and name another of our agents only as an addressee: otherwise two agents would answer each
+ *      other forever.
  *  C3  Text that looks like a mention adds no tag.
  */
 export function composeReply(reply: Reply): EventTemplate {
@@ -72,7 +73,7 @@ function rootTags(root: Place): string[][] {
   ];
 }
 
-/** A comment on a comment takes over its root. */
+/** A comment on a comment has the same root. */
 function inherited(parent: Place, rootId: string | null, root: Place | null): string[][] {
   const tags = ['E', 'A', 'I', 'K', 'P'].flatMap((name) => {
     const found = parent.tags.find((tag) => tag[0] === name && (tag[1] ?? '') !== '');
@@ -94,25 +95,25 @@ function peopleOf({ parent, self, to, ours }: Reply): string[] {
   return [...new Set(people)].slice(0, MAX_PEOPLE);
 }
 
-/** Relay hint. An address with more than a host and a path may hold a secret and is not published. */
+/** Relay hint. A URL with more than a host and a path may hold a secret, and is not published. */
 function hintOf({ relay }: Place): string {
   const url = URL.canParse(relay) ? new URL(relay) : null;
   const isPlain = url && /^wss?:$/.test(url.protocol) && url.username === '' && url.search === '';
   return isPlain ? `${url.protocol}//${url.host}${url.pathname}` : '';
 }
 
-/** Events read at once, backwards. */
+/** Number of events read at a time, backwards. */
 const PAGE = 200;
-/** Events searched backwards for the message that an agent may have answered. */
+/** Most events searched backwards for the message that an agent may have answered. */
 const MAX_BACK = 1_000;
-/** Turns followed through chained delegations. */
+/** Most turns followed through chained delegations. */
 const MAX_TURNS = 16;
 
 export type LogReader = Pick<IntegrationTroupe, 'events'>;
 
 /**
- * Messages that an agent may have answered, likeliest first: the one it replies to, the inputs of its turn, newest first,
- * and the last message of a person. An input that came from another agent's turn leads to the inputs of that turn.
+ * Messages that an agent may have answered, likeliest first: the one that it replies to, the inputs of its turn, newest first,
+ * and the last message of a person. An input from another agent's turn leads on to the inputs of that turn.
  */
 export async function* answered(log: LogReader, said: Event): AsyncGenerator<Event, void> {
   yield* repliedTo(log, said);

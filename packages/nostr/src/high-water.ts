@@ -7,8 +7,8 @@ export function hashOfUrl(url: string): string {
 }
 
 /**
- * The time, in seconds since the epoch, up to which everything a relay had for us is in the log.
- *  H1  It never moves back and is never ahead of our own clock: an event from the future does not move it beyond now.
+ * The time, in seconds since the epoch, up to which everything that a relay had for us is in the log.
+ *  H1  It never moves back, and is never ahead of our own clock: an event from the future does not move it beyond now.
  *  H2  It stays before every event that is still being handled.
  */
 export class HighWater {

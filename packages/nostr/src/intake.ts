@@ -42,9 +42,9 @@ export interface IntakeParts {
   signal: AbortSignal;
 }
 
-/** Burst of one author, in seconds of their rate. */
+/** Burst of one author: this many seconds of the author's rate. */
 const AUTHOR_BURST_S = 10;
-/** Events of all authors that may wait for their author's rate. */
+/** Most events of all authors that wait for their author's rate. */
 const MAX_WAITING = 1_000;
 
 interface Waiting {
@@ -58,10 +58,10 @@ const EARLIER_MS = 5_000;
 /**
  * Takes the parsed events of one relay to the log.
  * 1. Cheap checks come first: shape, kind, known id, time, addressees, stranger. Ids are hashed and signatures verified
- *    last, at the rate of the settings; a relay that sends more waits.
+ *    last, at the rate of the settings; a relay that sends more must wait.
  * 2. Events are handled one at a time, and the event loop runs between two of them.
- * 3. An author over their rate delays no other author: their events wait in order, at most `MAX_WAITING` in all. The first
- *    author whose rate allows it goes next.
+ * 3. An author above their rate delays no other author: their events wait in order, at most `MAX_WAITING` in all. The
+ *    first author whose rate allows it goes next.
  */
 export class Intake {
   readonly #parts: IntakeParts;
@@ -98,7 +98,7 @@ export class Intake {
     this.#draining ??= this.#takeWaiting();
   }
 
-  /** Resolves when nothing waits. */
+  /** Resolves when no event is waiting. */
   async idle(): Promise<void> {
     while (this.#draining) await this.#draining;
   }
@@ -137,7 +137,7 @@ export class Intake {
     this.#draining = null;
   }
 
-  /** The events of the first author whose rate allows one; without such an author, the time until there is one. */
+  /** The events of the first author whose rate allows one. If there is none, the time until there is one. */
   #nextAuthor(): { own: Waiting[]; waitMs: number } {
     let least = Infinity;
     for (const [pubkey, own] of this.#waiting) {
@@ -152,7 +152,7 @@ export class Intake {
     const { receiver, link, handled } = this.#parts;
     if (receiver.isKnown(event.id)) return done();
     if (!(await this.#isValid(event))) {
-      // After a stop the event stays pending, and the mark before it.
+      // After a stop the event stays pending, and the mark stays before it.
       if (!this.#parts.signal.aborted) done();
       return;
     }
@@ -178,7 +178,7 @@ export class Intake {
     return refused === null;
   }
 
-  /** An event that another one answers, from this relay. */
+  /** The event that another one answers, from this relay. */
   async #find(id: string): Promise<SignedEvent | null> {
     const { link, clock } = this.#parts;
     const answered = link.query({ ids: [id] }, { timeoutMs: EARLIER_MS, limit: 1 });
@@ -188,7 +188,7 @@ export class Intake {
     return (await this.#isValid(event)) ? event : null;
   }
 
-  /** The earlier events of a thread from this relay. A failed query is not repeated: the event matters more than its context. */
+  /** The earlier events of a thread, from this relay. A failed query is not repeated: they are only context. */
   async #earlier(thread: Thread): Promise<SignedEvent[]> {
     const { link, settings, clock } = this.#parts;
     const { rootEvent, filter } = thread;
@@ -241,16 +241,16 @@ const MOST_PAUSE_MS = 30_000;
 /** Attempts for errors that do not pass by themselves. */
 const MAX_TRIES = 10;
 const MAX_KNOWN = 50_000;
-/** Events that are followed to the root of a thread, and those of them that a relay is asked for. */
+/** Most events that are followed to the root of a thread, and how many of them a relay is asked for. */
 const MAX_ABOVE = 32;
 const MAX_ASKED = 4;
-/** As the log takes it. */
+/** The form of session ids that the log accepts. */
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 /**
  * Puts verified events into conversations.
  *  V1  The id of an event is its id in the log, so an event from several relays is stored once. Its message may differ
- *      between two attempts, if the event it answers arrived in between; the first message stays.
+ *      between two attempts if the event it answers arrived in between; the first message stays.
  *  V2  Earlier events of a thread are requested once, when an author who may wake agents first speaks there: entry
  *      `nostr/thread/<root>`.
  *  V3  Many clients name only the answered event, without the root. Such an event belongs to the conversation of the event
@@ -269,17 +269,17 @@ export class Receiver {
     this.#exchanges = new Exchanges(parts.settings.limits.answersInARow, parts.clock);
   }
 
-  /** True if this process has stored the event. */
+  /** Whether this process has stored the event. */
   isKnown(id: string): boolean {
     return this.#stored.get(id) !== undefined;
   }
 
-  /** True if the author may wake agents. */
+  /** Whether the author may wake agents. */
   isHeard(pubkey: string): boolean {
     return this.#parts.settings.strangers === 'dispatch' || this.#parts.people.has(pubkey);
   }
 
-  /** Stores a verified event. Resolves when it is in the log or refused for good; null: stopped before. */
+  /** Stores a verified event. Resolves when it is in the log or finally refused; null if it was stopped first. */
   async receive(
     event: SignedEvent,
     relay: string,
@@ -310,7 +310,7 @@ export class Receiver {
     return this.#parts.settings.strangers !== 'ignore' || this.#parts.people.has(pubkey);
   }
 
-  /** The thread of an event, by what is known of the events that its tags name. */
+  /** The thread of an event, from what is known of the events that its tags name. */
   async #threadOf(event: SignedEvent, find: FindEvent): Promise<Thread> {
     const thread = threadOf(event);
     const { keyValue } = this.#parts;
@@ -331,22 +331,22 @@ export class Receiver {
     return { ...above, parent: thread.parent };
   }
 
-  /** The root of the conversation that has an event, if this process has stored it or one of our agents said it. */
+  /** The root of the conversation that has an event, if this process stored it or one of our agents wrote it. */
   async #rootHere(id: string): Promise<string | null> {
     const { publishedAs, settings } = this.#parts;
     const conversation = this.#stored.get(id) ?? (await publishedAs(id))?.conversation;
     return conversation === undefined ? null : rootOf(conversation, settings.conversationPrefix);
   }
 
-  /** Returns false if stopped before. */
+  /** Returns false if it was stopped first. */
   async #store(event: SignedEvent, thread: Thread, relay: string, earlier: FindEarlier): Promise<boolean> {
-    // One event of a stranger must not cost a whole thread.
+    // One event of a stranger must not cost reading a whole thread.
     if (this.isHeard(event.pubkey) && !(await this.#putEarlier(event, thread, relay, earlier))) return false;
     await this.#put(event, thread, relay, addressedBy(event, this.#parts.agents));
     return true;
   }
 
-  /** Returns false if stopped before. */
+  /** Returns false if it was stopped first. */
   async #putEarlier(
     event: SignedEvent,
     thread: Thread,
@@ -361,7 +361,7 @@ export class Receiver {
     if (signal.aborted) return false;
     for (const each of found) {
       if (each.id === event.id || agents.has(each.pubkey) || !this.#isKept(each.pubkey)) continue;
-      // Newer events also arrive live. The first version is stored, so both must have the same addressees.
+      // Newer events also arrive live. The first version is stored, so both versions must have the same addressees.
       const to = each.created_at < horizon ? [] : addressedBy(each, agents);
       await this.#put(each, threadOf(each), relay, to);
     }
@@ -375,13 +375,13 @@ export class Receiver {
     const { troupe, keyValue, settings, agents } = this.#parts;
     const conversation = settings.conversationPrefix + thread.root;
     const { id, pubkey } = event;
-    // Saved first, so that an answer finds its parent.
+    // Saved first, so that an answer finds the event that it answers.
     const isNamed = threadOf(event).root === thread.root;
     const own = placeOf(event, relay);
     const place = await savePlace(keyValue, isNamed ? own : { ...own, root: thread.root });
     if (place.stored) return void this.#stored.set(id, conversation);
     const { replyTo, isOurs } = await this.#answered(thread.parent, conversation);
-    // An event that names none of our agents must not wake the agent for unaddressed messages.
+    // An event that names none of our agents must not wake the agent that answers unaddressed messages.
     const wakes = to.length > 0 && this.#mayWake(event, conversation, isOurs);
     const nameOf = (key: string) => agents.get(key)?.name ?? null;
     await troupe
@@ -402,7 +402,7 @@ export class Receiver {
     this.#stored.set(id, conversation);
   }
 
-  /** The session in the tag `claude-session`. It is the first addressee's; the log says so if the author may not name one. */
+  /** The session in the tag `claude-session`, for the first addressee. The log notes it if the author may not name one. */
   #sessionOf({ pubkey, tags }: SignedEvent, [agent]: readonly string[]) {
     const id = tags.find(([name]) => name === 'claude-session')?.[1] ?? '';
     if (agent === undefined || !SESSION_ID.test(id)) return {};
@@ -424,7 +424,7 @@ export class Receiver {
     return isHere ? { replyTo: parent, isOurs: false } : NOTHING;
   }
 
-  /** True if the author may wake agents and has not exceeded `answersInARow`. */
+  /** Whether the author may wake agents and has not exceeded `answersInARow`. */
   #mayWake({ id, pubkey }: SignedEvent, conversation: string, isToUs: boolean): boolean {
     if (!this.isHeard(pubkey)) return false;
     const count = this.#exchanges.tooMany({ conversation, pubkey, id, isToUs });
@@ -437,7 +437,7 @@ export class Receiver {
   }
 }
 
-/** A thread by the root of its conversation, which is no event if it is a hash of a subject. */
+/** A thread by the root of its conversation. A root that is a hash of a subject is not an event. */
 function rooted(root: string): Pick<Thread, 'root'> & Partial<Thread> {
   return isHex32(root) ? { root, rootEvent: root, filter: { '#e': [root] } } : { root };
 }
@@ -454,10 +454,10 @@ export function addressedBy(event: Pick<SignedEvent, 'pubkey' | 'tags'>, agents:
   return namedBy(event).flatMap((pubkey) => agents.get(pubkey)?.id ?? []);
 }
 
-/** A longer pause ends an exchange. Models answer within seconds; people take longer. */
+/** A longer pause ends an exchange, ms. Models answer within seconds; people take longer. */
 const PAUSE_MS = 60_000;
 const MAX_CONVERSATIONS = 10_000;
-/** Authors counted in one conversation. One more resets the counts. */
+/** Most authors counted in one conversation. One more resets the counts. */
 const MAX_AUTHORS = 100;
 
 interface Answer {
@@ -465,7 +465,7 @@ interface Answer {
   pubkey: string;
   /** Id of the event. A retried event counts once. */
   id: string;
-  /** True if it answers a message of one of our agents. */
+  /** Whether it answers a message of one of our agents. */
   isToUs: boolean;
 }
 
@@ -476,10 +476,10 @@ interface Exchange {
 }
 
 /**
- * Counts how often an author and our agents answer each other without a pause. The limit on hops cannot stop two
- * installations that answer each other forever, since each incoming event counts as a person's.
+ * Counts how often an author and our agents answer each other without a pause. The limit on hops cannot stop two installations
+ * that answer each other forever, because each incoming event counts as a person's.
  *  E1  An author who speaks after a pause, or does not answer us, resets the counts of the whole conversation.
- *  E2  Pauses are measured by arrival in this process: an author chooses the time in an event.
+ *  E2  Pauses are measured by arrival in this process, because an author chooses the time in an event.
  */
 export class Exchanges {
   readonly #most: number;

@@ -36,14 +36,14 @@ export function isHex32(text: string | undefined): text is string {
 
 const MAX_TAGS = 2_000;
 const MAX_TAG_CHARS = 65_536;
-/** Pubkeys named by one event: as many as a message may address. */
+/** Most pubkeys named by one event: as many as a message may address. */
 const MAX_NAMED = 256;
 /** The end of the year 9999. */
 const MAX_CREATED_AT = 253_402_300_799;
-/** Tolerated difference between clocks. */
+/** Tolerated difference between clocks, s. */
 const MAX_AHEAD_S = 900;
 
-/** Lone surrogates all hash alike: with them, one signature would fit several texts. */
+/** No lone surrogates: all of them hash alike, so one signature would fit several texts. */
 const Text = z.string().refine((text) => text.isWellFormed());
 /** Other fields are not signed and are not read. */
 const Fields = z.object({
@@ -78,7 +78,7 @@ export function namedBy({ tags }: Pick<SignedEvent, 'tags'>): string[] {
   return [...new Set(tags.flatMap(([name, value]) => (name === 'p' && value !== undefined ? [value] : [])))];
 }
 
-/** True if the event is dated too far in the future. Late events are accepted. */
+/** Whether the event is dated too far in the future. Late events are accepted. */
 export function isAhead({ created_at }: Pick<SignedEvent, 'created_at'>, nowMs: number): boolean {
   return created_at > nowMs / 1_000 + MAX_AHEAD_S;
 }
@@ -93,7 +93,7 @@ export function verify({ id, pubkey, created_at, kind, tags, content, sig }: Sig
 /** Null if id and signature are valid. */
 export type Verify = (event: SignedEvent) => Refused | null;
 
-/** Error messages of `nostr-wasm` that are verdicts about an event. */
+/** Error messages of `nostr-wasm` that are a verdict on an event. */
 const VERDICTS: Readonly<Record<string, Refused>> = {
   'id is invalid': 'id',
   'pubkey is invalid': 'signature',
@@ -101,8 +101,8 @@ const VERDICTS: Readonly<Record<string, Refused>> = {
 };
 
 /**
- * Verifies with libsecp256k1 in WebAssembly, in a third of the time of `verify`. Its memory is bounded: larger events go
- * to `verify`. Without WebAssembly all events do.
+ * Verifies with libsecp256k1 in WebAssembly, in a third of the time of `verify`. Its memory is bounded, so larger events go to
+ * `verify`. Without WebAssembly all events do.
  */
 export async function openVerifier(): Promise<Verify> {
   const nostr = await open();
@@ -162,7 +162,7 @@ function noteThread({ id, tags }: Placed): Thread {
   const events = tags.filter(([name, value]) => name === 'e' && isHex32(value));
   const marked = (marker: string) => events.find((tag) => tag[3] === marker)?.[1];
   const [markedRoot, markedReply] = [marked('root'), marked('reply')];
-  // Without markers the first tag is the root, the last is the answered event, and those between are mentions.
+  // Without markers the first tag is the root, the last is the answered event, and those in between are mentions.
   const isMarked = markedRoot !== undefined || markedReply !== undefined;
   const plain = isMarked ? [] : events.filter((tag) => tag[3] !== 'mention');
   const root = markedRoot ?? markedReply ?? plain[0]?.[1] ?? id;
@@ -174,7 +174,7 @@ function commentThread({ id, tags }: Placed): Thread | null {
   const valueOf = (wanted: string) => tags.find(([name]) => name === wanted)?.[1];
   const answered = tags.findLast(([name, value]) => name === 'e' && isHex32(value))?.[1] ?? null;
   const parent = answered === id ? null : answered;
-  // A comment may name an article by address and by version. The address is stable.
+  // A comment may name an article by address or by version. The address is the stable one.
   for (const name of ['A', 'I'] as const) {
     const value = valueOf(name);
     if (value === undefined || value === '' || value.length > MAX_ADDRESS_LENGTH) continue;
@@ -184,7 +184,7 @@ function commentThread({ id, tags }: Placed): Thread | null {
   return isHex32(root) ? { root, rootEvent: root, parent, filter: { '#E': [root] } } : null;
 }
 
-/** Longer addresses are not stored with a message. */
+/** Longest address that is stored with a message. */
 const MAX_ADDRESS_LENGTH = 1_000;
 
 /** The address of a replaceable event, the same for all its versions. Null for other events. */
@@ -208,8 +208,8 @@ const ID_CHARS = 8;
 const MAX_NAME = 100;
 
 /**
- * Replaces references in a text (NIP-19, NIP-27) with readable ones: the name of an agent, or a short id. Invalid
- * references and those after the first hundred stay as they are.
+ * Replaces references in a text (NIP-19, NIP-27) by readable ones: the name of an agent, or a short id. Invalid references,
+ * and those after the first hundred, stay unchanged.
  */
 export function readReferences(text: string, nameOf: (pubkey: string) => string | null): string {
   let found = 0;

@@ -23,10 +23,10 @@ interface NostrParts extends FollowParts {
   /** The troupe and the entries belong to one tenant. */
   troupe: IntegrationTroupe;
   settings: NostrSettings;
-  /** `pubkey` and `aliases`, its former ids: from the agents file. */
+  /** `pubkey`, and `aliases` with its former ids, come from the agents file. */
   agents: readonly { id: string; aliases?: readonly string[]; pubkey: string | null }[];
   env: Readonly<Record<string, string | undefined>>;
-  /** Outcome of each attempt to publish an event, for metrics. */
+  /** Called with the outcome of each attempt to publish an event, for metrics. */
   counted?: OutboxParts['counted'];
   /** Called with null for each received event, and with the reason for each refused event or frame. */
   heard?: RelayLinkOptions['counted'];
@@ -140,15 +140,15 @@ interface InboundParts extends Omit<FollowParts, 'troupe'> {
   links: readonly RelayLink[];
   /** Finds the event of the log that was published under a Nostr id. */
   publishedAs: Published['publishedAs'];
-  /** Pubkeys by agent. They take precedence over the agents file. */
+  /** Pubkeys by agent id. They take precedence over the agents file. */
   pubkeys?: ReadonlyMap<string, string> | undefined;
-  /** Default 30 s. */
+  /** Length of a claim, ms. Default 30,000. */
   claimMs?: number | undefined;
 }
 
 export interface Inbound {
   status(): ReturnType<RelayReader['status']>[];
-  /** Resolves when everything the relays had for us is in the log. Waits for a relay that cannot be reached. */
+  /** Resolves when everything that the relays had for us is in the log. Waits for relays that cannot be reached. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
@@ -208,7 +208,7 @@ function pubkeyOf(person: string, field: 'people' | 'operators'): string {
     const decoded = decode(person);
     if (decoded.type === 'npub') return decoded.data;
   } catch {
-    // Reported by the error below.
+    // The error below reports it.
   }
   throw new TroupeError(
     'config_invalid',

@@ -26,11 +26,11 @@ export interface OutboxParts extends FollowParts {
   counted?: ((outcome: 'published' | 'refused' | 'failed') => void) | undefined;
 }
 
-/** NIP-01 reasons for which a later attempt may succeed. Any other reason is final. */
+/** NIP-01 reasons for which a later attempt may succeed. All others are final. */
 const LATER: readonly string[] = ['rate-limited', 'error', 'auth-required'];
 const DECIDED: readonly string[] = ['blocked', 'invalid', 'pow', 'restricted', 'mute'];
 
-/** Attempts for an event that a relay leaves unanswered while it answers other requests (O2). */
+/** Attempts for an event to which a relay does not answer, although it answers other requests (O2). */
 const MAX_UNANSWERED = 5;
 const MAX_COUNTED = 100;
 
@@ -38,8 +38,8 @@ const MAX_COUNTED = 100;
  * Publishes agents' messages and questions to one relay.
  *  O1  Each event is sent at least once, in the order of its conversation, however long the relay is away. The event is
  *      the same each time, so a relay stores it once.
- *  O2  A final refusal is counted and the event skipped; the first refusal of each kind is reported. A relay that answers
- *      other requests but not this event, several times, refuses it: relays do that with long events.
+ *  O2  After a final refusal the event is counted and skipped; the first refusal of each kind is reported. If a relay
+ *      answers other requests but, several times, not this event, that counts as a refusal: relays do that with long events.
  *  O3  A relay does not delay another.
  *  O4  Events from before the first setup of this relay are not sent to it.
  */
@@ -115,7 +115,7 @@ interface Publisher {
   wants(conversation: string): boolean;
   /** False if the event alone shows that there is nothing to publish. */
   cares(event: Event): boolean;
-  /** Null if the event answers nothing on Nostr. Rejects if a key or the store cannot be reached; the caller tries again. */
+  /** Null if the event answers nothing on Nostr. Rejects if a key or the store cannot be reached; the caller then tries again. */
   eventOf(event: Event): Promise<SignedEvent | null>;
 }
 
@@ -144,7 +144,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
   async function placeIn(event: Event): Promise<Place | null> {
     if (event.author.kind === 'agent') return published.place(whereIs(event), relay);
     const place = await readPlace(keyValue, event.id);
-    // Another author may have stored a message under the id of the event.
+    // Another author may have stored a message under this event's id.
     return place?.pubkey === event.author.id ? place : null;
   }
 
@@ -193,8 +193,8 @@ function whereIs({ conversation, id, at }: Event): Said {
 }
 
 /**
- * The public content of an agent's event: a message, or a question to people. Null for all other events. The event must
- * come from a turn of that agent in this conversation: a client may send a message in an agent's name, which is not signed.
+ * The public content of an agent's event: a message, or a question to people. Null for all other events. The event must come from
+ * a turn of that agent in this conversation, because a client may send a message under an agent's name, which must not be signed.
  */
 function publicPart(event: Event): { agent: AgentId; content: string } | null {
   const { author, turn, conversation } = event;

@@ -43,14 +43,14 @@ export async function probeRelay(
   const key = generateSecretKey();
   const since = clock.monotonic();
   const socket = new WebSocket(url, { handshakeTimeout: timeoutMs, maxPayload: MAX_FRAME_BYTES });
-  // A challenge may follow the handshake at once, so the listener comes first.
+  // A challenge may follow the handshake at once, so the listener is set up first.
   const talk = new Talk(socket, clock, timeoutMs);
   try {
     await opened(socket, shown);
     const connectMs = clock.monotonic() - since;
     const request = ['REQ', 'troupe-test', { kinds: [1], limit: 1 }];
     const note = sign({ kind: EPHEMERAL, tags: [], content: 'troupe nostr test' }, key, clock);
-    // Some relays acknowledge only events that they store. An echo of the event shows that it was accepted.
+    // Some relays acknowledge only events that they store. An echo of the event also proves that it was accepted.
     const echo = ['REQ', 'troupe-echo', { kinds: [EPHEMERAL], authors: [note.pubkey] }];
     const ask = async () => ({
       read: await talk.ask(request, (frame) => endOf(frame, 'troupe-test')),
@@ -99,7 +99,7 @@ class Talk {
     });
   }
 
-  /** `first`: a frame to send before, whose answer is not awaited. */
+  /** `first`: a frame to send first, without waiting for its answer. */
   async ask(frame: Frame, verdictOf: (frame: Frame) => Verdict | null, first?: Frame): Promise<Answer> {
     const since = this.#clock.monotonic();
     const over = new AbortController();
@@ -172,7 +172,7 @@ function sign(event: { kind: number; tags: string[][]; content: string }, key: U
   return { id, pubkey, created_at, kind, tags, content, sig };
 }
 
-/** Null if the relay has no valid description of itself, like many relays. */
+/** Null if the relay has no valid description of itself. Many have none. */
 async function askInformation(url: string, timeoutMs: number): Promise<Information | null> {
   try {
     const response = await fetch(url.replace(/^ws/, 'http'), {

@@ -3,13 +3,12 @@ import * as z from 'zod';
 import type { ConversationId, EventId, KeyValue } from './troupe.ts';
 import type { SignedEvent } from './nostr-event.ts';
 
-/** An event of the log. */
 interface LogPlace {
   conversation: ConversationId;
   event: EventId;
 }
 
-/** The time is part of the key: in a conversation that was deleted and created again, event ids repeat. */
+/** The time is part of the key, because event ids repeat in a conversation that was deleted and created again. */
 export interface Said extends LogPlace {
   /** Ms. */
   at: number;
@@ -28,10 +27,10 @@ type Signed = z.infer<typeof Signed>;
 const StoredLogPlace = z.strictObject({ conversation: z.string(), event: z.string() });
 
 /**
- * Maps events of the log to the Nostr events they were published as.
+ * Maps events of the log to the Nostr events as which they were published.
  *  P1  An event is saved before it is published, in both directions, so that an echo or an answer is recognised.
  *  P2  The first version stays: every relay gets the same event in every attempt.
- *  P3  A stored signature is used only for its own content. Other content is signed anew and replaces it.
+ *  P3  A stored signature is used only for its own content. Changed content is signed anew and replaces it.
  */
 export interface Published {
   /** Null for an event that is not ours. */
@@ -40,7 +39,7 @@ export interface Published {
   get(said: Said, content: string): Promise<SignedEvent | null>;
   /** Returns the stored event: this one, or the one saved before. */
   save(said: Said, signed: SignedEvent): Promise<SignedEvent>;
-  /** The place of one of our events in its thread. `relay`: the hint. */
+  /** The place of one of our events in its thread. `relay`: relay hint. */
   place(said: Said, relay: string): Promise<Place | null>;
 }
 
@@ -99,7 +98,7 @@ function isOf(signed: Signed, content: string): boolean {
 
 /**
  * The data of an event that a reply to it needs. The receiver saves it before it sends the message to the log: a message
- * without a place did not come from Nostr, and no reply to it is published.
+ * without a place did not come from Nostr, so no reply to it is published.
  */
 export const Place = z.strictObject({
   id: z.string(),
@@ -109,9 +108,9 @@ export const Place = z.strictObject({
   relay: z.string(),
   /** Only tags that place it in a thread or name people. */
   tags: z.array(z.array(z.string())),
-  /** The root of its conversation, if its tags do not say it. */
+  /** The root of its conversation, if its tags do not name it. */
   root: z.string().optional(),
-  /** Its message was in the log. If the message is missing now, it was deleted and is not stored again. */
+  /** Its message was in the log. If the message is missing now, it was deleted, and is not stored again. */
   stored: z.literal(true).optional(),
 });
 export type Place = z.infer<typeof Place>;
@@ -135,12 +134,12 @@ export function placeOf(event: Pick<SignedEvent, 'id' | 'pubkey' | 'kind' | 'tag
   };
 }
 
-/** The first saved version stays. Returns it. */
+/** Keeps the first saved version, and returns it. */
 export async function savePlace(keyValue: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<Place> {
   return Place.parse(JSON.parse(await keyValue.compareAndSet(keyOf(place.id), null, JSON.stringify(place))));
 }
 
-/** Called only when the message is in the log. `place`: as `savePlace` returned it. */
+/** Called only after the message is in the log. `place`: as `savePlace` returned it. */
 export async function markStored(keyValue: Pick<KeyValue, 'compareAndSet'>, place: Place): Promise<void> {
   await keyValue.compareAndSet(
     keyOf(place.id),

@@ -8,8 +8,8 @@ export interface FollowHandlers {
   /** The next event is read after this has resolved. */
   event(raw: unknown, bytes: number): void | Promise<void>;
   /**
-   * Called after each connection, when all stored events were passed on. `received`: their number. Live events are read
-   * after this has resolved.
+   * Called after each connection, once all stored events were passed on. `received`: their number. Live events are read after
+   * this has resolved.
    */
   caughtUp(received: number): void | Promise<void>;
 }
@@ -42,7 +42,6 @@ interface Subscription {
   left: number;
   received: number;
   isCaughtUp: boolean;
-  /** Ended by the relay. */
   isClosed: boolean;
   heardAt: number;
   ids: Set<string>;
@@ -50,20 +49,20 @@ interface Subscription {
 
 type Answer = { type: 'all'; events: unknown[] } | { type: 'closed'; reason: string } | { type: 'silent' };
 
-/** A relay has stalled after this long without an event or EOSE. */
+/** Time without an event or EOSE after which a relay counts as stalled, ms. */
 const EOSE_MS = 30_000;
-/** Pause before a subscription ended by the relay is requested again. */
+/** Pause before a subscription that the relay ended is requested again, ms. */
 const REQUEST_AGAIN_MS = 10_000;
-/** Ids kept per subscription, to recognise repeated events. */
+/** Most ids kept per subscription, to recognise repeated events. */
 const MAX_IDS = 5_000;
 const MAX_ENDED = 100;
-/** Events that a busy relay may still send for a closed subscription. */
+/** Most events that a busy relay may still send for a closed subscription. */
 const MAX_LATE = 200;
 const AUTH_REQUIRED = 'auth-required:';
 
 /**
- * Subscriptions, queries and publishing over one connection at a time. Requests under way when the connection is lost are
- * sent again over the next one, until they time out. Any request may therefore take effect twice.
+ * Subscriptions, queries and publishing over one connection at a time. When the connection is lost, running requests are sent
+ * again over the next one until they time out, so any request may take effect twice.
  */
 export class RelayChannel {
   readonly #parts: ChannelParts;
@@ -71,7 +70,7 @@ export class RelayChannel {
   readonly #login: RelayLogin;
   readonly #closing = new AbortController();
   readonly #subscriptions = new Map<string, Subscription>();
-  /** Late events still accepted, by closed subscription. */
+  /** Number of late events that are still accepted, by closed subscription. */
   readonly #ended = new LRUCache<string, number>({ max: MAX_ENDED });
   readonly #publishes: RelayPublishes;
   #asked = 0;
@@ -304,7 +303,7 @@ export class RelayChannel {
     if (!this.#publishes.answered(id, { accepted, reason }, canAuthenticate)) this.#parts.refused('unasked');
   }
 
-  /** True if a login may help. Requests refused before are sent again after it. */
+  /** Whether a login may help. If so, requests that were refused before are sent again after it. */
   #canAuthenticate(reason: string): boolean {
     return reason.startsWith(AUTH_REQUIRED) && this.#login.isPossible;
   }
@@ -336,14 +335,14 @@ interface Publish {
   /** Time of sending over the current connection; null if not sent over it yet. */
   sentAt: number | null;
   wasAuthenticated: boolean;
-  /** No other event was under way meanwhile: a notice or a lost connection then concerns this one. */
+  /** Whether no other event was under way meanwhile: a notice or a lost connection then concerns this one. */
   isAlone: boolean;
   notice: string;
   /** Ends the wait. */
   cut: AbortController;
 }
 
-/** No relay has a lower limit on messages. A connection that breaks over a shorter event has another reason. */
+/** Shortest event that may break a connection by its length: no relay has a lower limit on messages. */
 const LONG_CHARS = 16_384;
 /** Timers may wake some milliseconds early. */
 const MOST_OF_TIMEOUT = 0.9;
@@ -351,7 +350,7 @@ const NOT_CONNECTED: Published = { accepted: false, reason: 'error: not connecte
 const NO_ANSWER: Published = { accepted: false, reason: 'error: no answer' };
 const TOO_LONG: Published = { accepted: false, reason: 'unanswered: the message is too long for the relay' };
 
-/** The events under way to a relay, each until it is answered or times out. */
+/** The events that were sent to a relay, each until it is answered or times out. */
 class RelayPublishes {
   readonly #parts: PublishesParts;
   readonly #underWay = new Map<string, Publish>();
@@ -387,7 +386,7 @@ class RelayPublishes {
     for (const publish of this.#underWay.values()) this.#send(publish);
   }
 
-  /** Returns false if no such event is under way. `canAuthenticate`: a login may help. */
+  /** Returns false if no such event is under way. `canAuthenticate`: whether a login may help. */
   answered(id: string, { accepted, reason }: Published, canAuthenticate: boolean): boolean {
     const publish = this.#underWay.get(id);
     if (!publish) return false;
@@ -420,7 +419,7 @@ class RelayPublishes {
     if (this.#parts.send(['EVENT', publish.event])) publish.sentAt = this.#parts.clock.monotonic();
   }
 
-  /** Distinguishes silence about one event from a silent relay: no event is given up because a relay is away. */
+  /** Distinguishes silence about one event from a silent relay, because no event is given up while a relay is away. */
   async #unanswered(publish: Publish, timeoutMs: number, done: AbortSignal): Promise<Published> {
     const { clock, closing } = this.#parts;
     await clock.sleep(timeoutMs, AbortSignal.any([done, closing, publish.cut.signal]));
@@ -451,11 +450,11 @@ interface LoginParts {
 
 /** Challenges accepted at once on one connection. An honest relay needs one. */
 const BURST = 3;
-/** One more challenge a minute: a signer may have been unavailable. */
+/** One more challenge per minute is accepted, because a signer may have been unavailable. */
 const PER_SECOND = 1 / 60;
 
 /**
- * Logs in to a relay. A challenge is free for the relay and costs us a signature, perhaps by a remote signer:
+ * Logs in to a relay. A challenge costs the relay nothing, but costs us a signature, perhaps by a remote signer:
  *  L1  One challenge is signed at a time, then only the newest that arrived meanwhile.
  *  L2  Only a few challenges of a connection are accepted.
  *  L3  A login signed for an earlier connection is not sent over this one.
@@ -474,7 +473,7 @@ export class RelayLogin {
     this.#budget = this.#fullBudget();
   }
 
-  /** True if a login may help with a request that was refused without one. */
+  /** Whether a login may help with a request that was refused without one. */
   get isPossible(): boolean {
     return !this.#isKnown && this.#parts.authenticate !== null;
   }
@@ -490,7 +489,7 @@ export class RelayLogin {
     this.#isKnown = false;
   }
 
-  /** Returns false for a repeated challenge or one too many. */
+  /** Returns false for a repeated challenge, or for one too many. */
   challenged(challenge: string): boolean {
     if (challenge === this.#challenge || this.#budget.take() > 0) return false;
     this.#challenge = challenge;
@@ -500,7 +499,7 @@ export class RelayLogin {
     return true;
   }
 
-  /** True if the answer belongs to a login. */
+  /** Whether the answer belongs to a login. */
   answered(id: string, accepted: boolean): boolean {
     if (id !== this.#sentId) return false;
     this.#sentId = null;

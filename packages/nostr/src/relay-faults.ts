@@ -3,13 +3,13 @@ import { type Clock, TokenBucket } from './troupe.ts';
 export interface FaultLimits {
   /** Lies tolerated per minute. Default 20. */
   liesPerMinute: number;
-  /** Useless frames per second. More than this for ten seconds is a flood. Default 200. */
+  /** Useless frames per second. More than this for ten seconds counts as a flood. Default 200. */
   noisePerSecond: number;
-  /** Time per minute for which the socket may be throttled. Default 30 s. */
+  /** Time per minute for which the socket may be throttled, ms. Default 30,000. */
   throttledMsPerMinute: number;
   /** Stalled connections in a row that count as a fault. Default 3. */
   stalls: number;
-  /** Length of an isolation: four times as long each time, up to `most`. */
+  /** Length of an isolation, ms: four times as long each time, up to `most`. */
   isolationMs: { first: number; most: number };
 }
 
@@ -64,7 +64,7 @@ export class RelayFaults {
     this.#stalls = 0;
   }
 
-  /** Returns the length of the isolation, ms. After as long without a fault, the next isolation has the first length. */
+  /** Returns the length of the isolation, ms. After an equally long time without a fault, the first length counts again. */
   isolate(): number {
     const { first, most } = this.#limits.isolationMs;
     const now = this.#clock.monotonic();
@@ -90,9 +90,9 @@ export class RelayFaults {
 }
 
 /**
- * Why an event or frame is refused, and what that says about the relay. A closed list.
+ * Why an event or frame is refused, and what that tells about the relay. A closed list.
  *   lie    Never sent by a relay that checks its events. A few per minute isolate it.
- *   noise  Useless. A great many are a flood.
+ *   noise  Useless. A great many count as a flood.
  *   none   Any author can make an honest relay send this.
  */
 const REFUSED = {
@@ -106,8 +106,8 @@ const REFUSED = {
   id: 'lie',
   signature: 'lie',
   /**
-   * Not requested: no subscription, another kind, beyond the limit, or for none of our agents. Also notices, answers to
-   * nothing, and challenges beyond a few.
+   * Not requested: no subscription, another kind, beyond the limit, or for none of our agents. Also notices, answers to no
+   * request, and challenges beyond a few.
    */
   unasked: 'noise',
   /** Sent by this relay before. */

@@ -40,7 +40,7 @@ const WORTH_A_WARNING = 3;
  * 1. Size and depth of a message are checked before it is parsed. Signatures are not verified here.
  * 2. Subscriptions have a connection of their own, which is read no faster than events are handled. Queries and publishing
  *    have another, so that a flood delays neither.
- * 3. A relay that lies, floods or stalls is isolated: no connection for a growing time, with one warning each time.
+ * 3. A relay that lies, floods or stalls is isolated: it gets no connection for a growing time, with one warning each time.
  */
 export class RelayLink {
   readonly url: string;

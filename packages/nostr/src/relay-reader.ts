@@ -21,13 +21,13 @@ interface RelayReaderParts extends Handled, Omit<FollowParts, 'troupe'> {
   /** Time of the relay's first setup, seconds. Without a mark, older events are not requested. */
   startedAt: number;
   settings: IntakeParts['settings'] & Pick<NostrSettings, 'overlapMs'>;
-  /** Length of a claim: one process reads the relay for this long. */
+  /** Length of a claim, ms: one process reads the relay for this long. */
   claimMs: number;
 }
 
-/** Events requested at once. */
+/** Number of events requested at a time. */
 const PAGE = 200;
-/** Interval of queries for the newest events, beside the live subscription: a relay may fail to pass an event on. */
+/** Interval of queries for the newest events besides the live subscription, ms: a relay may fail to pass an event on. */
 const LOOK_MS = 60_000;
 const SAVE_MS = 5_000;
 const RETRY_MS = 5_000;
@@ -35,11 +35,11 @@ const RETRY_MS = 5_000;
 /**
  * Reads one relay, in one process at a time, from the mark on.
  * 1. After each connection the relay is asked for everything since the mark, less the overlap, page by page. The queries
- *    start after the live subscription, so that no event falls between the two. The found events are taken oldest first;
+ *    start after the live subscription, so that no event is missed in between. The found events are taken oldest first;
  *    live events are not read meanwhile.
  * 2. The mark moves when all of them are in the log, and then with each event. Repeated events are recognised by id.
- * 3. A process that loses its claim disconnects. It finishes the events under way: an event taken by two processes is
- *    stored once. A process that closes leaves the rest of its claim to another process.
+ * 3. A process that loses its claim disconnects. It finishes the events under way, because an event taken by two processes
+ *    is stored once. A process that closes leaves the rest of its claim to another process.
  */
 export class RelayReader {
   readonly #parts: RelayReaderParts;
@@ -179,7 +179,7 @@ export class RelayReader {
     return this.#heldUntil > 0;
   }
 
-  /** Leaves the rest of the claim to another process. Everything handled must be saved. */
+  /** Leaves the rest of the claim to another process. Everything that was handled must be saved first. */
   async #leave(): Promise<void> {
     const { keyValue, clock } = this.#parts;
     if (this.#heldUntil > clock.now()) {
@@ -193,7 +193,7 @@ export class RelayReader {
     while (!signal.aborted) {
       const isOurs = await this.#claim().catch((error: unknown) => {
         if (toTroupeError(error).policy !== 'retry') this.#warn(error);
-        // If the store does not answer, a reader continues: two readers do no harm.
+        // If the store does not answer, a reader continues, because two readers do no harm.
         return this.#stop !== null;
       });
       if (isOurs && !this.#stop) await mark.load().catch(() => null);
@@ -201,7 +201,7 @@ export class RelayReader {
       if (isOurs) this.#follow();
       else this.#letGo();
       if (this.#isSettled && clock.monotonic() - this.#lookedAt >= LOOK_MS) void this.#lookAgain();
-      // The holder claims again as soon as its claim ends, before the others.
+      // The holder claims again as soon as its claim ends, before the others do.
       const leftMs = isOurs ? this.#heldUntil - clock.now() : 0;
       await clock.sleep(Math.max(1, leftMs > 0 ? leftMs + 1 : claimMs * (0.25 + random() / 4)), signal);
     }
@@ -232,11 +232,11 @@ const MAX_SIZE = 2_000;
 const MAX_CHARS = 16_777_216;
 
 /**
- * The stored events of a relay: requested newest first, taken oldest first. They are not yet verified: a false id or time
- * only changes the order and the next request.
+ * The stored events of a relay: requested newest first, taken oldest first. They are not verified yet: a false id or time only
+ * changes the order and the next request.
  */
 class Backlog {
-  /** True if further events are live. */
+  /** Whether further events are live. */
   isOver = false;
   #waiting: { raw: unknown; at: number }[] = [];
   readonly #ids = new Set<string>();
@@ -249,12 +249,12 @@ class Backlog {
     return this.#oldest === Infinity ? {} : { until: this.#oldest };
   }
 
-  /** True if the waiting events should be taken before more are requested. */
+  /** Whether the waiting events should be taken before more are requested. */
   get isFull(): boolean {
     return this.#waiting.length >= MAX_SIZE || this.#chars >= MAX_CHARS;
   }
 
-  /** True if the event is new and has an id. */
+  /** Whether the event is new and has an id. */
   add(raw: unknown): boolean {
     const { id, content } = (raw ?? {}) as Record<string, unknown>;
     if (typeof id === 'string') {
@@ -277,7 +277,7 @@ class Backlog {
     for (const raw of inside) this.#oldest = Math.min(this.#oldest, timeOf(raw) ?? Infinity);
     const wereEmpty = this.#wasEmpty;
     this.#wasEmpty = added === 0;
-    // Without new events, the rest of this second is out of reach: the second before is next.
+    // Without new events, the rest of this second cannot be reached, so the second before it is next.
     if (this.#wasEmpty) this.#oldest -= 1;
     const isMore = added > 0 || (page.length > 1 && !wereEmpty);
     return { isMore: isMore && this.#oldest >= since, outside: page.length - inside.length };

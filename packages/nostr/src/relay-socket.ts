@@ -4,11 +4,11 @@ import type { Refused } from './relay-faults.ts';
 
 export interface SocketTiming {
   handshakeMs: number;
-  /** Pause between pings. A connection that is silent from one ping to the next is cut. */
+  /** Pause between pings, ms. A connection that is silent from one ping to the next is cut. */
   quietMs: number;
-  /** Pause after a lost connection: doubles from `first` to `most`, with jitter. */
+  /** Pause after a lost connection, ms: doubles from `first` to `most`, with jitter. */
   retryMs: { first: number; most: number };
-  /** Frames read a second; the burst is ten times that. */
+  /** Frames read per second; the burst is ten times that. */
   framesPerSecond: number;
 }
 
@@ -28,20 +28,20 @@ interface SocketParts {
   opened(): void;
   /** The next frame is read after this has resolved. */
   frame(frame: Frame, bytes: number): void | Promise<void>;
-  /** `isTooLong`: the relay closed it because our message was too long. */
+  /** `isTooLong`: the relay closed the connection because our message was too long. */
   lost(why: string, how: { wasStalled: boolean; isTooLong: boolean }): void;
   /** The socket was not read for `ms`: the relay sends too much. */
   throttled(ms: number): void;
 }
 
-/** A connection that lasted this long counts as no failure: the next pause is the first again. */
+/** A connection that lasted this long does not count as failed: the next pause is the first again. In ms. */
 const SETTLED_MS = 30_000;
 /** RFC 6455: close code for an overlong message. */
 const TOO_LONG = 1009;
 /**
- * A longer message ends the connection, and the relay would send it again over the next one. The limit is therefore far
- * above what relays store: else one long event could block a relay. Messages longer than `maxEventBytes` are refused
- * unparsed. At most one such message is in memory.
+ * A longer message ends the connection, and the relay would send it again over the next one. The limit is therefore far above
+ * what relays store; otherwise one long event could block a relay. Messages longer than `maxEventBytes` are refused unparsed.
+ * At most one such message is in memory.
  */
 const MAX_PAYLOAD_BYTES = 16_777_216;
 
@@ -154,7 +154,7 @@ export class RelaySocket {
     });
   }
 
-  /** Returns true if the relay has fallen silent. */
+  /** Returns whether the relay has fallen silent. */
   async #watch(socket: WebSocket, inflow: Inflow, signal: AbortSignal): Promise<boolean> {
     const { clock, timing } = this.#parts;
     let askedAt: number | null = null;
@@ -184,9 +184,9 @@ interface InflowParts {
 const THROTTLE_MS = 50;
 
 /**
- * Handles the messages of one connection one at a time, in order. While one is handled, or after too many, the socket is
- * not read: further messages stay in the buffers of the kernel, then in those of the sender. Without compression, at most
- * one chunk of the socket has been read ahead.
+ * Handles the messages of one connection one at a time, in order. While one is handled, or after too many, the socket is not
+ * read: further messages stay in the buffers of the kernel, then in those of the sender. Without compression, at most one
+ * chunk of the socket has been read ahead.
  */
 class Inflow {
   readonly #parts: InflowParts;
@@ -198,7 +198,7 @@ class Inflow {
     this.#parts = parts;
   }
 
-  /** True while the socket may be unread: silence is then no sign of a stalled relay. */
+  /** Whether the socket may be unread: silence is then no sign of a stalled relay. */
   get isBusy(): boolean {
     return this.#isBusy;
   }

@@ -8,13 +8,13 @@ import type { EventTemplate, Signer } from './signer.ts';
 interface RemoteSignerOptions {
   /** `bunker://<pubkey>?relay=…&secret=…`, as the signer shows it. */
   url: string;
-  /** For error messages, like `variable`. The URL itself is never shown: it holds a secret. */
+  /** Named in error messages, like `variable`. The URL itself is never shown, because it contains a secret. */
   agent: string;
   /** The environment variable with the URL. */
   variable: string;
   /** The agent's pubkey, if known: the signer is then not contacted before the first signature. */
   pubkey: string | null;
-  /** Identifies this client to the signer. A new key may need approval again. The signer owns and erases it. */
+  /** Identifies this client to the signer. A new key may need approval again. The created `Signer` owns the key and erases it. */
   clientKey: Uint8Array;
   clock: Clock;
   onWarning?: ((error: unknown, where: string) => void) | undefined;
@@ -70,7 +70,7 @@ class Bunker {
     this.#options = options;
     this.#pointer = pointer;
     const subscribe = this.#pool.subscribe.bind(this.#pool);
-    // An unreadable answer makes its handler reject; unhandled, that would end the process.
+    // An unreadable answer makes its handler reject; if that were unhandled, the process would end.
     this.#pool.subscribe = (relays, filter, params) =>
       subscribe(relays, filter, { ...params, onevent: (event) => void readSafely(params.onevent, event) });
   }
@@ -127,7 +127,7 @@ class Bunker {
       throw new Error(`the remote signer of @${agent} refused or cannot be reached (${what})`);
     } finally {
       over.abort();
-      asked.catch(() => undefined); // it may fail after the timeout
+      asked.catch(() => undefined); // it may still fail after the timeout
     }
   }
 }
@@ -141,7 +141,7 @@ async function readSafely<T>(read: ((event: T) => unknown) | undefined, event: T
 }
 
 async function readPointer({ url, agent, variable }: RemoteSignerOptions): Promise<BunkerPointer> {
-  // nostr-tools would resolve any other text as a name, at a host that the text chooses.
+  // nostr-tools would resolve any other text as a name, at a host that the text itself chooses.
   const pointer = BUNKER_REGEX.test(url.trim()) ? await parseBunkerInput(url.trim()) : null;
   if (pointer && pointer.relays.length > 0) return pointer;
   const message = `${variable} is not a bunker URL: it must be bunker://<pubkey>?relay=<wss://…>, with &secret=… if the signer shows one`;

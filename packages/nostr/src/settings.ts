@@ -22,13 +22,13 @@ const Relay = z.union(
 const Limits = z.strictObject({
   /** Longer events are refused. Default 128 KiB. */
   maxEventBytes: z.int().min(1_024).max(1_048_576).default(131_072),
-  /** Shared evenly by all relays. A verification takes 0.5 ms, or 2 ms without WebAssembly. Default 100. */
+  /** Limit for all relays together, shared evenly. A verification takes 0.5 ms, or 2 ms without WebAssembly. Default 100. */
   verificationsPerSecond: z.number().positive().max(10_000).default(100),
   /** Events of one author through one relay. The burst is ten times that; up to 1,000 further ones wait. Default 5. */
   perAuthorPerSecond: z.number().positive().max(10_000).default(5),
   /**
-   * Answers of one author to our agents in one conversation, each less than a minute after the last. Further answers wake
-   * no agent: two machines would answer each other forever. Default 50.
+   * Answers of one author to our agents in one conversation, each less than a minute after the previous one. Further answers
+   * wake no agent, because two machines would answer each other forever. Default 50.
    */
   answersInARow: z.int().min(1).max(1_000_000).default(50),
 });
@@ -41,8 +41,8 @@ export const NostrSettings = z
     /** Accepted kinds of events: notes, threads and comments. Default 1, 11, 1111. */
     kinds: z.array(z.int().min(0).max(65_535)).min(1).max(20).default([1, 11, 1_111]),
     /**
-     * Events of authors who are not in `people`. `ignore`: they are dropped. `store`: they are stored and wake no agent
-     * until a person passes them on. `dispatch`: they wake agents. Default `store`.
+     * Events of authors who are not in `people`. `ignore`: dropped. `store`: stored, but they wake no agent until a person
+     * passes them on. `dispatch`: they wake agents. Default `store`.
      */
     strangers: z.enum(['ignore', 'store', 'dispatch']).default('store'),
     /** People who may wake agents: 64 hex digits or `npub1…`. Default: none. */
@@ -52,7 +52,7 @@ export const NostrSettings = z
       )
       .max(10_000)
       .default([]),
-    /** People among them whose events may name a session of Claude Code for an agent (tag `claude-session`). Default: none. */
+    /** Those of `people` whose events may name a session of Claude Code for an agent (tag `claude-session`). Default: none. */
     operators: z
       .array(
         z.string().refine((text) => HEX.test(text) || NPUB.test(text), 'a person is a pubkey or an npub'),
@@ -64,7 +64,7 @@ export const NostrSettings = z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9._@:-]{0,39}$/)
       .default('nostr:'),
-    /** After a pause, events are requested from this long before the last one, ms: some arrive late. Default 10 min. */
+    /** After a pause, events are requested from this long before the last one, ms, because some arrive late. Default 600,000. */
     overlapMs: z.int().min(0).max(604_800_000).default(600_000),
     /** Allows relays without TLS on other machines. Default false. */
     insecure: z.boolean().default(false),
@@ -125,7 +125,7 @@ function pathText(path: readonly PropertyKey[]): string {
   );
 }
 
-/** A relay's address for people and logs, without user, password and query: they may be secrets. */
+/** A relay's URL for people and logs, without user, password and query, which may be secrets. */
 export function shownRelay(url: string): string {
   if (!URL.canParse(url)) return 'the given text';
   const { protocol, host, pathname } = new URL(url);

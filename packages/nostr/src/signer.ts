@@ -4,13 +4,13 @@ import { finalizeEvent, getPublicKey } from 'nostr-tools/pure';
 /** An event to sign. The signer adds its pubkey. */
 export interface EventTemplate {
   kind: number;
-  /** Seconds. */
+  /** Seconds since the epoch. */
   created_at: number;
   tags: string[][];
   content: string;
 }
 
-/** Signs as one agent. Its key is in this process or on another machine. */
+/** Signs as one agent. The agent's key is in this process or on another machine. */
 export interface Signer {
   /** Lower-case hex. */
   readonly pubkey: string;

@@ -12,7 +12,7 @@ const ADA = getPublicKey(Buffer.from(KEYS.ADA_KEY, 'hex'));
 const STRANGER = person();
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
 const NOTE = 'ab'.repeat(32);
-/** Nothing listens there: the doors of the troupe work all the same. */
+/** Nothing listens there, but the troupe's HTTP doors work anyway. */
 const NO_RELAY = 'ws://127.0.0.1:1';
 
 async function openOne(integrations: ReturnType<typeof nostr>[]) {

@@ -33,34 +33,34 @@ import { flattenMessages } from '../flatten-messages.ts';
 
 /** A remote agent. */
 export interface A2aOptions {
-  /** The agent card, or the address under which `/.well-known/agent-card.json` is. */
+  /** URL of the agent card, or of the server that has the card at `/.well-known/agent-card.json`. */
   url: string;
   /** Bearer token. */
   apiKey?: string | undefined;
-  /** Public keys of which one has signed the card. Default: a card need not be signed. */
+  /** Public keys, one of which must have signed the card. Default: a card need not be signed. */
   cardKeys?: readonly CardKey[] | undefined;
-  /** Default: the system's. */
+  /** Source of time. Default: the system clock. */
   clock?: Pick<Clock, 'sleep'>;
   /** Limits of the size and duration of an answer. */
   replyLimits?: ReplyLimitSettings;
 }
 
-/** A message that was sent: its task, and how often the remote agent gave such a task up. */
+/** A message that was sent: its task, and how often the remote agent gave up such a task. */
 interface Sent {
   task: string | null;
   tries: number;
 }
 
 const MAX_SENT = 1_000;
-/** Without a word in between. */
+/** Most attempts to rejoin a task without any text in between. */
 const MAX_REJOINS = 5;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 const CANCEL_MS = 5_000;
 
 /**
- * A remote agent behind A2A 1.0, over its JSON-RPC. The remote agent's context is the session. Model and
- * `maxOutputTokens` have no effect, and the remote agent calls none of our tools.
+ * A remote agent behind A2A 1.0, over its JSON-RPC. The remote agent's context is the session. `model` and `maxOutputTokens`
+ * have no effect, and the remote agent calls none of our tools.
  */
 export function createA2a({ url, apiKey, cardKeys, clock = systemClock, ...options }: A2aOptions): Provider {
   const limits = replyLimits(options.replyLimits);
@@ -68,7 +68,7 @@ export function createA2a({ url, apiKey, cardKeys, clock = systemClock, ...optio
   const fetch = vendorFetch(limits);
   const sent = new Map<string, Sent>();
 
-  /** The messages sent last are kept. */
+  /** The most recently sent messages are kept. */
   function recall(name: string, { begun }: ModelRequest): Sent {
     const known = sent.get(name) ?? sentIn(begun);
     sent.delete(name);
@@ -98,7 +98,7 @@ export function createA2a({ url, apiKey, cardKeys, clock = systemClock, ...optio
     const message = messageOf(request, `${name}-${known.tries}`, remote);
     try {
       for await (const event of answer(remote, message, reader, { ...watch, clock })) {
-        // What still comes after an abort is of the cancelled task.
+        // Updates after an abort belong to the cancelled task.
         if (!watch.signal.aborted) known.task = reader.task;
         if (reader.isBroken) giveUp(known);
         if (event.type === 'session' && request.session) yield event;
@@ -107,7 +107,7 @@ export function createA2a({ url, apiKey, cardKeys, clock = systemClock, ...optio
       }
     } catch (thrown) {
       watch.signal.removeEventListener('abort', cancel);
-      // An aborted task is cancelled. One that is still worked on is joined again by the next try, which must find it.
+      // An aborted task is cancelled. The next try joins a task that is still running, so its id must be known.
       if (!watch.signal.aborted) known.task = reader.task;
       if (ownFailure(thrown)?.code === 'provider_session_lost') giveUp(known);
       yield* news();
@@ -142,7 +142,7 @@ function giveUp(known: Sent): void {
   known.tries += 1;
 }
 
-/** Whether another process, or this one after a restart, goes on with the turn whose request ends. */
+/** Whether another process, or this one after a restart, will continue the turn whose request ends. */
 function goesOn(signal: AbortSignal): boolean {
   const { code } = Object(signal.reason) as { code?: unknown };
   return code === 'lease_lost' || code === 'shutting_down';
@@ -161,7 +161,10 @@ interface AnswerParts extends Pick<StreamWatch, 'signal' | 'touch'> {
   clock: Pick<Clock, 'sleep'>;
 }
 
-/** Sends the message, or joins the task that it began. A cut stream is joined again, and a task without a stream looked at. */
+/**
+ * Sends the message, or joins the task that it began. Rejoins a task whose stream was cut, and reads the state of a task that
+ * has no stream.
+ */
 async function* answer(
   remote: RemoteAgent,
   message: Outgoing,
@@ -193,7 +196,7 @@ async function* hear(
   { signal, touch }: Omit<AnswerParts, 'clock'>,
 ): AsyncGenerator<ModelEvent> {
   if (reader.task !== null) {
-    // A task that is over cannot be subscribed to.
+    // A task that has ended cannot be subscribed to.
     yield* reader.snapshot(await taskOf(remote, reader.task, signal));
     if (reader.isOver) return;
   }
@@ -223,7 +226,7 @@ async function updates(
   return [await remote.call('SendMessage', { message }, signal)];
 }
 
-/** States in which a task stays without a new message, with the failure that they are. */
+/** States that a task does not leave without a new message, each with the failure that it means. */
 const FAILED: Readonly<Record<string, ModelFailure['code']>> = {
   TASK_STATE_FAILED: 'provider_failed',
   TASK_STATE_REJECTED: 'provider_refused',
@@ -231,12 +234,12 @@ const FAILED: Readonly<Record<string, ModelFailure['code']>> = {
   TASK_STATE_AUTH_REQUIRED: 'provider_auth',
 };
 
-/** Makes the events of one answer of the updates of its task, of which some may come twice. */
+/** Turns the updates of a task, some of which may come twice, into the events of one answer. */
 class TaskReader {
   /** The task of the answer, once it is known. */
   task: string | null;
   isOver = false;
-  /** The remote agent gave the task up: another try needs a new message. */
+  /** The remote agent gave up the task, so another try needs a new message. */
   isBroken = false;
   readonly #said = new Map<string, string>();
   readonly #change: SessionChange;
@@ -265,7 +268,7 @@ class TaskReader {
     }
   }
 
-  /** The task as it is now: what was said before is not said again. */
+  /** The current state of the task. Text that was yielded before is not repeated. */
   *snapshot({ id, contextId, artifacts, status }: Task): Generator<ModelEvent> {
     this.task = id;
     yield* this.#began(contextId);
@@ -273,7 +276,7 @@ class TaskReader {
     yield* this.#status(status);
   }
 
-  /** Artifacts of a task that waits for an answer were said with its question. */
+  /** Skips the artifacts of a task that waits for an answer, because they came with its question. */
   skip({ artifacts, status }: Task): void {
     if (status.state !== 'TASK_STATE_INPUT_REQUIRED') return;
     for (const { artifactId, parts } of artifacts) this.#said.set(artifactId, textOfParts(parts));
@@ -289,14 +292,14 @@ class TaskReader {
     const before = this.#said.get(artifactId) ?? '';
     const text = textOfParts(parts);
     if (append) yield* this.#say(artifactId, text);
-    // Said words cannot be taken back: a replacement that is not a continuation follows in full.
+    // Yielded text cannot be taken back, so a replacement that does not continue it is yielded in full.
     else if (text.startsWith(before)) yield* this.#say(artifactId, text.slice(before.length));
     else if (!before.startsWith(text)) yield* this.#say(artifactId, `\n\n${text}`);
   }
 
   *#say(id: string, delta: string): Generator<ModelEvent> {
     if (delta === '') return;
-    // Artifacts are documents of their own.
+    // Each artifact is a separate document.
     const isNext = this.#hasSpoken && !this.#said.has(id);
     this.#hasSpoken = true;
     this.#said.set(id, (this.#said.get(id) ?? '') + delta);
@@ -317,13 +320,13 @@ class TaskReader {
       yield* this.#say('question', text);
       yield this.#done(this.task ?? '');
     } else if (state === 'TASK_STATE_COMPLETED') {
-      // Beside artifacts, the last message is a remark about them.
+      // If there are artifacts, the last message is only a remark about them.
       if (!this.#hasSpoken) yield* this.#say('message', text);
       yield this.#done('');
     } else if (text !== '') yield { type: 'thinking', delta: `${text}\n` };
   }
 
-  /** `open`: the task that waits for the next message. */
+  /** `open`: id of the task that waits for the next message. */
   #done(open: string): ModelEvent {
     this.isOver = true;
     const session = this.#context === null ? null : { id: this.#context, checkpoint: `task:${open}` };
@@ -333,19 +336,18 @@ class TaskReader {
 
 type OutgoingPart = { text: string } | { raw: string; mediaType: string };
 
-/** A message to the remote agent. */
 interface Outgoing {
   messageId: string;
   role: 'ROLE_USER';
   parts: OutgoingPart[];
   contextId?: string;
-  /** The task that waits for this message. */
+  /** Id of the task that waits for this message. */
   taskId?: string;
 }
 
 /**
- * The same for every try of a step, in every process, so that neither we nor the remote agent take it for a new message. A turn
- * that takes further events into the step asks something else.
+ * The id of the message. It is the same for every try of a step, in every process, so that neither side takes a retry for a
+ * new message. A turn that takes further events into the step gets another id.
  */
 function nameOf({ cacheKey, trace, messages }: ModelRequest): string {
   const { turn, step, purpose } = trace;

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { TroupeError, type VendorFetch, canonicalJson } from '../troupe.ts';
 
 interface ClientOptions {
-  /** The agent card, or the address under which `/.well-known/agent-card.json` is. */
+  /** URL of the agent card, or of the server that has the card at `/.well-known/agent-card.json`. */
   url: string;
   apiKey?: string | undefined;
   cardKeys?: readonly CardKey[] | undefined;
@@ -14,19 +14,19 @@ interface ClientOptions {
 /** A remote agent, as its card describes it. */
 export interface RemoteAgent {
   streams: boolean;
-  /** Whether it takes parts of this type. */
+  /** Whether it accepts parts of this type. */
   takes: (mediaType: string) => boolean;
   call(method: string, params: object, signal: AbortSignal): Promise<unknown>;
-  /** Resolves to the results, once the server has accepted the request. */
+  /** Resolves to the stream of results once the server has accepted the request. */
   stream(method: string, params: object, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
 }
 
 const WELL_KNOWN = '/.well-known/agent-card.json';
 const TASK_NOT_FOUND = -32_001;
-/** Invalid requests, unknown methods and parameters, and what the remote agent cannot do. */
+/** Codes for invalid requests, unknown methods and parameters, and operations that the remote agent does not support. */
 const CALLERS_FAULT = [-32_600, -32_601, -32_602, -32_003, -32_004, -32_005, -32_009];
 
-/** Reads the card. Throws a TroupeError, or what `fetch` throws. */
+/** Reads the card. Throws a TroupeError, or an error of `fetch`. */
 export async function findRemote(options: ClientOptions, signal: AbortSignal): Promise<RemoteAgent> {
   const { url, apiKey, cardKeys, fetch } = options;
   const headers = {
@@ -62,7 +62,7 @@ export async function findRemote(options: ClientOptions, signal: AbortSignal): P
   };
 }
 
-/** The JSON-RPC endpoint. Another origin than the card's would get the key and the prompts. */
+/** The URL of the JSON-RPC endpoint. It must have the card's origin, because it gets the key and the prompts. */
 function endpointOf({ supportedInterfaces }: Card, at: string): string {
   const found = supportedInterfaces.find(
     ({ protocolBinding, protocolVersion }) =>
@@ -77,7 +77,7 @@ function endpointOf({ supportedInterfaces }: Card, at: string): string {
   return found.url;
 }
 
-/** A card that names no types says nothing about them. */
+/** A card that names no types accepts any. */
 function takes(modes: readonly string[], mediaType: string): boolean {
   const [family] = mediaType.split('/');
   return modes.length === 0 || [mediaType, `${family}/*`, '*/*', '*'].some((mode) => modes.includes(mode));
@@ -115,10 +115,10 @@ export function read<T>(shape: z.ZodType<T>, value: unknown, what: string): T {
   return data;
 }
 
-/** A public key as a JSON Web Key, with its kind in `kty` and perhaps its id in `kid`. */
+/** A public key as a JSON Web Key, with its type in `kty` and perhaps its id in `kid`. */
 export type CardKey = Readonly<Record<string, unknown>>;
 
-/** How a signature of each algorithm is verified. A key fits only the algorithms of its kind. */
+/** How a signature of each algorithm is verified. A key fits only the algorithms of its own type. */
 const ALGORITHMS: Readonly<Record<string, { type: string; curve?: string; hash: string | null }>> = {
   ES256: { type: 'ec', curve: 'prime256v1', hash: 'sha256' },
   ES384: { type: 'ec', curve: 'secp384r1', hash: 'sha384' },
@@ -133,7 +133,7 @@ function keyOf(jwk: object): KeyObject | null {
   try {
     return createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' });
   } catch {
-    return null; // The shape of a key says nothing about its numbers.
+    return null; // The key has the right shape, but its numbers are invalid.
   }
 }
 
@@ -142,7 +142,7 @@ function verifyCard(card: unknown, keys: readonly CardKey[], at: string): void {
   const { signatures, ...signed } = Object(card) as Record<string, unknown>;
   const given = Signatures.safeParse(signatures ?? []);
   const list = given.success ? given.data : [];
-  // Signers leave out empty values, whether or not they write them.
+  // Signers leave out empty values, even those that the card has.
   const payloads = [signed, withoutEmpty(signed)].map(canonicalJson);
   const isSigned = list.some((each) =>
     payloads.some((payload) => keys.some((key) => isBy(each, payload, key))),
@@ -177,7 +177,7 @@ function headerIn(text: string): z.infer<typeof Header> | null {
     const found = Header.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString()));
     return found.success ? found.data : null;
   } catch {
-    return null; // Not JSON: no signature of ours.
+    return null; // Not JSON, so it is not a signature that we can read.
   }
 }
 
@@ -195,15 +195,15 @@ function withoutEmpty(value: unknown): unknown {
   return kept.length > 0 ? Object.fromEntries(kept) : undefined;
 }
 
-/** What we read of A2A 1.0, with its own field names and only the fields we use. */
+/** The parts of A2A 1.0 that Troupe reads, under A2A's own field names. */
 
 const MAX_PARTS = 1_000;
-/** Levels of an answer above its free data. */
+/** Levels of an answer above its free-form data. */
 const MAX_LEVELS = 10;
-/** Fields whose nulls are data. */
+/** Fields in which null is a value. */
 const FREE = new Set(['data', 'metadata']);
 
-/** Null is absence, as in all JSON of Protocol Buffers (https://protobuf.dev/programming-guides/json/). */
+/** Null means absent, as in all JSON of Protocol Buffers (https://protobuf.dev/programming-guides/json/). */
 function withoutNulls(value: unknown, levels = MAX_LEVELS): unknown {
   if (typeof value !== 'object' || value === null || levels === 0) return value;
   if (Array.isArray(value))
@@ -225,7 +225,7 @@ const Part = z.object({
   filename: z.string().optional(),
   mediaType: z.string().optional(),
 });
-/** One that cannot be read is named, and the others stay. */
+/** A part that cannot be read is replaced by a note; the others are kept. */
 const Parts = z
   .array(Part.catch({ text: UNREADABLE }))
   .max(MAX_PARTS)
@@ -282,7 +282,7 @@ const Interface = z.object({ url: z.url(), protocolBinding: z.string(), protocol
 
 const Card = answer(
   z.object({
-    // Those that cannot be read are for other clients.
+    // Interfaces that cannot be read are for other clients.
     supportedInterfaces: z
       .array(z.unknown())
       .max(100)

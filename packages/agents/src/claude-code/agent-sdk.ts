@@ -6,10 +6,7 @@ import { TroupeError, appendSchema, type MessageEvent, type ModelRequest, shownI
 import { findPeer } from '../programs.ts';
 import { flattenMessages } from '../flatten-messages.ts';
 
-/**
- * The part of the Claude Agent SDK that we use, typed by shape: the package is proprietary and optional, so it is not
- * a dependency.
- */
+/** The part of the Claude Agent SDK that Troupe uses, typed by shape: the package is proprietary and so no dependency. */
 export interface AgentSdk {
   version: string;
   query(params: {
@@ -24,7 +21,7 @@ export interface SdkUserMessage {
   parent_tool_use_id: null;
 }
 
-/** The fields that we read, of any message. */
+/** The fields that Troupe reads, of any kind of message. */
 export interface SdkMessage {
   type: string;
   subtype?: string;
@@ -53,7 +50,7 @@ export interface SdkSpawn extends Pick<SpawnOptions, 'cwd' | 'env'> {
   args: string[];
 }
 
-/** The interface of a process that the SDK needs. */
+/** The parts of a process that the SDK needs. */
 export interface SdkChild {
   stdin: Writable;
   stdout: Readable;
@@ -64,7 +61,7 @@ export interface SdkChild {
 
 const PACKAGE = '@anthropic-ai/claude-agent-sdk';
 
-/** The installed SDK, which brings the program with it. Throws `provider_unusable`. */
+/** The installed SDK, which includes the program. Throws `provider_unusable`. */
 export async function loadAgentSdk(env = process.env): Promise<AgentSdk> {
   const { dir, version, manifest } = findPeer('claude-code', env);
   try {
@@ -82,19 +79,19 @@ export type PromptBlock =
   | { type: 'image'; source: { type: 'base64'; media_type: string; data: string } };
 
 /**
- * The content of a request: instructions, and one user message with the words and images of all other messages. The
- * CLI itself adds the names of the files in which it stores the images.
+ * The content of a request: instructions, and one user message with the texts and images of all other messages. The CLI itself
+ * adds the names of the files in which it stores the images.
  */
 interface PromptBlocks {
   system: string;
   blocks: PromptBlock[];
 }
 
-/** The API refuses empty texts, and the CLI waits forever if there is nothing else. */
+/** Sent if a request has no content: the API refuses empty texts, and the CLI would wait forever. */
 const NO_WORDS = '(no words)';
 
 export function promptBlocks({ messages: asked, images, replySchema }: ModelRequest): PromptBlocks {
-  // A resumed session has its instructions already.
+  // A resumed session already has its instructions.
   const begins = asked[0]?.role === 'system';
   const messages = begins && replySchema ? appendSchema(asked, replySchema) : asked;
   const { system, texts } = flattenMessages(messages);

@@ -34,33 +34,33 @@ import {
 import { readTurn, type ReadTurnOptions } from './read-turn.ts';
 import type { ToolMessage } from './tool-server.ts';
 
-/** Claude Code, its processes and limits. */
+/** Settings of Claude Code, its processes and limits. */
 export interface ClaudeCodeOptions extends ClaudeCodeSettings {
-  /** Default: the system's. */
+  /** Source of time. Default: the system clock. */
   clock?: Clock;
-  /** Time until an unused session gives up its process. Default 300,000 ms. */
+  /** Time until the process of an unused session is closed. Default 300,000 ms. */
   idleMs?: number;
-  /** Beyond this number, the process that was idle longest is closed. One takes about 200 MB. Default 8. */
+  /** Most processes. Beyond it, the one that was idle longest is closed. Each takes about 200 MB. Default 8. */
   maxProcesses?: number;
-  /** Time for the program to become ready. */
+  /** Time for the program to become ready, ms. */
   startTimeoutMs?: number;
   /**
-   * Limits of the size and duration of an answer. While a tool of the program runs, it sends a sign of life every 30
-   * s.
+   * Limits of the size and duration of an answer. While one of its own tools runs, the program reports every 30 s that it is
+   * alive.
    */
   replyLimits?: ReplyLimitSettings;
 }
 
 const NAME = 'claude-code';
-/** As for Anthropic's API. */
+/** The same as for Anthropic's API. */
 const MARKS = ['speakers', 'clients'] as const;
 const IDLE_MS = 300_000;
 const MAX_PROCESSES = 8;
 const START_TIMEOUT_MS = 30_000;
 
 /**
- * Claude Code as a stateful provider: one session per cache key, held by a process that stays open between turns. It
- * is sent only what it has not seen, and is rewound to its mark after a turn that broke off.
+ * Claude Code as a stateful provider: one session per cache key, held by a process that stays open between turns. It is sent
+ * only messages that it has not seen. After a turn that broke off, the session is rewound to its mark.
  */
 export function createClaudeCode(options: ClaudeCodeOptions): Provider {
   const { clock = systemClock, idleMs = IDLE_MS, maxProcesses = MAX_PROCESSES } = options;
@@ -72,9 +72,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
   const processes = createProcesses({ loadSdk, settings: options, startTimeoutMs, limits });
   const sessions = new Sessions({ processes, home: options.home, clock, idleMs, maxProcesses });
 
-  /**
-   * Ends the process if the reader leaves. Settles the slot before the last event, because the reader may stop there.
-   */
+  /** Ends the process if the reader leaves. Settles the slot before the last event, because the reader may stop there. */
   async function* readInSession(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const slot = sessions.slot(request.cacheKey);
     const before = slot.free;
@@ -89,7 +87,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     try {
       await before;
       if (watch.signal.aborted) {
-        // The session is unchanged, because nothing was sent.
+        // Nothing was sent, so the session is unchanged.
         isOver = true;
         return;
       }
@@ -107,7 +105,7 @@ export function createClaudeCode(options: ClaudeCodeOptions): Provider {
     }
   }
 
-  /** Answers outside of all sessions and leaves no trace in them. */
+  /** Answers outside of all sessions, and leaves no trace in them. */
   async function* readOnce(request: ModelRequest, watch: StreamWatch): AsyncGenerator<ModelEvent> {
     const { system, blocks } = promptBlocks(request);
     const process = await processes.start(launchOf(request, system), { kind: 'none' }, request.cacheKey);
@@ -183,7 +181,7 @@ interface OpenTurn {
   change: SessionChange | null;
 }
 
-/** How a stream ended for its session. */
+/** How a stream ended, from the view of its session. */
 type TurnEnd = { kind: 'waits' } | { kind: 'done'; mark: SessionMark } | { kind: 'broken' };
 
 /**
@@ -191,7 +189,7 @@ type TurnEnd = { kind: 'waits' } | { kind: 'done'; mark: SessionMark } | { kind:
  * 1. A process is reused only after a turn that ended well. After any other turn it is stopped, because the CLI keeps
  *    the messages of a broken turn; the next process rewinds the session when it resumes it.
  * 2. More than `maxProcesses` run only while all of them are within a turn, because turns may wait for each other.
- * Callers make sure that a slot has one turn at a time.
+ * Callers must ensure that a slot has only one turn at a time.
  */
 class Sessions {
   readonly #options: SessionsOptions;
@@ -265,7 +263,7 @@ class Sessions {
     { cacheKey }: ModelRequest,
     { launch, session }: { launch: Launch; session: SessionStart },
   ): Promise<CliProcess> {
-    // Two processes on one session would lose each other's messages.
+    // Two processes with one session would lose each other's messages.
     await stopProcess(slot);
     this.#makeRoom();
     const process = await this.#options.processes.start(launch, session, cacheKey);
@@ -331,8 +329,8 @@ function lost(message: string): ModelFailure {
 }
 
 /**
- * The instructions of each cache key's latest session. Claude Code needs them at every start, but a request that
- * resumes a session does not contain them. Without them the session counts as lost.
+ * The instructions of each cache key's latest session. Claude Code needs them at every start, but a request that resumes a
+ * session does not contain them. Without them the session counts as lost.
  */
 const Persona = z.object({ session: z.string(), system: z.string() });
 
@@ -355,7 +353,7 @@ function openPersonaFile(home: string): PersonaFile {
         const persona = Persona.parse(JSON.parse(readFileSync(fileOf(cacheKey), 'utf8')));
         return persona.session === session ? persona.system : null;
       } catch {
-        // Missing, or torn by a crash: a new session costs less than a wrong persona.
+        // Missing, or incomplete after a crash. A new session costs less than wrong instructions.
         return null;
       }
     },
@@ -365,13 +363,13 @@ function openPersonaFile(home: string): PersonaFile {
 /** The state of one cache key's session, with the process that has it open. */
 interface SessionSlot {
   process: CliProcess | null;
-  /** Hash of the parameters that the process was started with. */
+  /** Hash of the parameters with which the process was started. */
   launch: string;
   /** `waiting`: the turn waits for results of calls. */
   turn: 'none' | 'running' | 'waiting';
   /** End of the last turn that ended well, as far as this process knows. */
   at: SessionMark | null;
-  /** Id of the session, if it holds more than its last mark, or may hold more. */
+  /** Id of the session if it holds, or may hold, more than its last mark. */
   beyond: string | null;
   /** Order of use across all slots. */
   used: number;
@@ -398,12 +396,12 @@ function isIdle({ process, turn }: SessionSlot): boolean {
   return turn === 'none' && (process?.isAlive ?? false);
 }
 
-/** True if the last turn that ended well did so at the mark. */
+/** Whether the last turn that ended well ended at this mark. */
 function endedAt({ at }: SessionSlot, mark: SessionMark): boolean {
   return at?.id === mark.id && at.checkpoint === mark.checkpoint;
 }
 
-/** True if the session is known to hold more than the mark. */
+/** Whether the session is known to hold more than the mark. */
 function wentBeyond({ at, beyond }: SessionSlot, mark: SessionMark): boolean {
   return beyond === mark.id || (at?.id === mark.id && at.checkpoint !== mark.checkpoint);
 }

@@ -23,12 +23,11 @@ interface ProcessesOptions {
   limits: ReplyLimits;
 }
 
-/** All running processes of one provider. */
 export interface Processes {
   readonly count: number;
   /** Throws `provider_unusable`. */
   start(launch: Launch, session: SessionStart, cacheKey: string): Promise<CliProcess>;
-  /** Ends all processes, and all that start later. */
+  /** Ends all processes, and any that start later. */
   close(): Promise<void>;
 }
 
@@ -66,16 +65,16 @@ export function createProcesses(parts: ProcessesOptions): Processes {
 /** A running Claude Code process with one session. It stays open between turns. */
 export interface CliProcess {
   readonly tools: ToolServer;
-  /** False as soon as it begins to end. */
+  /** False as soon as the process begins to end. */
   readonly isAlive: boolean;
   readonly exited: Promise<void>;
   /** Sends a user message, which begins a turn. */
   send(content: readonly PromptBlock[]): void;
   /** The next message; null after the end. */
   next(): Promise<SdkMessage | null>;
-  /** Why the process ended, whether it had sent anything, and the limit it exceeded, if any. */
+  /** Why the process ended, whether it had sent anything, and the limit that it exceeded, if any. */
   ending(): { spoke: boolean; words: string; excess: TroupeError | null };
-  /** Ends the process in at most two seconds, whatever it does. Its current turn may or may not be in the session. */
+  /** Ends the process within two seconds, whatever it does. Its current turn may or may not be in the session. */
   stop(): Promise<void>;
 }
 
@@ -83,12 +82,12 @@ interface ProcessOptions {
   sdk: AgentSdk;
   tools: ToolServer;
   options: Record<string, unknown>;
-  /** Time until the first message. */
+  /** Time until the first message, ms. */
   startTimeoutMs: number;
   limits: ReplyLimits;
 }
 
-/** The process usually ends in about 70 ms, together with its own children. */
+/** Longest wait, ms. The process usually ends in about 70 ms, together with its own children. */
 const STOP_MS = 2000;
 const STDERR_LIMIT = 2000;
 
@@ -106,7 +105,7 @@ function startProcess({ sdk, tools, options, startTimeoutMs, limits }: ProcessOp
   });
 
   function spawnCli({ command, args, cwd, env }: SdkSpawn): SdkChild {
-    // A separate process group, so that only Troupe handles a Ctrl-C in the terminal.
+    // A process group of its own, so that only Troupe handles a Ctrl-C in the terminal.
     const spawned = spawn(command, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
     child = spawned;
     spawned.stderr.setEncoding('utf8');
@@ -181,11 +180,11 @@ async function endGroup(child: ChildProcess, exited: Promise<void>): Promise<voi
   late.abort();
 }
 
-/** Bounds the output of the process: the SDK reads lines of any length and buffers what it has read. */
+/** Limits the output of the process, because the SDK reads lines of any length and buffers what it has read. */
 class OutputBounds {
   readonly #limits: ReplyLimits;
   readonly #onExcess: (excess: TroupeError) => void;
-  /** Bytes of the current turn. */
+  /** Bytes received in the current turn. */
   received = 0;
   excess: TroupeError | null = null;
 
@@ -223,7 +222,6 @@ class OutputBounds {
 /** Writes to an ending process are lost; its end is reported elsewhere. */
 function ignore(): void {}
 
-/** A queue with one reader. */
 interface Inbox<T> extends AsyncIterable<T> {
   put(item: T): void;
   end(): void;
@@ -260,15 +258,15 @@ export interface ClaudeCodeSettings {
   cwd?: string;
   /** Environment variables of the CLI besides PATH. */
   env: Readonly<Record<string, string>>;
-  /** Default: that of Anthropic. */
+  /** Default: Anthropic's. */
   baseUrl?: string;
   /** Without a key the CLI's own login is used; the CLI then adds text to the prompt. */
   apiKey?: string;
-  /** The CLI's own tools that may be used, by their names there. */
+  /** Names of the CLI's own tools that may be used. */
   builtinTools: readonly string[];
 }
 
-/** The parameters of a process: a request that differs in any of them needs another process. */
+/** The parameters of a process. A request that differs in any of them needs another process. */
 export interface Launch extends Pick<ModelRequest, 'model' | 'tools' | 'maxOutputTokens'> {
   system: string;
 }
@@ -278,7 +276,7 @@ export type SessionStart =
   | { kind: 'resume'; mark: SessionMark }
   | { kind: 'none' };
 
-/** Nearly the longest timer: tools run under the deadlines of the runtime instead. */
+/** Nearly the longest timer, because the runtime's own deadlines apply to tools. */
 const NEVER_MS = 2_000_000_000;
 /** The API's minimum thinking budget. */
 const LEAST_THINKING_TOKENS = 1024;
@@ -288,7 +286,7 @@ const SWITCHES: Readonly<Record<string, string>> = {
   DISABLE_TELEMETRY: '1',
   DISABLE_ERROR_REPORTING: '1',
   DISABLE_AUTOUPDATER: '1',
-  // The engine does the backoff. Without streaming, text before a failure would be sent twice.
+  // The engine does the backoff. Without this, text before a failure would be sent twice.
   CLAUDE_CODE_MAX_RETRIES: '0',
   CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: '1',
   CLAUDE_CODE_DISABLE_CLAUDE_MDS: '1',
@@ -296,7 +294,7 @@ const SWITCHES: Readonly<Record<string, string>> = {
   CLAUDE_CODE_DISABLE_MCP_TASK_BACKGROUND: '1',
   ENABLE_TOOL_SEARCH: 'false',
   MCP_TOOL_TIMEOUT: String(NEVER_MS),
-  // Results are cut to size before they reach the CLI.
+  // Results are truncated before they reach the CLI.
   MAX_MCP_OUTPUT_TOKENS: '10000000',
 };
 
@@ -334,10 +332,10 @@ export function launchOptions(
     permissionMode: 'dontAsk',
     settingSources: [],
     strictMcpConfig: true,
-    // Participants' words are never commands or names of files to read.
+    // Participants' text must never act as a command, or as the name of a file to read.
     verbatimPrompts: true,
     includePartialMessages: true,
-    // Nothing but the conversation goes into the request. In this mode the CLI cannot read a login.
+    // Adds nothing but the conversation to the request. In this mode the CLI cannot read a login.
     extraArgs: settings.apiKey === undefined ? {} : { bare: null },
     ...(thinkingTokens(launch) === 0 && { thinking: { type: 'disabled' } }),
     ...sessionOptions(session),
@@ -373,13 +371,13 @@ function envOf(settings: ClaudeCodeSettings, launch: Launch): Record<string, str
     ...(apiKey !== undefined && { ANTHROPIC_API_KEY: apiKey }),
     ...(baseUrl !== undefined && {
       ANTHROPIC_BASE_URL: baseUrl.replace(/\/(v1\/?)?$/, ''),
-      // A gateway that does not know a beta refuses the request, which is then sent three times.
+      // A gateway that does not know a beta feature refuses the request, which is then sent three times.
       CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: '1',
     }),
   };
 }
 
-/** Thinking counts as output: without this, models with a budget could spend the whole output limit on it. */
+/** Thinking counts as output. Without this, models with a budget could spend the whole output limit on it. */
 function thinkingTokens({ maxOutputTokens }: Launch): number {
   const half = Math.floor(maxOutputTokens / 2);
   return half < LEAST_THINKING_TOKENS ? 0 : half;

@@ -30,15 +30,15 @@ export interface ReadTurnOptions {
 
 type Done = Extract<ModelEvent, { type: 'done' }>;
 
-/** The session keeps the signatures: that of a single thought is passed on, and several have none. */
+/** The session itself keeps signatures. Only the signature of a single thought is passed on. */
 function signatureOf([only, ...others]: readonly PlacedThought[]): string {
   return others.length === 0 && only?.type === 'thinking' ? only.signature : '';
 }
 
 /**
- * Reads one stream of the port from Claude Code's messages. It ends when the model has called a tool of ours, or with
- * the turn. Model calls followed only by the CLI's own tools are reported as one. A stop for length or refusal ends
- * the stream too: the CLI would go on by itself, so its process must be stopped.
+ * Reads one stream of the port from Claude Code's messages. The stream ends when the model has called a tool of ours, or at
+ * the end of the turn. Model calls followed only by the CLI's own tools are reported as one. A stop for length or refusal also
+ * ends the stream: the CLI would continue by itself, so its process must be stopped.
  */
 export function readTurn(options: ReadTurnOptions): AsyncGenerator<ModelEvent> {
   return new SdkTurnReader(options).events();
@@ -48,7 +48,7 @@ class SdkTurnReader {
   readonly #options: ReadTurnOptions;
   readonly #names: ReadonlySet<string>;
   #change: SessionChange | null;
-  /** A message that was read and not yet handled. */
+  /** A message that was read but not yet handled. */
   #held: SdkMessage | null | undefined;
   #opened = false;
   #said = false;
@@ -102,7 +102,7 @@ class SdkTurnReader {
     if (isBoundary(message)) yield { type: 'compacted' };
   }
 
-  /** Null if the call broke off: the result then holds the reason. */
+  /** Null if the call broke off: the result then has the reason. */
   async *#modelCall(
     first: MessageEvent,
   ): AsyncGenerator<ModelEvent, { stop: Done['stop']; usage: Usage; hasOurs: boolean } | null> {
@@ -136,7 +136,7 @@ class SdkTurnReader {
     return null;
   }
 
-  /** The events of one model call. The first message that does not belong to it is held. */
+  /** The events of one model call. The first message that does not belong to it is kept for later. */
   async *#callEvents(first: MessageEvent): AsyncGenerator<MessageEvent> {
     yield first;
     while ((this.#held = await this.#next())) {
@@ -147,7 +147,7 @@ class SdkTurnReader {
     if (this.#held) this.#held = undefined;
   }
 
-  /** Undefined for the CLI's own tools, and for names that the CLI itself refuses. */
+  /** The tool's own name. Undefined for the CLI's own tools, and for names that the CLI itself refuses. */
   #ownName(shown: string): string | undefined {
     const name = shown.startsWith(TOOL_PREFIX) ? shown.slice(TOOL_PREFIX.length) : undefined;
     return name !== undefined && this.#names.has(name) ? name : undefined;

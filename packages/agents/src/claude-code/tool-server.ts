@@ -1,6 +1,6 @@
 import type { PromptMessage, ToolSpec } from '../troupe.ts';
 
-/** Claude Code puts this before the names of our tools. */
+/** Prefix that Claude Code puts before the names of our tools. */
 export const TOOL_PREFIX = 'mcp__troupe__';
 
 export type ToolMessage = Extract<PromptMessage, { role: 'tool' }>;
@@ -9,7 +9,7 @@ export type ToolMessage = Extract<PromptMessage, { role: 'tool' }>;
 export interface ToolServer {
   /** For the SDK's option `mcpServers`. */
   servers: Record<string, unknown>;
-  /** Results by call id. They may arrive before they are asked for: Claude Code makes calls one after another. */
+  /** Passes results by call id. They may arrive before they are requested, because Claude Code makes calls one after another. */
   answer(results: readonly ToolMessage[]): void;
   /** Begins another turn. */
   reset(): void;
@@ -37,8 +37,8 @@ const METHOD_NOT_FOUND = -32_601;
 const INTERNAL_ERROR = -32_603;
 
 /**
- * An MCP server within this process, with the methods that Claude Code calls. Passes schemas on unchanged, which the
- * SDK's own helper cannot.
+ * An MCP server within this process, with the methods that Claude Code calls. Passes schemas on unchanged, which the SDK's own
+ * helper cannot.
  */
 export function createToolServer(tools: readonly ToolSpec[]): ToolServer {
   const results = new Map<string, PromiseWithResolvers<ToolMessage>>();
@@ -76,7 +76,7 @@ export function createToolServer(tools: readonly ToolSpec[]): ToolServer {
   function connect(wire: Wire): Promise<void> {
     wire.onmessage = (message) => {
       if (message.id === undefined || message.method === undefined) return;
-      // A wire that is closed takes no answer, and nobody waits for one.
+      // A closed connection takes no answer, and nobody waits for one.
       respond(message)
         .then((answer) => wire.send(answer))
         .catch(() => undefined);
@@ -98,7 +98,7 @@ function listedTool({ name, description, parameters }: ToolSpec): object {
     name,
     description,
     inputSchema: { type: 'object', ...parameters },
-    // Otherwise Claude Code may hide tools until the model searches for them.
+    // Without this, Claude Code may hide tools until the model searches for them.
     _meta: { 'anthropic/alwaysLoad': true },
   };
 }

@@ -4,7 +4,6 @@ import { type Clock, Cutter, type ReplyLimits, replyTooLong, signalGroup, Troupe
 import type { Codex } from './config.ts';
 import { ToolCallParams } from './protocol.ts';
 
-/** The listener of one thread. */
 export interface ThreadListener {
   notified(method: string, params: unknown): void;
   /** Resolves with the result of the tool. */
@@ -46,15 +45,15 @@ const CLOSE_MS = 2000;
 const STDERR_CHARS = 2000;
 
 /**
- * Starts `codex app-server`, which holds any number of threads and speaks JSON-RPC over its standard streams. It ends
- * with its input, so none is left over when this process is killed.
+ * Starts `codex app-server`, which holds any number of threads and speaks JSON-RPC over its standard streams. It ends when its
+ * input closes, so it does not outlive this process.
  */
 export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
   const { codex, env, cwd, clock, limits } = options;
   const child = spawn(codex.command, [...codex.args, 'app-server'], {
     cwd,
     env,
-    // A separate process group: its children end with it, and only Troupe handles a Ctrl-C.
+    // A process group of its own: its children end with it, and only Troupe handles a Ctrl-C.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
   });
@@ -94,7 +93,7 @@ function peerOf(listeners: ReadonlyMap<string, ThreadListener>): RpcPeer {
   return {
     notified: (method, params) => listeners.get(threadOf(params))?.notified(method, params),
     async requested(method, params) {
-      // Approvals and questions cannot be answered here: an error refuses them.
+      // Approvals and questions cannot be answered here, so an error refuses them.
       if (method !== 'item/tool/call') throw new TroupeError('internal', `not answered here: ${method}`);
       const call = ToolCallParams.parse(params);
       const listener = listeners.get(call.threadId);
@@ -106,7 +105,7 @@ function peerOf(listeners: ReadonlyMap<string, ThreadListener>): RpcPeer {
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** The tail of stderr, and the error if the process has sent too much. */
+/** The end of stderr, and the error if the process has sent too much. */
 interface Output {
   stderr: string;
   excess: TroupeError | null;
@@ -125,7 +124,7 @@ function readOutput(child: Child, rpc: JsonRpc, limits: ReplyLimits): Output {
       const whole = lines.take(piece);
       for (const line of whole ? Buffer.from(whole).toString().split('\n') : []) if (line) rpc.receive(line);
     } catch (thrown) {
-      // An endless line: what follows it cannot be read either.
+      // A line without end: nothing after it can be read.
       if (!(thrown instanceof TroupeError)) throw thrown;
       output.excess = thrown;
       killGroup(child);
@@ -146,7 +145,7 @@ function endOf(child: Child, output: Output, onEnd: (reason: TroupeError) => voi
       failure = error.message;
       if (child.pid === undefined) gone();
     });
-    // A descendant that holds the pipes would delay `close` for as long as it lives.
+    // A descendant that keeps the pipes open would delay `close` for as long as it lives.
     child.once('exit', () => signalGroup(child, 'SIGKILL'));
     child.once('close', gone);
     function gone(): void {
@@ -228,7 +227,7 @@ interface Message {
 
 const METHOD_NOT_FOUND = -32601;
 const CALLERS_FAULT = [-32600, -32602];
-/** Messages for a missing thread or turn, or one that another process holds. */
+/** Errors about a thread or turn that is missing, or held by another process. */
 const LOST =
   /no rollout found|invalid (session|thread) id|(thread|turn|session) not found|active writer|thread .{0,60} is closing/i;
 
@@ -296,7 +295,7 @@ class JsonRpc {
   }
 }
 
-/** Null for a line that is not a message: a panic, for instance, writes to the same stream. */
+/** Null for a line that is not a message: for example, a panic writes to the same stream. */
 function parse(line: string): Message | null {
   try {
     const value = JSON.parse(line) as unknown;

@@ -23,24 +23,24 @@ import { codexEnv, codexHome, type CodexSettings, findCodex, NAME, writeHome } f
 import { flattenMessages } from '../flatten-messages.ts';
 import { Thread, type ThreadOptions } from './thread.ts';
 
-/** Codex, its process and limits. */
+/** Settings of Codex, its process and limits. */
 export interface CodexOptions extends CodexSettings {
-  /** Default: the system's. */
+  /** Source of time. Default: the system clock. */
   clock?: Clock;
-  /** Time for the program to become ready. */
+  /** Time for the program to become ready, ms. */
   startTimeoutMs?: number;
-  /** Limits of the size and duration of an answer. A tool of Codex itself may run long in silence. */
+  /** Limits of the size and duration of an answer. One of Codex's own tools may run for long without output. */
   replyLimits?: ReplyLimitSettings;
 }
 
-/** Special tokens of its models, and its own tags. */
+/** Special tokens of OpenAI's models, and Codex's own tags. */
 const MARKS = ['tokens', 'clients'] as const;
 
 const START_TIMEOUT_MS = 30_000;
 
 /**
- * OpenAI's Codex CLI as a stateful provider: one `codex app-server` process, started with the first request and again
- * after it died. Each session is a thread of it. `maxOutputTokens` has no effect.
+ * OpenAI's Codex CLI as a stateful provider: one `codex app-server` process, started with the first request, and again after
+ * it died. Each session is one of its threads. `maxOutputTokens` has no effect.
  */
 export function createCodex(options: CodexOptions): Provider {
   const { clock = systemClock, startTimeoutMs = START_TIMEOUT_MS } = options;
@@ -60,7 +60,7 @@ export function createCodex(options: CodexOptions): Provider {
     return started;
   }
 
-  /** The end of the process is known before all of its output has been read. */
+  /** Checks that the process has not ended: its end is known before all of its output was read. */
   async function alive(): NonNullable<typeof running> {
     const found = await run();
     if (found.server.isAlive) return found;
@@ -118,7 +118,7 @@ function cwdOf({ cwd }: CodexOptions, work: string, cacheKey: string): string {
   return dir;
 }
 
-/** Threads that the process keeps in memory. Idle ones can be resumed from disk. */
+/** Most threads that the process keeps in memory. Idle ones can be resumed from disk. */
 const MAX_THREADS = 64;
 
 /** The loaded threads of one process, and the current thread of each cache key. */
@@ -158,7 +158,7 @@ class Sessions {
     if (signal.aborted) stop();
     for await (const event of thread.step(touch)) {
       const ends = event.type === 'done' || event.type === 'failed';
-      // The signal also fires when the stream ends, and a turn that waits for results must outlive its stream.
+      // The signal also aborts when the stream ends, and a turn that waits for results must outlive its stream.
       if (ends) signal.removeEventListener('abort', stop);
       if (event.type !== 'done' || event.stop !== 'end' || thread.leaf === null) yield event;
       else yield { ...event, session: markOf(thread.id, thread.leaf, request.tools) };
@@ -191,7 +191,7 @@ class Sessions {
     mark: SessionMark,
   ): Promise<{ thread: Thread; change: SessionChange }> {
     const { turn, tools } = readCheckpoint(mark.checkpoint);
-    // Codex fixes the tools of a thread when it begins.
+    // Codex fixes a thread's tools when the thread begins.
     if (turn === '' && request.tools.length > 0) throw lost('it was begun without these tools');
     if (tools !== null && tools !== fingerprint(request.tools)) throw lost('the tools have changed');
     const { system } = flattenMessages(request.messages);
@@ -226,7 +226,7 @@ class Sessions {
   }
 }
 
-/** The last turn that counts, and the tools that the session began with. */
+/** A mark of the last turn that counts, and of the tools with which the session began. */
 function markOf(id: string, turn: string, tools: readonly ToolSpec[]): SessionMark {
   return { id, checkpoint: `${turn}.${fingerprint(tools)}` };
 }

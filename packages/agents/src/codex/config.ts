@@ -23,7 +23,7 @@ export interface CodexSettings {
   cwd?: string;
   /** Environment variables of the CLI besides PATH. */
   env: Readonly<Record<string, string>>;
-  /** Default: OpenAI's with a key, else that of the CLI's own login. */
+  /** Default: OpenAI's if there is a key, else that of the CLI's own login. */
   baseUrl?: string;
   /** Without a key, the CLI's own login is used. */
   apiKey?: string;
@@ -45,12 +45,12 @@ const OFF = [
   'skill_search',
   'sleep_tool',
   'tool_suggest',
-  // Otherwise it retries forever if a server does not answer.
+  // Otherwise the CLI retries forever if a server does not answer.
   'unbounded_connection_retries',
   'view_image',
 ];
 
-/** CODEX_HOME. Providers with different config.toml files must not overwrite each other's. */
+/** Path of CODEX_HOME. Each combination of settings has its own, because config.toml differs. */
 export function codexHome({ home, baseUrl, apiKey, builtinTools }: CodexSettings): string {
   const parts = JSON.stringify([baseUrl ?? null, apiKey !== undefined, builtinTools]);
   return join(home, `codex-${createHash('sha256').update(parts).digest('hex').slice(0, 12)}`);
@@ -62,13 +62,13 @@ export function writeHome(settings: CodexSettings): string {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const file = join(dir, 'config.toml');
   const text = configToml(settings);
-  // Not rewritten without need: another process may be reading it.
+  // Not rewritten without need, because another process may be reading it.
   if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text, { mode: 0o600 });
   if (settings.apiKey === undefined && settings.baseUrl === undefined) linkLogin(join(dir, 'auth.json'));
   return dir;
 }
 
-/** Links the user's own login: tokens are renewed in place, so a copy would go stale. */
+/** A link to the user's own login, because tokens are renewed in place and a copy would become stale. */
 function linkLogin(link: string): void {
   const login = join(process.env['CODEX_HOME'] ?? join(homedir(), '.codex'), 'auth.json');
   rmSync(link, { force: true });
@@ -87,7 +87,7 @@ export function codexEnv({ env, apiKey }: CodexSettings, dir: string): Record<st
   };
 }
 
-/** Sends only the conversation to the model, fetches and reports nothing else, and does not delay failures. */
+/** The configuration: only the conversation goes to the model, nothing else is fetched or reported, failures come at once. */
 function configToml({ baseUrl, apiKey, builtinTools }: CodexSettings): string {
   const shell = builtinTools.includes('shell');
   const custom = baseUrl !== undefined || apiKey !== undefined;
@@ -145,7 +145,7 @@ export interface Codex {
 export function findCodex(env = process.env): Codex {
   const { dir, version } = findPeer('codex', env);
   const native = findNative(dir);
-  // The script starts the same program, but with one more process in between.
+  // The npm script starts the same program, with one more process in between.
   return native
     ? { version, command: native, args: [] }
     : { version, command: process.execPath, args: [join(dir, 'bin', 'codex.js')] };

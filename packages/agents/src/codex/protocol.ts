@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { classifyFailure, type ModelFailure, type VendorError } from '../troupe.ts';
 
-/** The messages of `codex app-server` that we read, with its own field names and only the fields we use. */
+/** The messages of `codex app-server` that Troupe reads, under Codex's own field names, with only the fields that Troupe uses. */
 
 export const TokenCounts = z.object({
   inputTokens: z.number(),
@@ -48,7 +48,6 @@ export type ToolCallParams = z.infer<typeof ToolCallParams>;
 const ofTurn = <Method extends string, Shape extends z.ZodRawShape>(method: Method, shape: Shape) =>
   z.object({ method: z.literal(method), params: z.object({ turnId: z.string(), ...shape }) });
 
-/** A notification about a turn. */
 export const TurnNote = z.discriminatedUnion('method', [
   ofTurn('item/agentMessage/delta', { itemId: z.string(), delta: z.string() }),
   ofTurn('item/reasoning/summaryTextDelta', {
@@ -104,7 +103,7 @@ const WORDS: Record<string, string> = {
   misalignmentPolicyViolation: 'content_policy_violation',
   inferenceHookDenied: 'content_policy_violation',
 };
-/** The API's own refusal arrives only as this sentence. */
+/** The API's own refusal arrives only as such a sentence. */
 const REFUSED = /safety system|content.?policy|usage polic(y|ies)/i;
 const CUT = /stream disconnected before completion: (stream closed|idle timeout|transport error)/i;
 const PREFIX = /^(unexpected status \d+ [^:]*|stream disconnected before completion): /i;
@@ -117,7 +116,6 @@ interface FailureOptions {
   secrets: readonly string[];
 }
 
-/** Classifies a failed turn. */
 export function failureOf(error: TurnError, options: FailureOptions): ModelFailure {
   if (CUT.test(error.message)) return { code: 'provider_truncated', message: error.message };
   const failure = classifyFailure(vendorErrorOf(error), options);
@@ -125,7 +123,7 @@ export function failureOf(error: TurnError, options: FailureOptions): ModelFailu
   return retryAfterMs === undefined ? failure : { ...failure, retryAfterMs };
 }
 
-/** Codex reports an answer cut by its length or by a filter as a failure; the port does not. */
+/** The stop reason of a cut or filtered answer, which Codex reports as a failure; null for a real failure. */
 export function incompleteStop({ message }: TurnError): 'length' | 'refusal' | null {
   const reason = INCOMPLETE.exec(message)?.[1];
   if (reason === undefined) return null;
@@ -153,7 +151,7 @@ function infoOf(info: unknown): [word: string, status: number | undefined] {
   return [first?.[0] ?? '', typeof httpStatusCode === 'number' ? httpStatusCode : undefined];
 }
 
-/** An unmapped 400 arrives as the API's response body. */
+/** Reads the API's response body, which is the message of an unmapped 400. */
 function bodyOf(message: string): { message?: string; words: string[] } {
   if (!message.startsWith('{')) return { words: [] };
   try {

@@ -17,7 +17,7 @@ export interface ThreadOptions {
   server: AppServer;
   clock: Clock;
   sandbox: Sandbox;
-  /** Codex's own tools may access files. Without this, they have no file system. */
+  /** Codex's own tools may access files. Without this they have no file system. */
   hasShell: boolean;
   secrets: readonly string[];
   limits: ReplyLimits;
@@ -28,7 +28,7 @@ export interface ThreadOptions {
 const PAGE = 50;
 
 /**
- * A thread in the memory of the process. It runs one turn at a time: Codex would take a second one as a message
+ * A thread in the memory of the process. It runs one turn at a time, because Codex would take a second turn as a message
  * within the first.
  */
 export class Thread implements ThreadListener {
@@ -39,7 +39,7 @@ export class Thread implements ThreadListener {
   readonly #raw: boolean;
   #turn: Turn | null = null;
   #model: string;
-  /** The last turn, if it completed; null if it is unknown, or if something followed it. */
+  /** Id of the last turn if it completed; null if unknown, or if something followed it. */
   #leaf: string | null = null;
 
   private constructor(options: ThreadOptions, request: ModelRequest, at: { id: string; raw: boolean }) {
@@ -64,7 +64,7 @@ export class Thread implements ThreadListener {
     }));
     const answer = await options.server.call('thread/start', {
       ...settings(options, request),
-      // Without instructions Codex uses its own, for a programmer.
+      // Without instructions Codex would use its own, which are for a programmer.
       baseInstructions: flattenMessages(request.messages).system,
       dynamicTools: tools,
       ephemeral,
@@ -105,7 +105,7 @@ export class Thread implements ThreadListener {
       ],
       ...(model !== this.#model && model !== 'default' && { model }),
       ...(replySchema && { outputSchema: replySchema }),
-      // Sent with every turn, because a resumed thread regains the file system.
+      // Sent with every turn, because a resumed thread gets the file system back.
       ...(hasShell ? {} : { environments: [] }),
     };
     this.#model = model;
@@ -141,7 +141,7 @@ export class Thread implements ThreadListener {
     await this.#turn?.interrupt();
   }
 
-  /** Drops everything after this turn. True if there was anything. */
+  /** Drops everything after this turn. Returns whether there was anything. */
   async rewind(turnId: string): Promise<boolean> {
     const { server } = this.#options;
     const first = await this.#firstAfter(turnId);

@@ -41,7 +41,7 @@ interface TurnOptions {
 
 type Heard = { kind: 'note'; note: TurnNote } | { kind: 'call'; call: ToolCallParams };
 
-/** Codex settles an interrupted turn in about 20 ms. After this time it counts as hung. */
+/** Time after which an interrupted turn counts as hung, ms. Codex usually settles it in about 20 ms. */
 const INTERRUPT_MS = 2000;
 
 /**
@@ -86,7 +86,7 @@ export class Turn {
     return this.#isOver;
   }
 
-  /** Codex waits for results of ours. */
+  /** Codex is waiting for results of ours. */
   get isWaiting(): boolean {
     return this.#waiting.size > 0;
   }
@@ -95,7 +95,7 @@ export class Turn {
     try {
       if (method === 'turn/started') this.#id ??= TurnAnswer.parse(params).turn.id;
       const note = turnNoteOf(method, params);
-      // After a resume, the thread reports its usage again under an old turn.
+      // After a resume, the thread reports its usage again, under an old turn.
       if (!note || note.params.turnId !== this.#id) return;
       this.#hear({ kind: 'note', note });
       if (note.method === 'turn/completed') this.#finish();
@@ -119,7 +119,7 @@ export class Turn {
     this.#wake.resolve();
   }
 
-  /** Passes the results on. A call without one gets `no result`. */
+  /** Passes the results on. A call without a result gets `no result`. */
   answer(messages: readonly PromptMessage[]): void {
     const results = new Map(messages.flatMap((each) => (each.role === 'tool' ? [[each.call, each]] : [])));
     for (const { id } of this.#stepCalls) {
@@ -133,7 +133,7 @@ export class Turn {
     }
   }
 
-  /** Ends the turn, together with the process if it hangs. Resolves when the turn is over. */
+  /** Ends the turn, and the process too if it hangs. Resolves when the turn has ended. */
   interrupt(): Promise<void> {
     this.#interrupting ??= this.#interrupt();
     return this.#interrupting;
@@ -152,7 +152,7 @@ export class Turn {
     await this.#over.promise;
   }
 
-  /** The events of one step. After `done` with `calls` the turn goes on with `answer` and another step. */
+  /** The events of one step. After `done` with `calls`, `answer` continues the turn with another step. */
   async *step(touch: () => void): AsyncGenerator<ModelEvent> {
     while (true) {
       const heard = this.#heard.shift();
@@ -202,7 +202,7 @@ export class Turn {
     return { code: code as ModelFailure['code'], message };
   }
 
-  /** False after this much silence; null waits forever. */
+  /** False after this much silence, ms; null waits forever. */
   async #listen(quietMs: number | null): Promise<boolean> {
     this.#wake = Promise.withResolvers<void>();
     if (quietMs === null) {
@@ -250,38 +250,36 @@ interface ReaderOptions {
 type TurnEnd = { kind: 'completed' } | { kind: 'broken' } | { kind: 'failed'; error: TurnError };
 
 /**
- * Reads one turn, step by step, as events of the port. Pure: it knows what was said, not when.
+ * Reads one turn, step by step, as events of the port. Pure: it knows what happened, not when.
  *
  * Behaviour of Codex 0.169, found by experiment:
  * - It starts a tool as soon as its call is complete, and runs the calls of one answer side by side: all their
  *   requests (`item/tool/call`) wait for us at once. It does not report the end of the answer while they wait.
- * - On a thread that began in this process with `experimentalRawEvents` it does report it: `rawResponse/completed`,
+ * - A thread that began in this process with `experimentalRawEvents` does report the end: `rawResponse/completed`,
  *   with the exact usage. The step ends there. The request of a call may follow shortly after.
- * - On a resumed thread there is no such event. The step then ends after a short silence: a later call becomes a step
+ * - A resumed thread has no such event. The step then ends after a short silence: a later call becomes a step
  *   of its own, and the usage of an answer counts for the step in which Codex reports it.
- * - Models that call tools from a program (`exec`) make calls at any time after their answer, so silence ends these
- *   steps too.
- * - An answer that breaks off after a complete call is reported only once that call was answered.
+ * - Models that call tools from a program (`exec`) make calls at any time after their answer, so these steps end
+ *   after a silence too.
+ * - An answer that breaks off after a complete call is reported only after that call was answered.
  */
 class TurnReader {
   readonly #raw: boolean;
   readonly #tools: ReadonlySet<string>;
   readonly #model: string;
-  /** Meter of the current step. */
   #meter: ReplyMeter;
   readonly #sent = new Map<string, number>();
-  /** Calls that the model has made: arguments as written, by id. */
+  /** Calls that the model has made, by id, with their arguments as written. */
   readonly #made = new Map<string, string>();
   readonly #asked = new Set<string>();
   #responding = false;
   #speaker: string | null = null;
-  /** The part of the reasoning that was told last. */
+  /** The part of the reasoning whose piece was yielded last. */
   #thought: string | null = null;
   #calls: ToolCall[] = [];
   #usage = NO_USAGE;
   #total: { seen: Usage; counted: Usage } | null = null;
   #error: TurnError | null = null;
-  /** How the turn ended. */
   end: TurnEnd | null = null;
 
   constructor({ raw, tools, model, limits }: ReaderOptions) {
@@ -291,7 +289,7 @@ class TurnReader {
     this.#model = model;
   }
 
-  /** Silence that ends the step, in ms: 0 ends it now, null never. */
+  /** Silence after which the step ends, ms: 0 ends it now, null never. */
   get quietMs(): number | null {
     if (this.#calls.length === 0) return null;
     if (!this.#raw) return PAUSE_MS;
@@ -327,7 +325,7 @@ class TurnReader {
     }
   }
 
-  /** Codex asks for a tool to be run. */
+  /** Codex requests that a tool be run. */
   called({ callId, tool, arguments: args }: ToolCallParams): void {
     this.#meter.call();
     this.#asked.add(callId);
@@ -348,7 +346,7 @@ class TurnReader {
     this.#calls = [];
     this.#speaker = null;
     this.#thought = null;
-    // A call that was not requested by now may never be: no later step must wait for it.
+    // A call that was not requested by now may never be, so no later step waits for it.
     for (const id of order) if (!this.#asked.has(id)) this.#made.delete(id);
     return { calls, usage };
   }
@@ -361,12 +359,12 @@ class TurnReader {
     arguments: args,
   }: NoteParams<'rawResponseItem/completed'>['item']): ModelEvent[] {
     if (type === 'function_call' || type === 'reasoning' || role === 'assistant') this.#responding = true;
-    // Codex itself answers calls of tools that are not ours, without a request to us.
+    // Codex itself answers calls of tools that are not ours, without a request.
     if (type !== 'function_call' || !id || name === undefined || !this.#tools.has(name) || !isJson(args))
       return [];
     this.#meter.arguments(args);
     this.#made.set(id, args ?? '');
-    // Codex tells no pieces of arguments. Watchers see the call before the step has ended.
+    // Codex reports no pieces of arguments. So that watchers see the call early, all of it is one piece.
     return [{ type: 'calling', id, name, delta: args ?? '' }];
   }
 
@@ -409,7 +407,7 @@ class TurnReader {
     }
   }
 
-  /** Totals cover the whole thread. The part before this turn is the first total minus its last call. */
+  /** Totals cover the whole thread. The usage before this turn is the first total minus its last call. */
   #counted({ total, last }: { total: TokenCounts; last: TokenCounts }): void {
     const seen = usageOf(total);
     this.#total ??= { seen, counted: subtract(seen, usageOf(last)) };
@@ -420,7 +418,7 @@ class TurnReader {
 
 /** Longest pause between two calls of one answer, or of one program. */
 const PAUSE_MS = 100;
-/** LATE_MS: until the request for a seen call arrives. STALL_MS: until an unfinished answer counts as broken off. */
+/** Longest waits for the request of a reported call (LATE_MS), and for the rest of an unfinished answer (STALL_MS). */
 const LATE_MS = 1000;
 const STALL_MS = 10_000;
 

@@ -12,7 +12,7 @@ import {
 } from './task.ts';
 import { ConversationId, TroupeError, storedEvents } from '../troupe.ts';
 
-/** Without a context, tasks of the newest conversations are listed. */
+/** Without a context, the tasks of this many of the newest conversations are listed. */
 const MOST_CONVERSATIONS = 100;
 
 interface TaskPage {
@@ -22,7 +22,7 @@ interface TaskPage {
   totalSize: number;
 }
 
-/** The tasks of an agent, those whose state changed last first. Throws INVALID_PARAMS for a token of no page. */
+/** The tasks of an agent, in the order of their last change of state, newest first. Throws INVALID_PARAMS for a token of no page. */
 export async function listTasks(desk: Desk, request: ListRequest): Promise<TaskPage> {
   const { contextId, status, pageSize, pageToken, historyLength, includeArtifacts = false } = request;
   const since = request.statusTimestampAfter === undefined ? 0 : Date.parse(request.statusTimestampAfter);
@@ -54,7 +54,7 @@ function newestFirst(one: FoundTask, other: FoundTask): number {
   return other.at - one.at || (one.id < other.id ? 1 : -1);
 }
 
-/** Names the last task of a page, so that tasks which come meanwhile move nothing. */
+/** Names the last task of a page, so that newer tasks do not shift the next page. */
 function tokenOf({ id, at }: FoundTask): string {
   return Buffer.from(`${at} ${id}`).toString('base64url');
 }
@@ -67,10 +67,9 @@ function placeOf(found: readonly FoundTask[], token: string): number {
   return index < 0 ? found.length : index;
 }
 
-/** A task without its words. */
+/** A task without its texts. */
 interface FoundTask {
   id: string;
-  /** Seq of its message. */
   seq: number;
   state: TaskState;
   /** Time of the last change of the state, ms since the epoch. */
@@ -82,12 +81,12 @@ interface ReadTask {
   progress: TaskProgress;
 }
 
-/** Events after which the ended tasks are stored again. */
+/** Number of events after which the ended tasks are stored again. */
 const STORED_EVENTS = 64;
 
 /**
  * The tasks of an agent in a conversation, oldest first.
- *  L1  Those that have ended are stored with the place up to which none is open, and the log is read from there.
+ *  L1  Ended tasks are stored, with the place in the log up to which none is open. The log is read from there.
  */
 async function findTasks({ troupe, agent }: Desk, conversation: string): Promise<FoundTask[]> {
   const reader = `a2a:${agent}`;

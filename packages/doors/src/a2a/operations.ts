@@ -64,26 +64,25 @@ import { namesIn } from '../speech.ts';
 import { listTasks } from './list-tasks.ts';
 import { addPush, type Repositories, checkPush, listPushes, readPush, removePush } from './pushes.ts';
 
-/** One request of a client, in either binding. */
+/** A client's request, in either binding. */
 export interface Call {
   context: Context;
   caller: Caller;
-  /** Id of the agent. */
   agent: string;
   params: unknown;
-  /** Receivers of what tasks do. */
+  /** Receivers of notifications about tasks. */
   pushes: Repositories;
   server: DoorServer;
 }
 
-/** What an operation gives. `stream` owns its place, until its end. */
+/** Result of an operation. `stream` holds its place until it ends. */
 export type Reply =
   | { type: 'value'; value: object }
   | { type: 'stream'; place: HeldPlace; tell: (ends: AbortSignal) => AsyncGenerator<StreamResponse, void> };
 
 type Operation = (call: Call) => Promise<Reply>;
 
-/** The operations of the protocol, by their names in JSON-RPC. */
+/** The protocol's operations, by their JSON-RPC names. */
 const OPERATIONS: Readonly<Record<string, Operation>> = {
   SendMessage: send,
   SendStreamingMessage: sendStreaming,
@@ -98,7 +97,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   DeleteTaskPushNotificationConfig: deletePush,
 };
 
-/** Throws the errors of the protocol, and of every route. */
+/** Throws errors of the protocol, and the errors of every route. */
 export async function operate(name: string, call: Call): Promise<Reply> {
   const operation = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : undefined;
   if (!operation)
@@ -110,7 +109,7 @@ function input<T>(schema: z.ZodType<T>, { params }: Call): T {
   return parseInput(schema, fromProtoJson(params), 'params');
 }
 
-/** Begins the task of a message. Nothing is begun for a client that would wait for notifications in vain. */
+/** Begins the task of a message. If the client asks for notifications that could not be sent, nothing is begun. */
 async function beginSent({ caller, agent, pushes }: Call, request: SendRequest): Promise<Event> {
   const push = request.configuration?.taskPushNotificationConfig;
   if (!push) return beginTask(caller, agent, request.message);
@@ -143,7 +142,7 @@ async function untilOver(
   parts: { clock: Clock; signal: AbortSignal },
 ): Promise<void> {
   try {
-    // The log has all of it then.
+    // Runs to the end, after which the log has everything.
     for await (const _ of followTask({ troupe }, sent, { ...parts, until: isAtRest }));
   } catch (error) {
     if (!parts.signal.aborted) throw error;
@@ -215,7 +214,7 @@ async function list(call: Call): Promise<Reply> {
   return reading(caller, () => listTasks({ troupe: caller.troupe, agent }, request));
 }
 
-/** Everything that goes on in the context of the task ends. */
+/** Cancels everything that is running in the task's context. */
 async function cancel(call: Call): Promise<Reply> {
   const { caller, agent } = call;
   const { troupe } = caller;
@@ -274,10 +273,10 @@ async function reading(caller: Caller, work: () => Promise<object>): Promise<Rep
 }
 
 /**
- * Says what a client's message says: to the agent, or to the task that it names, which waits for it. Returns the message
- * that began the task. The id of the message is its idempotency key, and with a message that names no context it gives
- * the context, so that a repeated one begins no second task. Other words with the same id are another message: some clients
- * number theirs anew with each start.
+ * Passes a client's message on to the agent, or to the task that it names and that waits for it. Returns the message that
+ * began the task. The message's id is its idempotency key. If the message names no context, its id and parts also determine
+ * the context, so that a repeated message begins no second task. Other content with the same id is another message, because
+ * some clients restart their numbering.
  */
 async function beginTask(caller: Caller, agent: string, message: GivenMessage): Promise<Event> {
   const { troupe, principal } = caller;
@@ -314,7 +313,7 @@ async function goOn(caller: Caller, agent: string, message: GivenMessage): Promi
   return sent;
 }
 
-/** The id under which a client's message is stored: its own, if that may be one. */
+/** The id under which a client's message is stored: its own, if that is a valid event id. */
 function eventId(messageId: string): string {
   const isEventId = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$/.test(messageId);
   return isEventId ? messageId : `a2a-${digest(messageId)}`;
@@ -324,7 +323,6 @@ function digest(...parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
 }
 
-/** What a client's message says. */
 interface Said {
   content: string;
   attachments: (NewAttachment | AttachmentByAddress)[];
@@ -332,7 +330,7 @@ interface Said {
 
 const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** Data that is no file is told as JSON. Throws INVALID_PARAMS for a part without content, or with several. */
+/** Data that is not a file becomes JSON text. Throws INVALID_PARAMS for a part with no content, or with several. */
 function saidIn({ parts }: Pick<GivenMessage, 'parts'>): Said {
   const texts: string[] = [];
   const attachments: Said['attachments'] = [];
@@ -352,7 +350,7 @@ function saidIn({ parts }: Pick<GivenMessage, 'parts'>): Said {
   return { content, attachments };
 }
 
-/** Something that a task waits for. */
+/** A question or approval that a task waits for. */
 interface TaskWait {
   conversation: string;
   task: Pick<TaskInfo, 'id' | 'kind'>;
@@ -362,8 +360,8 @@ const YES = ['yes', 'approve', 'approved'];
 const NO = ['no', 'refuse', 'refused', 'deny', 'denied'];
 
 /**
- * The command that a further message to a task is: an answer, or a decision. A data part may name what it is about as
- * `request` or `question`; else it is about the oldest. Throws INVALID_PARAMS for a decision that is none.
+ * The command that a further message to a task means: an answer or a decision. A data part may name its question or approval
+ * as `question` or `request`; without a name, the oldest is meant. Throws INVALID_PARAMS for an invalid decision.
  */
 function commandIn(message: Pick<GivenMessage, 'parts'>, waits: readonly TaskWait[]): CommandInput {
   const data = message.parts.find(({ data: given }) => isRecord(given))?.data as
@@ -409,20 +407,20 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `task`: how the task stands, before anything else. */
+/** `task`: the state of the task, before any update. */
 type Followed = { type: 'task'; view: TaskView } | { type: 'update'; update: TaskUpdate };
 
 interface FollowParts {
   clock: Clock;
   signal: AbortSignal;
-  /** The states in which it ends. */
+  /** The states in which following ends. */
   until: (state: TaskState) => boolean;
 }
 
 /**
- * Follows a task until it has come to its end, or to where people are asked, as `until` says. While nobody works on it, because its agents are
- * paused, it is followed on.
- *  F1  What the log has at the beginning is in the task, and what comes later in the updates: every word once.
+ * Follows a task until it reaches a state for which `until` is true, such as its end or a question to people. Continues while
+ * its agents are paused and nobody works on it.
+ *  F1  Everything that the log has at the beginning is in the task, and everything later is in the updates, each text once.
  */
 async function* followTask(
   { troupe }: Pick<Desk, 'troupe'>,
@@ -464,10 +462,10 @@ async function* followTask(
   }
 }
 
-/** What comes of the message, and of answers to questions. What an earlier call has given is left out. */
+/** The changes that follow from the message, and from answers to its questions, without those that were already yielded. */
 function changesFrom(troupe: Troupe, { conversation, seq }: Event) {
   const chat = openChat(troupe, conversation);
-  /** An exchange tells what comes after its event, and an answer to a question is such an event. */
+  /** An exchange reports what comes after its event. An answer to a question begins such an exchange, too. */
   return async function* changes(
     place: { seq: number },
     ends: AbortSignal,
@@ -483,7 +481,7 @@ interface Waiting extends Pick<FollowParts, 'clock' | 'signal'> {
   seen: ReadonlyMap<string, number>;
 }
 
-/** Resolves when the conversation, or a thread of the task, has an event that was not seen. False: `signal` has ended. */
+/** Resolves when the conversation, or a thread of the task, has an event that was not seen yet. False if `signal` has aborted. */
 async function somethingCame(troupe: Troupe, { sent, seen, clock, signal }: Waiting): Promise<boolean> {
   const options = { troupe, clock, signal, threads: true };
   for await (const frame of followConversation(sent.conversation, sent.seq, options)) {
@@ -511,7 +509,7 @@ interface CardRequest {
   server: Pick<DoorServer, 'addressOf' | 'version'>;
 }
 
-/** The card of an agent, signed, with the public address. */
+/** The signed card of an agent, with the public URL. */
 export function cardOf({ context, caller, agent, server }: CardRequest, options = { isExtended: false }) {
   const { troupe, principal } = caller;
   const info = agentIn(troupe, agent);
@@ -524,11 +522,9 @@ export function cardOf({ context, caller, agent, server }: CardRequest, options 
 }
 
 interface CardPlace {
-  /** URL of the agent. */
   url: string;
-  /** Version of Troupe. */
   version: string;
-  /** Callers need a key. */
+  /** Whether callers need a key. */
   isKeyed: boolean;
 }
 
@@ -538,8 +534,8 @@ const OUTPUT_MODES = ['text/plain', 'application/json'];
 type Skill = { id: string; name: string; description: string; tags: string[] };
 
 /**
- * The card of an agent. It has no empty values: they are left out of what is signed, and so must be out of the card.
- * `isExtended`: with the tools of the agent.
+ * The card of an agent. It has no empty values, because signers leave them out of what they sign. `isExtended`: with the
+ * agent's tools.
  */
 function agentCard(agent: AgentInfo, place: CardPlace, { isExtended = false } = {}): object {
   const { id, name, role, capabilities, tools } = agent;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { ConversationId, TroupeError } from '../troupe.ts';
 
-/** A2A 1.0 as JSON: the ProtoJSON of `lf.a2a.v1`. Only what Troupe writes. */
+/** A2A 1.0 as JSON, the ProtoJSON of `lf.a2a.v1`: only the parts that Troupe writes. */
 
 export const PROTOCOL_VERSION = '1.0';
 
@@ -58,16 +58,16 @@ interface About {
 export type ArtifactUpdate = About & { artifact: Artifact; append: boolean; lastChunk: boolean };
 export type StatusUpdate = About & { status: TaskStatus };
 
-/** What a stream tells after its task. */
+/** An event of a stream after the task itself. */
 export type TaskUpdate = { artifactUpdate: ArtifactUpdate } | { statusUpdate: StatusUpdate };
 
 /** One event of a stream. */
 export type StreamResponse = { task: A2aTask } | TaskUpdate;
 
-/** Holds JSON of the client's own, whose names are not of the protocol. */
+/** Fields with JSON of the client's own, whose names are not the protocol's. */
 const OPAQUE: ReadonlySet<string> = new Set(['data', 'metadata']);
 
-/** As parsers of ProtoJSON read it: names are also those of the proto file (`task_id`), and null is absence. */
+/** Reads names and nulls as ProtoJSON parsers do: names of the proto file (`task_id`) are accepted too, and null means absent. */
 export function fromProtoJson(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromProtoJson);
   if (typeof value !== 'object' || value === null) return value;
@@ -100,7 +100,7 @@ export type GivenPart = z.infer<typeof PartFields>;
 
 const GivenMessage = z.object({
   messageId: Id,
-  /** A new context is begun without it. Clients send the empty string for none. */
+  /** Without it a new context is begun. Some clients send an empty string instead. */
   contextId: z.union([z.literal(''), ConversationId]).optional(),
   taskId: z.string().max(200).optional(),
   role: z.literal(['ROLE_USER', 1]),
@@ -157,7 +157,7 @@ const STATES = [
 
 export const ListRequest = z.object({
   contextId: z.union([z.literal(''), ConversationId]).optional(),
-  /** By name or by number, as for the role. */
+  /** By name or by number, like the role. */
   status: z
     .union([
       z.enum(STATES),
@@ -176,7 +176,7 @@ export const ListRequest = z.object({
 });
 export type ListRequest = z.infer<typeof ListRequest>;
 
-/** A request of JSON-RPC. A notification, which has no id, is answered as any other. */
+/** A JSON-RPC request. A notification, which has no id, is answered like any other request. */
 export const RpcRequest = z.object({
   jsonrpc: z.literal('2.0'),
   id: z.union([z.string().max(1_000), z.number()]).nullish(),
@@ -184,7 +184,7 @@ export const RpcRequest = z.object({
   params: z.record(z.string(), z.unknown()).nullish(),
 });
 
-/** The errors of the protocol, by the reason that clients are told. */
+/** The protocol's errors, by the reason that clients see. */
 const PROBLEMS = {
   TASK_NOT_FOUND: { code: -32001, status: 404, name: 'NOT_FOUND', of: 'task_unknown' },
   TASK_NOT_CANCELABLE: { code: -32002, status: 400, name: 'FAILED_PRECONDITION', of: 'command_refused' },
@@ -199,13 +199,11 @@ const PROBLEMS = {
 
 type Reason = keyof typeof PROBLEMS;
 
-/** What a client is told of an error, in either binding. */
+/** What a client sees of an error, in either binding. */
 export interface Problem {
-  /** Of JSON-RPC. */
   code: number;
-  /** Of HTTP. */
   status: number;
-  /** The canonical name of the status. */
+  /** Canonical name of the status. */
   name: string;
   reason: string;
   message: string;
@@ -218,7 +216,7 @@ export function a2aError(reason: Reason, message: string): TroupeError {
   return new TroupeError(PROBLEMS[reason].of, message, { [REASON]: reason });
 }
 
-/** The error as the protocol has it. Null: it has none, and the answer is the one of every other route. */
+/** The error in the protocol's form. Null if the protocol has none: the answer is then that of any other route. */
 export function problemOf(thrown: unknown): Problem | null {
   if (!(thrown instanceof TroupeError)) return null;
   const { code, message, data } = thrown;
@@ -228,7 +226,7 @@ export function problemOf(thrown: unknown): Problem | null {
   return { ...problem, reason, message };
 }
 
-/** Codes that every call may give. */
+/** Error codes that any call may have. */
 const REASONS: Partial<Record<TroupeError['code'], Reason>> = {
   task_unknown: 'TASK_NOT_FOUND',
   conversation_unknown: 'TASK_NOT_FOUND',
@@ -243,26 +241,25 @@ const REASONS: Partial<Record<TroupeError['code'], Reason>> = {
 
 const DOMAIN = 'a2a-protocol.org';
 
-/** `google.rpc.ErrorInfo`, in the list that both bindings give. */
+/** `google.rpc.ErrorInfo`, as the list that both bindings use. */
 export function errorInfo({ reason }: Pick<Problem, 'reason'>): object[] {
   return [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: DOMAIN }];
 }
 
-/** A message in the log, and what comes of it. Clients know it as `CONVERSATION~SEQ`. */
+/** A message in the log that began a task. Its id for clients is `CONVERSATION~SEQ`. */
 export interface TaskPlace {
   conversation: ConversationId;
-  /** Seq of the message. */
   seq: number;
 }
 
-/** Ids of conversations have no `~`. */
+/** No conversation id contains `~`. */
 const FORM = /^([^~]{1,128})~(\d{1,15})$/;
 
 export function taskId({ conversation, seq }: { conversation: string; seq: number }): string {
   return `${conversation}~${seq}`;
 }
 
-/** Throws TASK_NOT_FOUND: any other text is the id of no task. */
+/** Throws TASK_NOT_FOUND if the text cannot be the id of a task. */
 export function parseTaskId(text: string): TaskPlace {
   const [, name, digits] = FORM.exec(text) ?? [];
   const conversation = ConversationId.safeParse(name);

@@ -24,16 +24,16 @@ import {
 
 type Given = Omit<PushConfig, 'taskId'>;
 
-/** Opened where it is needed: most requests have no notifications. */
+/** Opened only when needed, because most requests concern no notifications. */
 export type Repositories = Pick<TaskPushes, 'repositoryOf'>;
 
-/** Who asks an agent. What a caller has set is shown to no other. */
+/** The caller who asks an agent. A caller's settings are shown to no other caller. */
 interface Asker extends Pick<Caller, 'troupe' | 'principal'> {
   agent: string;
   pushes: Repositories;
 }
 
-/** Throws what `addPush` would throw, before a task is begun for it. */
+/** Throws what `addPush` would throw, before a task is begun. */
 export async function checkPush(
   { pushes, troupe, principal }: Omit<Asker, 'agent'>,
   given: Given,
@@ -41,7 +41,7 @@ export async function checkPush(
   await pushes.repositoryOf(troupe.tenant).check({ owner: principal.id, ...receiverOf(given) });
 }
 
-/** Stores where the states of a task are sent. The same address without an id is one, however often it is given. */
+/** Stores a receiver of the task's states. The same URL without an id is stored once, however often it is given. */
 export async function addPush(asker: Asker, sent: Event, given: Given): Promise<object> {
   const receiver = receiverOf(given);
   const id = given.id || createHash('sha256').update(receiver.url).digest('hex').slice(0, 24);
@@ -53,7 +53,7 @@ export async function addPush(asker: Asker, sent: Event, given: Given): Promise<
 export async function listPushes(asker: Asker, task: string): Promise<object[]> {
   const sent = await findTask(asker, task);
   const pushes = await repositoryOf(asker).list(markOf(asker, sent));
-  // Their secrets are for the receiver, and are never shown again.
+  // Secrets are for the receiver, and are never shown again.
   return pushes.map(({ id, url, authentication }) => ({
     id,
     taskId: task,
@@ -70,7 +70,7 @@ export async function readPush(asker: Asker, { taskId: task, id }: PushRequest):
   return push;
 }
 
-/** The protocol has it idempotent: what is gone already may be deleted. */
+/** Idempotent, as the protocol requires: the receiver may already be gone. */
 export async function removePush(asker: Asker, { taskId: task, id }: PushRequest): Promise<void> {
   const sent = await findTask(asker, task);
   await repositoryOf(asker).remove(markOf(asker, sent), id);
@@ -84,7 +84,7 @@ function markOf({ principal }: Asker, { conversation, seq, id, at }: Event): Pus
   return { owner: principal.id, conversation, seq, event: id, at };
 }
 
-/** Clients send empty texts for none. */
+/** Clients send empty texts instead of leaving fields out. */
 function receiverOf({ url, token, authentication }: Given) {
   const { scheme, credentials } = authentication ?? {};
   return {
@@ -95,20 +95,20 @@ function receiverOf({ url, token, authentication }: Given) {
 }
 
 interface TaskPushes extends Integration {
-  /** The receivers of a tenant's tasks. Changes by other processes are noticed within 20 s. */
+  /** The receivers for a tenant's tasks. Changes by other processes are noticed within 20 s. */
   repositoryOf(tenant: string): TaskPushRepository;
 }
 
 const LOOK_MS = 20_000;
 
-/** Sends the states of tasks of A2A to their receivers, for all tenants that have any. */
+/** Sends the states of A2A tasks to their receivers, for all tenants that have any. */
 export function createTaskPushes(): TaskPushes {
   const running = new Map<string, TenantPushes>();
   const closing = new AbortController();
   let base: IntegrationBase | null = null;
   let host: IntegrationHost | null = null;
   let run: Promise<void> = Promise.resolve();
-  /** One after the other: an older list replaces no newer one. */
+  /** Reads run one after another, so that an older list cannot replace a newer one. */
   let looks: Promise<void> = Promise.resolve();
 
   async function look({ keyValueOf, onWarning }: IntegrationHost, tenant: string): Promise<void> {
@@ -173,27 +173,28 @@ interface Known {
 }
 
 const CLAIM = 'a2a-push';
-/** Length of a claim: one process delivers for this long. */
+/** Length of a claim, ms: one process delivers for this long. */
 const PERIOD_MS = 30_000;
-/** No delivery starts within this time before the end of a claim. */
+/** No delivery starts within this time before the end of a claim, ms. */
 const MARGIN_MS = 200;
 const STAND_BY_MS = 10_000;
-/** Notices of events may be lost. */
+/** Time between checks without a notice, ms, because notices of events may be lost. */
 const CHECK_MS = 60_000;
 const STORE_PAUSE_MS = 5_000;
-/** Deliveries of one tenant at once. */
+/** Most deliveries of one tenant at a time. */
 const CONCURRENCY = 4;
 const GRACE_MS = 3_000;
 
 /**
  * Sends the states of one tenant's tasks to their receivers.
- *  T1  After a notice of an event, and once a minute, the task is read. If it stands otherwise than its receiver was told, that
- *      is sent. Only a digest of what was taken is stored, after the answer: each state that lasts is sent at least once,
- *      across crashes; one that has passed meanwhile is not.
- *  T2  After the end of a task was taken, after 410, after the deletion of the conversation, and after `disableAfterMs` of
- *      failures in this process, the receiver is removed. After any other answer it is tried again, after a pause.
- *  T3  A receiver delays no other, as long as a tenant has fewer than four that are slow.
- *  T4  One process at a time delivers, by a claim. Two at once may deliver twice; they do no other harm.
+ *  T1  After a notice of an event, and once a minute, the task is read. If its state differs from what its receiver
+ *      accepted last, the state is sent. After the receiver has answered, a digest of the state is stored. So each state
+ *      that lasts is sent at least once, across crashes; a state that has already passed is not sent.
+ *  T2  A receiver is removed after it accepted the end of the task, after it answered 410, after the deletion of the
+ *      conversation, and after `disableAfterMs` of failures in this process. After any other answer it is tried again
+ *      after a pause.
+ *  T3  A slow receiver delays no other, as long as a tenant has fewer than four slow ones.
+ *  T4  One process at a time delivers, by a claim. Two at once may deliver twice, but do no other harm.
  */
 class TenantPushes {
   readonly #tenant: string;
@@ -216,7 +217,7 @@ class TenantPushes {
     this.#run = this.#work();
   }
 
-  /** Takes what is stored now. */
+  /** Replaces the receivers by those that are stored now. */
   update(pushes: readonly TaskPush[]): void {
     const stored = new Set(pushes.map(keyOf));
     for (const key of this.#known.keys()) if (!stored.has(key)) this.#known.delete(key);
@@ -280,13 +281,13 @@ class TenantPushes {
     return now < this.#until - MARGIN_MS;
   }
 
-  /** Time until the next claim, ms. A process cannot renew its own before that has ended. */
+  /** Time until the next claim, ms. A process cannot renew its own claim before the claim ends. */
   #standBy(): number {
     const rest = this.#until - this.#host.clock.now();
     return rest > 0 ? rest + 1 : STAND_BY_MS;
   }
 
-  /** Returns the time until the next is due, ms. */
+  /** Starts due deliveries. Returns the time until the next one is due, ms. */
   #startDue(): number {
     const now = this.#host.clock.now();
     let next = this.#until - MARGIN_MS;
@@ -358,7 +359,7 @@ class TenantPushes {
     if (now - known.failingSince >= outgoing.giveUpAfterMs) await this.#change(known, () => null);
   }
 
-  /** Null removes it. */
+  /** `apply` returns null to remove the receiver. */
   async #change(known: Known, apply: (push: TaskPush) => TaskPush | null): Promise<void> {
     await changeTaskPushes(this.#host.keyValueOf(this.#tenant), (all) =>
       all.flatMap((each) => (isSamePush(each, known.push) ? (apply(each) ?? []) : [each])),
@@ -376,7 +377,7 @@ function keyOf({ owner, conversation, seq, id }: TaskPush): string {
   return JSON.stringify([owner, conversation, seq, id]);
 }
 
-/** A task, by the message that began it. Id and time tell it from one of a later conversation with the same id. */
+/** A task, by the message that began it. Id and time distinguish it from a task of a later conversation with the same id. */
 interface TaskMark {
   agent: string;
   conversation: string;
@@ -385,7 +386,7 @@ interface TaskMark {
   at: number;
 }
 
-/** How a task stands, as a stream would tell it. Null: it was deleted. */
+/** The state of a task, as a stream would report it. Null if the task was deleted. */
 async function taskStand(
   troupe: TaskLog,
   { agent, conversation, seq, event, at }: TaskMark,
@@ -403,9 +404,9 @@ async function taskStand(
   }
 }
 
-/** Tasks that are open: what has ended needs none. */
+/** Most receivers of a tenant. Only open tasks need any. */
 const MOST_PER_TENANT = 200;
-/** One key leaves room for others. */
+/** Most receivers of one key, so that others have room. */
 const MOST_PER_KEY = 100;
 const MOST_PER_TASK = 5;
 
@@ -436,26 +437,22 @@ const TaskPush = z.strictObject({
     })
     .optional(),
   createdAt: z.number(),
-  /** Digest of the last state that the receiver has taken. */
+  /** Digest of the last state that the receiver accepted. */
   told: z.string().optional(),
 });
-/** Where the states of a task of A2A are sent. */
+/** A receiver of the states of an A2A task. */
 interface TaskPush {
   /** Unique within the task and its owner. */
   id: string;
-  /** Id of the caller that made it, and may see and delete it. */
+  /** Id of the caller that added it. Only this caller may see and delete it. */
   owner: string;
-  /** Id of the agent that was asked. */
   agent: string;
-  /** The conversation of the task. */
   conversation: string;
-  /** Seq of the message that began the task. */
   seq: number;
   /** Id of that message. */
   event: string;
   /** Time of that message, ms. */
   at: number;
-  /** The receiver. */
   url: string;
   /** Sent to the receiver in `X-A2A-Notification-Token`. */
   token?: string | undefined;
@@ -464,13 +461,13 @@ interface TaskPush {
     | {
         /** The scheme, such as `Bearer`. */
         scheme: string;
-        /** What follows it. */
+        /** The value after the scheme. */
         credentials?: string | undefined;
       }
     | undefined;
   /** When it was stored, ms. */
   createdAt: number;
-  /** Digest of the last state that the receiver has taken. */
+  /** Digest of the last state that the receiver accepted. */
   told?: string | undefined;
 }
 
@@ -482,13 +479,13 @@ interface TaskPushRepository {
   /** Throws what `add` would throw now. */
   check(receiver: Pick<TaskPush, 'owner' | 'url' | 'token' | 'authentication'>): Promise<void>;
   /**
-   * Stores one, in place of its owner's with its id. Throws `event_invalid`, `address_refused`, and `command_refused` if the task,
-   * the owner or the tenant has its maximum.
+   * Stores a receiver, and replaces the owner's receiver with the same id. Throws `event_invalid`, `address_refused`, and
+   * `command_refused` if the task, the owner or the tenant has its maximum.
    */
   add(push: Omit<TaskPush, 'createdAt' | 'told'>): Promise<void>;
-  /** Those of a task and an owner, oldest first. */
+  /** The receivers of a task and an owner, oldest first. */
   list(task: PushedTask): Promise<TaskPush[]>;
-  /** Removes one for good. Returns whether there was one. */
+  /** Removes a receiver permanently. Returns whether there was one. */
   remove(task: PushedTask, id: string): Promise<boolean>;
 }
 
@@ -558,7 +555,7 @@ function isSamePush(one: TaskPush, other: TaskPush): boolean {
 
 type Entries = Pick<KeyValue, 'get' | 'compareAndSet'>;
 
-/** The entry of all of a tenant: they are few. */
+/** The entry for all receivers of a tenant, of which there are few. */
 const KEY = 'a2a-push';
 
 /** Oldest first. */
@@ -566,7 +563,7 @@ async function readTaskPushes(keyValue: Pick<KeyValue, 'get'>): Promise<TaskPush
   return parse(await keyValue.get(KEY));
 }
 
-/** `apply` may be called several times. It returns null to change nothing. */
+/** `apply` may be called several times. It returns null if nothing should change. */
 function changeTaskPushes(
   keyValue: Entries,
   apply: (pushes: TaskPush[]) => TaskPush[] | null,
@@ -574,7 +571,7 @@ function changeTaskPushes(
   return updateEntry(keyValue, KEY, parse, apply);
 }
 
-/** Throws for an unreadable entry: treated as empty, the next change would delete all. */
+/** Throws for an unreadable entry: if it counted as empty, the next change would delete all receivers. */
 function parse(text: string | null): TaskPush[] {
   return text === null ? [] : z.array(TaskPush).parse(JSON.parse(text));
 }

@@ -44,7 +44,7 @@ function agentOf(params: { agent: string }): string {
   return parseInput(z.object({ agent: AgentId }), params, 'the path').agent;
 }
 
-/** It changes with the definition. A proxy must not give it to those without a key. */
+/** The card changes with the definition, and a proxy must not give it to clients without a key. */
 const CARD_CACHE = 'private, max-age=60';
 const TASKS = '/api/a2a/{agent}/tasks';
 const AGENT = { agent: { schema: AgentId, example: 'writer' } };
@@ -76,7 +76,7 @@ const CARD_ROUTES = [
     headers: ['etag'],
     handle({ context, params, caller }, server) {
       const { signatures, ...card } = cardOf({ context, caller, agent: agentOf(params), server });
-      // The signature of the same card is another each time.
+      // Computed from the card without its signature, which differs each time.
       const etag = `W/"${createHash('sha256').update(canonicalJson(card)).digest('base64url').slice(0, 27)}"`;
       const headers = { etag, 'cache-control': CARD_CACHE };
       if (context.req.header('if-none-match') === etag) return context.body(null, 304, headers);
@@ -94,7 +94,7 @@ const CARD_ROUTES = [
   }),
 ] as const;
 
-/** A door for one troupe, with the notifications of its tasks. */
+/** The A2A door of one troupe, which also sends notifications about its tasks. */
 export function a2aDoor(): Door {
   const pushes = createTaskPushes();
   return defineDoor({ name: 'a2a', routes: [...CARD_ROUTES, ...bindings(pushes)], integration: pushes });
@@ -109,8 +109,8 @@ function bindings(pushes: Repositories) {
   }
 
   /**
-   * A request of the HTTP+JSON binding. Its paths, parameters and errors are those of the protocol, which describes them: they
-   * are not in our document.
+   * A request of the HTTP+JSON binding. Paths, parameters and errors are the protocol's, which documents them, so they are not
+   * in Troupe's document.
    */
   function rest(method: 'GET' | 'POST' | 'DELETE', path: string, operation: string) {
     return defineRoute({
@@ -122,9 +122,9 @@ function bindings(pushes: Repositories) {
       handle({ context, caller }, server) {
         const { agent = '', task: named, notification: push } = context.req.param() as Record<string, string>;
         const { id } = agentIn(caller.troupe, agentOf({ agent }));
-        // No id ends so, and GET has this path without the verb.
+        // No task id ends like this, and GET uses this path without the verb.
         if (operation === 'GetTask' && named?.endsWith(':cancel')) throw methodRefused(context, ['POST']);
-        // The parameter of a path that ends with a verb has the verb, too.
+        // In a path that ends with a verb, the parameter includes the verb.
         const task = named?.replace(/:(?:cancel|subscribe)$/, '');
         const isAboutPushes = operation.includes('PushNotification');
         const call = { context, caller, agent: id, pushes, server };
@@ -135,7 +135,7 @@ function bindings(pushes: Repositories) {
 
   return [
     defineRoute({ ...rpcRoute, path: '/api/a2a/{agent}', id: 'callAgent', handle: callAgent }),
-    // Clients add the slash to the address that the card has.
+    // Some clients add a slash to the card's URL.
     defineRoute({ ...rpcRoute, path: '/api/a2a/{agent}/', id: null, handle: callAgent }),
     rest('POST', '/api/a2a/{agent}/message:send', 'SendMessage'),
     rest('POST', '/api/a2a/{agent}/message:stream', 'SendStreamingMessage'),
@@ -169,8 +169,8 @@ const WITH_BODY: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Answers a request of the HTTP+JSON binding. `path` has the parameters of the path. What the protocol has no error for is refused as by
- * every other route.
+ * Answers a request of the HTTP+JSON binding. `path` has the parameters of the path. An error without a form in the protocol
+ * is answered as by any other route.
  */
 async function answerRest(operation: string, call: Omit<Call, 'params'>, path: RestPath): Promise<Response> {
   const { context, caller, server } = call;
@@ -187,7 +187,7 @@ async function answerRest(operation: string, call: Omit<Call, 'params'>, path: R
   }
 }
 
-/** In what is not about a task as such, but about its notifications, `id` is the id of one of them. */
+/** In requests about the notifications of a task, `id` is the id of a notification's receiver. */
 interface RestPath {
   task?: string | undefined;
   push?: string | undefined;
@@ -202,7 +202,7 @@ async function bodyOf(context: Context, { task }: RestPath): Promise<unknown> {
 const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize']);
 const FLAGS: Readonly<Record<string, boolean>> = { true: true, false: false };
 
-/** The parameters of the query, with their types. What is no number or flag is refused as text. */
+/** The query parameters, converted to their types. A value that is not a number or boolean stays text, and is refused. */
 function paramsOf({ req }: Context, { task, push, isAboutPushes }: RestPath): object {
   const given = Object.entries(req.query()).map(([spelling, text]) => {
     const name = camelCase(spelling);
@@ -224,7 +224,7 @@ function statusOf(problem: Problem): object {
 type RpcId = string | number | null;
 const INTERNAL = -32_603;
 
-/** Answers a request of JSON-RPC. What the protocol has no error for is refused as by every other route. */
+/** Answers a JSON-RPC request. An error without a form in the protocol is answered as by any other route. */
 async function answerRpc(call: Omit<Call, 'params'>): Promise<Response> {
   const { context, caller, server } = call;
   let id: RpcId = null;
@@ -300,7 +300,7 @@ function internal(error: unknown): Problem {
   };
 }
 
-/** Throws PARSE_ERROR, CONTENT_TYPE_NOT_SUPPORTED, and what every route refuses. */
+/** Throws PARSE_ERROR, CONTENT_TYPE_NOT_SUPPORTED, and the errors of every route. */
 async function readBody(context: Context): Promise<unknown> {
   try {
     return await readOneMessage(context);
@@ -315,7 +315,7 @@ async function readBody(context: Context): Promise<unknown> {
 
 const VERSION = 'a2a-version';
 
-/** Throws VERSION_NOT_SUPPORTED. A request without the header is one of 0.3. */
+/** Throws VERSION_NOT_SUPPORTED. A request without the header has version 0.3. */
 function checkVersion({ req }: Context): void {
   const given = req.header(VERSION) || req.query('A2A-Version') || '0.3';
   if (given === PROTOCOL_VERSION) return;

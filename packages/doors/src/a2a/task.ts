@@ -31,17 +31,16 @@ import {
 } from './protocol.ts';
 import { type EventFile, filesIn } from '../http.ts';
 
-/** The part of a troupe that tells how tasks stand. */
+/** The parts of a troupe from which the state of a task is read. */
 export type TaskLog = Pick<IntegrationTroupe, 'agents' | 'events' | 'actors'>;
 
-/** An agent of a troupe, which has tasks. */
+/** An agent of a troupe, as a server of tasks. */
 export interface Desk<T = Troupe> {
   troupe: T;
-  /** Id of the agent. */
   agent: string;
 }
 
-/** Deepest nesting of threads that is read. */
+/** Most levels of threads that are read. */
 const MAX_DEPTH = 16;
 
 /** Whether a message began a task of the agent. */
@@ -49,7 +48,9 @@ export function isTaskOf({ kind, author, to }: Event, agent: string): boolean {
   return kind === 'message' && author.kind === 'user' && to.some((each) => each === agent);
 }
 
-/** The message that began a task. Throws TASK_NOT_FOUND, also for one of another agent or beyond the caller's grant. */
+/**
+ * The message that began a task. Throws TASK_NOT_FOUND, also if the task belongs to another agent or is beyond the caller's grant.
+ */
 export async function findTask({ troupe, agent }: Desk<TaskLog>, id: string): Promise<Event> {
   const { conversation, seq } = parseTaskId(id);
   const event = await eventAt(troupe, { conversation, seq });
@@ -67,7 +68,7 @@ async function eventAt(troupe: TaskLog, { conversation, seq }: TaskPlace): Promi
   }
 }
 
-/** The task as the log has it now: without the words that are being written. */
+/** The task as the log has it now, without text that is still being written. */
 export async function readTask({ troupe }: Pick<Desk<TaskLog>, 'troupe'>, sent: Event): Promise<TaskView> {
   const view = new TaskView(sent, namesIn(troupe));
   const changesOf = chatChanges();
@@ -80,7 +81,7 @@ export async function readTask({ troupe }: Pick<Desk<TaskLog>, 'troupe'>, sent: 
   return view;
 }
 
-/** Adds what people are asked in the threads of open delegations. */
+/** Adds the questions to people in the threads of open delegations. */
 export async function readThreads(
   troupe: TaskLog,
   progress: Pick<TaskProgress, 'threads' | 'note'>,
@@ -98,7 +99,7 @@ export async function readThreads(
 
 const ABSENT = new Set(['paused', 'retired', 'failed']);
 
-/** Those who are to work on a task and take no turns. Empty if somebody else works on it. */
+/** The agents that should work on a task but take no turns. Empty if another agent works on it. */
 export async function absentWorkers(
   troupe: TaskLog,
   { workers, state }: Pick<TaskProgress, 'workers' | 'state'>,
@@ -110,7 +111,7 @@ export async function absentWorkers(
     const actors = statuses.get(conversation) ?? (await troupe.actors(conversation));
     statuses.set(conversation, actors);
     const status = actors.find((actor) => actor.agent === agent)?.status;
-    // It waits for another of these.
+    // It waits for another of these agents.
     if (status === 'waiting') continue;
     if (status === undefined || !ABSENT.has(status)) return [];
     absent.set(agent, { agent, status });
@@ -119,13 +120,13 @@ export async function absentWorkers(
 }
 
 interface Shown {
-  /** Most messages, the newest. Default: all. */
+  /** Most messages of the history, the newest ones. Default: all. */
   historyLength?: number | undefined;
   /** Default true. */
   hasArtifacts?: boolean;
 }
 
-/** The task with what was said to it, and the files of that. */
+/** The task with its history, including the files of those messages. */
 export async function showTask(
   troupe: Troupe,
   view: TaskView,
@@ -173,7 +174,7 @@ type NameOf = (agent: string) => string;
 /** An agent that takes no turns. */
 interface Absence {
   agent: string;
-  /** Why: `paused`, `retired` or `failed`. */
+  /** Why the agent takes no turns: `paused`, `retired` or `failed`. */
   status: string;
 }
 
@@ -184,9 +185,9 @@ interface ShownBlock {
 }
 
 /**
- * The task that a message began, as the protocol shows it. Owns what its client was told.
- *  V1  The texts of an artifact's updates, joined since the last one that does not append, are the text of the artifact.
- *  V2  What is said in threads, and what models think, is left out; what people are asked there is not.
+ * The task that a message began, in the protocol's form. Owns what its client was told.
+ *  V1  The text of an artifact is the text of its updates, joined since the last update that does not append.
+ *  V2  Text in threads and the reasoning of models are left out; questions to people in threads are not.
  */
 export class TaskView {
   readonly progress: TaskProgress;
@@ -194,7 +195,7 @@ export class TaskView {
   readonly #nameOf: NameOf;
   readonly #blocks = new Map<string, ShownBlock>();
   readonly #data: Artifact[] = [];
-  /** What people have said to it. */
+  /** Messages and answers of people in this task. */
   readonly said: Event[];
   #absent: readonly Absence[] = [];
 
@@ -250,7 +251,7 @@ export class TaskView {
     }
   }
 
-  /** Notes who is to work on it and takes no turns. Returns the update, if that is news. */
+  /** Notes which agents should work on it but take no turns. Returns the update if this has changed. */
   hold(absent: readonly Absence[]): TaskUpdate[] {
     const before = JSON.stringify(this.#absent);
     this.#absent = this.progress.state === 'TASK_STATE_WORKING' ? absent : [];
@@ -267,7 +268,7 @@ export class TaskView {
     return [this.#update({ artifact: this.#artifact(shown.block, text), append, lastChunk: false })];
   }
 
-  /** The whole text replaces its pieces: some clients, such as Google's ADK, keep what the last update holds alone. */
+  /** The last update has the whole text and replaces the pieces, because some clients, such as Google's ADK, keep only its text. */
   #end(id: string): TaskUpdate[] {
     const shown = this.#blocks.get(id);
     if (!shown?.isTold) return [];
@@ -275,7 +276,10 @@ export class TaskView {
     return [this.#update({ artifact, append: false, lastChunk: true })];
   }
 
-  /** The protocol takes nothing back, but what does not append replaces. It is no last update: nobody is to keep the empty text as a reply. */
+  /**
+   * The protocol cannot take text back, but an update that does not append replaces it. It is not marked as the last, so that
+   * nobody keeps the empty text as a reply.
+   */
   #void(id: string, reason: string): TaskUpdate[] {
     const shown = this.#blocks.get(id);
     if (!this.#blocks.delete(id) || !shown?.isTold) return [];
@@ -297,7 +301,7 @@ export class TaskView {
     return updates;
   }
 
-  /** The reply of an agent that answers in JSON. */
+  /** The JSON reply of an agent that answers in JSON. */
   #dataIn({ kind, body, author, turn, id }: Event): TaskUpdate[] {
     if (kind !== 'message' || author.kind !== 'agent' || body.data === undefined) return [];
     const metadata = { author: { id: author.id, name: author.name }, turn };
@@ -375,7 +379,7 @@ export class TaskView {
   }
 }
 
-/** A question or a request for approval that is open. */
+/** An open question or request for approval. */
 type Asked = EventOf<'question' | 'approval.requested'>;
 
 type Thread = Pick<DelegationOpenedBody, 'thread' | 'assignee'>;
@@ -392,7 +396,7 @@ const TERMINAL: ReadonlySet<TaskState> = new Set([
   'TASK_STATE_CANCELED',
 ]);
 
-/** In these, clients expect nothing more without doing something. */
+/** States in which clients expect nothing more unless they act. */
 export function isAtRest(state: TaskState): boolean {
   return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED';
 }
@@ -402,15 +406,15 @@ export function isTerminal(state: TaskState): boolean {
 }
 
 /**
- * How far the task has come that a message began. Owns what is open.
- *  P1  What has ended stays as it is, whatever comes in the conversation.
- *  P2  Questions and requests of turns that answer others are not its own.
+ * The progress of the task that a message began. Owns the open questions and delegations.
+ *  P1  An ended task never changes again, whatever happens in the conversation.
+ *  P2  Questions and requests from turns that answer other messages do not belong to the task.
  */
 export class TaskProgress {
   readonly #sent: Event;
   readonly #answers: Answers;
   readonly #asked = new Map<string, Asked>();
-  /** Delegations that are open, by id. */
+  /** Open delegations, by id. */
   readonly #threads = new Map<string, Thread>();
   #isBegun = false;
   #state: TaskState = 'TASK_STATE_WORKING';
@@ -435,7 +439,7 @@ export class TaskProgress {
     return [...this.#threads.values()].map(({ thread }) => thread);
   }
 
-  /** The agents that have something to do for it, and where. */
+  /** The agents that have something to do for the task, and in which conversation. */
   get workers(): readonly Worker[] {
     const { conversation } = this.#sent;
     const here = this.#answers.missing.map((agent) => ({ agent, conversation }));
@@ -453,12 +457,11 @@ export class TaskProgress {
     return this.#isBegun;
   }
 
-  /** Why nobody has answered. */
   get failure(): Failure | undefined {
     return this.#answers.failures[0];
   }
 
-  /** What people are asked, oldest first. */
+  /** The open questions and requests to people, oldest first. */
   get asked(): readonly Asked[] {
     const own = new Set(this.#answers.ends.map(({ turn }) => turn));
     const { conversation } = this.#sent;
@@ -467,7 +470,7 @@ export class TaskProgress {
     );
   }
 
-  /** Of the conversation, or of the thread of one of its delegations. Returns whether the state has changed. */
+  /** Takes an event of the conversation, or of the thread of one of the delegations. Returns whether the state has changed. */
   note(event: Event): boolean {
     if (isTerminal(this.#state)) return false;
     this.#noteTasks(event);

@@ -25,7 +25,7 @@ import {
 import { namesIn } from '../speech.ts';
 import { messageUpdate, type SessionUpdate, sessionUpdates } from './session-updates.ts';
 
-/** The mode in which the conversation's routing names who answers. */
+/** The mode in which the conversation's routing decides who answers. */
 const ROUTED = 'troupe';
 const ROUTED_MODE = {
   id: ROUTED,
@@ -35,8 +35,8 @@ const ROUTED_MODE = {
 const MOST_SESSIONS = 50;
 
 /**
- * Serves one editor by the Agent Client Protocol, version 1, until it goes or `signal` aborts. A session is a conversation.
- * Agents are modes, because a prompt has no addressee; approvals are permissions.
+ * Serves one editor with the Agent Client Protocol, version 1, until the editor disconnects or `signal` aborts. A session is a
+ * conversation. Agents are modes, because a prompt has no addressee; approvals are permissions.
  */
 export async function serveAcp(parts: StdioParts, stream: Stream): Promise<void> {
   const { troupe, clock, version, signal } = parts;
@@ -116,7 +116,7 @@ export async function serveAcp(parts: StdioParts, stream: Stream): Promise<void>
 /** "Invalid params" of JSON-RPC. */
 const INVALID = -32_602;
 
-/** Errors of Troupe as errors of the protocol, with what to do. */
+/** Converts Troupe's errors to errors of the protocol that tell what to do. */
 async function inWords<T>(handle: () => Promise<T>): Promise<T> {
   try {
     return await handle();
@@ -126,7 +126,7 @@ async function inWords<T>(handle: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Longest history that is told, in events: the newest. */
+/** Most events of a history that are sent, the newest ones. */
 const MOST_TOLD = 2_000;
 
 /** The messages of a conversation so far. Throws `conversation_unknown`. */
@@ -150,14 +150,14 @@ type Parts = Pick<StdioParts, 'troupe' | 'author'>;
 type Telling = { chat: Chat; updatesOf: ReturnType<typeof sessionUpdates>; editor: Editor };
 
 /**
- * The session of one editor in one conversation. Owns whom its prompts are for and which turns run.
- *  1. A prompt ends when nobody works on it any more. What it asks of people it asks the editor first.
+ * The session of one editor in one conversation. Owns the addressee of its prompts, and which turns are running.
+ *  1. A prompt ends when nobody works on it any more. Questions to people go to the editor first.
  *  2. A cancelled prompt asks nothing more.
  */
 class Session {
   readonly #parts: Parts;
   readonly #conversation: string;
-  /** The turns that run, by id. */
+  /** The running turns, by id. */
   readonly #turns = new Set<string>();
   #mode = ROUTED;
   #isCancelled = false;
@@ -167,7 +167,7 @@ class Session {
     this.#conversation = conversation;
   }
 
-  /** Id of the agent that is addressed, or `troupe`. */
+  /** Id of the addressed agent, or `troupe`. */
   get mode(): string {
     return this.#mode;
   }
@@ -179,7 +179,7 @@ class Session {
     this.#mode = mode;
   }
 
-  /** Says something and tells the editor what comes of it. */
+  /** Sends a prompt, and reports to the editor what follows. */
   async prompt(blocks: readonly ContentBlock[], editor: Editor): Promise<{ stopReason: StopReason }> {
     this.#isCancelled = false;
     const { troupe } = this.#parts;
@@ -192,7 +192,7 @@ class Session {
     };
     const first = await this.#say(blocks);
     const asked = await this.#tell(first.seq, telling);
-    // The list grows: what an approved call leads to may need approval, too.
+    // The list grows meanwhile: what follows from an approved call may need approval too.
     for (const approval of asked) {
       const decided = this.#isCancelled
         ? null
@@ -204,7 +204,7 @@ class Session {
     return { stopReason: this.#isCancelled ? 'cancelled' : 'end_turn' };
   }
 
-  /** Stops the turns that answer the prompt. */
+  /** Aborts the turns that answer the prompt. */
   async cancel(): Promise<void> {
     this.#isCancelled = true;
     const { troupe, author } = this.#parts;
@@ -213,7 +213,7 @@ class Session {
     );
   }
 
-  /** A prompt answers the question that is open, if there is one. */
+  /** If a question is open, the prompt answers it. */
   async #say(blocks: readonly ContentBlock[]): Promise<Event> {
     const { troupe, author } = this.#parts;
     const conversation = this.#conversation;
@@ -242,7 +242,7 @@ class Session {
     return by.length === 0 || by.includes(this.#parts.author.id);
   }
 
-  /** Tells the editor what comes of an event. Returns the calls that wait for people. */
+  /** Reports to the editor what follows from an event. Returns the calls that wait for a person's decision. */
   async #tell(seq: number, { chat, updatesOf, editor }: Telling): Promise<Approval[]> {
     const asked: Approval[] = [];
     const going = chat.follow(seq, editor.signal);
@@ -270,7 +270,7 @@ function failed({ agent, code, message }: Failure): RequestError {
   return new RequestError(INTERNAL, `@${agent}: ${message}`, { code });
 }
 
-/** A piece of what the user of an editor says, as the protocol has it. */
+/** A part of a prompt, in the protocol's form. */
 type ContentBlock =
   | { type: 'text'; text: string }
   | { type: 'image'; mimeType: string; data: string }
@@ -278,7 +278,7 @@ type ContentBlock =
   | { type: 'resource_link'; uri: string; name: string }
   | { type: 'resource'; resource: { uri: string; mimeType?: string | null; text?: string; blob?: string } };
 
-/** A prompt as a message: files that the editor sends are attachments, and links are named in the text. */
+/** A prompt as a message: files that the editor sends become attachments, and links are named in the text. */
 function promptContent(blocks: readonly ContentBlock[]): {
   content: string;
   attachments: NewAttachment[];
@@ -324,7 +324,7 @@ const ALLOW = { optionId: 'allow', name: 'Allow', kind: 'allow_once' } as const;
 const REJECT = { optionId: 'reject', name: 'Reject', kind: 'reject_once' } as const;
 
 /**
- * Asks the editor whether a call may be made, unless somebody else decides first. Returns the event of the decision. Null:
+ * Asks the editor whether a call may run, unless somebody else decides first. Returns the event of the decision, or null if
  * nobody has decided.
  */
 async function askPermission(
@@ -354,7 +354,7 @@ async function askPermission(
   }
 }
 
-/** Null: the editor does not say, or need not say any more. */
+/** Null: the editor does not decide, or need not decide any more. */
 async function permission(
   { request, tool, args }: Approval['body'],
   { session, client, ended }: { session: string; client: AgentContext; ended: AbortSignal },

@@ -3,7 +3,7 @@ import { createSpeech } from '../speech.ts';
 
 type Content = { type: 'text'; text: string };
 
-/** What an editor is shown of a session: the updates of the Agent Client Protocol, version 1, that Troupe sends. */
+/** The session updates of the Agent Client Protocol, version 1, that Troupe sends. */
 export type SessionUpdate =
   | { sessionUpdate: 'user_message_chunk' | 'agent_message_chunk' | 'agent_thought_chunk'; content: Content }
   | {
@@ -29,8 +29,8 @@ interface PlanEntry {
 }
 
 /**
- * The changes of a conversation as updates of a session. Tool calls of threads are shown too, their words are not: the
- * agent that gave the task tells what came of it.
+ * The changes of a conversation as updates of a session. Tool calls of threads are shown, but not their text: the agent that
+ * gave the task reports the result.
  */
 export function sessionUpdates(
   conversation: string,
@@ -101,7 +101,7 @@ export function sessionUpdates(
   };
 }
 
-/** A message of the log, for a session that is loaded. */
+/** A message of the log, for a session that is being loaded. */
 export function messageUpdate(event: Event, nameOf: (agent: string) => string): SessionUpdate[] {
   if (event.kind !== 'message' || event.author.kind === 'system') return [];
   const { content } = event.body;

@@ -7,7 +7,7 @@ interface Run {
   runId: string;
 }
 
-/** The last events of a run. `isNew`: it has begun with the message, so the tokens of its answer are its own. */
+/** The last events of a run. `isNew`: the run began with its message, so all tokens of the answer belong to it. */
 export function endOf(
   { threadId, runId }: Run,
   answer: Answer,
@@ -63,7 +63,7 @@ interface Places {
   nameOf: (agent: string) => string;
 }
 
-/** The approvals and questions among what is waited for. */
+/** The interrupts for the approvals and questions that the run waits for. */
 export function interruptsOf(waits: readonly Wait[], places: Places): AgUiInterrupt[] {
   return waits.flatMap((wait) => interruptOf(wait, places) ?? []);
 }
@@ -107,10 +107,10 @@ const APPROVAL = {
   required: ['approved'],
 };
 
-/** Ids of questions begin with this. */
+/** Prefix of a question's id. */
 const QUESTION = 'q-';
 
-/** The command that a client's response to an interrupt is. Throws `event_invalid`. */
+/** The command for a client's response to an interrupt. Throws `event_invalid`. */
 export function commandOf({ interruptId, status, payload }: Resumption, conversation: string): CommandInput {
   if (status === 'cancelled')
     return { command: 'cancelTask', conversation, task: interruptId, reason: 'it was dismissed' };
@@ -122,7 +122,7 @@ export function commandOf({ interruptId, status, payload }: Resumption, conversa
   return { command: 'decide', conversation, request: interruptId, ...decisionIn(payload, interruptId) };
 }
 
-/** Changed arguments of a call that is not approved are left out. */
+/** Changed arguments are left out if the call is not approved. */
 function decisionIn(
   payload: unknown,
   interrupt: string,

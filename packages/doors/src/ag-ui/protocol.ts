@@ -1,7 +1,7 @@
-/** The part of AG-UI 1.0 that this door speaks. Its own package is not needed at run time. */
+/** The part of AG-UI 1.0 that this door uses. AG-UI's own package is not needed at run time. */
 export const PROTOCOL_VERSION = '1.0';
 
-/** What belongs to a sub-agent names its task. */
+/** Everything that belongs to a sub-agent names its task. */
 interface Owned {
   subagentRunId?: string;
 }
@@ -12,12 +12,12 @@ export interface AgUiCall {
   function: { name: string; arguments: string };
 }
 
-/** Words of a person, an agent or the runtime. */
+/** A text of a person, an agent or the runtime. */
 export interface AgUiWords extends Owned {
   id: string;
   role: 'user' | 'assistant' | 'system';
   name?: string;
-  /** A client's own messages may have parts. */
+  /** A client's own messages may consist of parts. */
   content: unknown;
   toolCalls?: AgUiCall[];
   metadata?: object;
@@ -31,10 +31,10 @@ interface AgUiResult extends Owned {
   metadata?: object;
 }
 
-/** A message of the conversation, as snapshots have it. */
+/** A message of the conversation, in the form of snapshots. */
 export type AgUiMessage = AgUiWords | AgUiResult;
 
-/** Something that a run waits for. */
+/** A question or approval that a run waits for. */
 export interface AgUiInterrupt extends Owned {
   id: string;
   reason: 'tool_call' | 'input_required';
@@ -106,7 +106,7 @@ export type AgUiOutcome =
   | { type: 'interrupt'; interrupts: AgUiInterrupt[] }
   | { type: 'cancelled' };
 
-/** The begin or the end of a run. */
+/** The beginning or end of a run. */
 export type AgUiLifecycle =
   | {
       type: 'RUN_STARTED';

@@ -16,7 +16,7 @@ interface TaskState {
   text: string;
 }
 
-/** The state that clients see: the agents of the conversation and its open tasks. Owns both, and gives what changes. */
+/** The state that clients see: the agents of the conversation and its open tasks. Owns both, and returns the changes. */
 export class RoomState {
   readonly #agents: Map<string, AgentState>;
   readonly #tasks = new Map<string, TaskState>();
@@ -51,7 +51,7 @@ export class RoomState {
     return this.#set(agent, isWaiting ? 'waiting' : 'idle');
   }
 
-  /** What an event of the conversation changes. */
+  /** Returns what an event of the conversation changes. */
   note(event: Event): PatchOperation[] {
     const owner = event.author.id;
     const patch = forKind<KindAbout<'taskOpening' | 'taskEnd'>, PatchOperation[]>(
@@ -89,14 +89,14 @@ export class RoomState {
   }
 }
 
-/** For a JSON pointer. */
+/** Escapes a key for a JSON pointer. */
 function escaped(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** What people were asked in a conversation. Owns which of it is open, and which call a request for approval is about. */
+/** The questions to people in a conversation. Owns which of them are open, and which call a request for approval is about. */
 export class Asked {
-  /** Ids of the questions and requests whose end was not told. */
+  /** Ids of the questions and requests whose end was not reported yet. */
   readonly open = new Set<string>();
   readonly #calls = new Map<string, string>();
   readonly #questions = new Map<string, string>();
@@ -106,17 +106,17 @@ export class Asked {
     return this.#calls.get(request);
   }
 
-  /** Whether people were asked to approve the call. */
+  /** Whether people were asked to approve this call. */
   isAbout(call: string): boolean {
     return [...this.#calls.values()].includes(call);
   }
 
-  /** Whether the answer is a reply to the question, and so a message itself. */
+  /** Whether the answer is itself a message, as a reply to the question. */
   isReply({ body }: EventOf<'question.answered'>): boolean {
     return this.#repliedTo.has(this.#questions.get(body.question) ?? '');
   }
 
-  /** `isHere`: it is in the conversation itself. `call`: the one that it requests approval for. */
+  /** `isHere`: the event is in the conversation itself. `call`: the call for which it requests approval. */
   note(event: Event, { isHere, call }: { isHere: boolean; call: string | undefined }): void {
     if (event.kind === 'message' && event.replyTo !== undefined) this.#repliedTo.add(event.replyTo);
     if (event.kind === 'question') {
@@ -131,7 +131,7 @@ export class Asked {
   }
 }
 
-/** Id of the question or the request that an event ends. */
+/** Id of the question or request that an event ends. */
 export function endedBy(event: Event): string | null {
   if (event.kind === 'question.answered') return event.body.question;
   return event.kind === 'approval.decided' ? event.body.request : null;

@@ -18,9 +18,9 @@ interface Shown {
   message: Words;
   /** Null: it belongs to no turn. */
   place: Place | null;
-  /** The client has its beginning. */
+  /** The client has at least the beginning of it. */
   isTold: boolean;
-  /** Begun and not ended in this run. */
+  /** It began in this run and has not ended. */
   isOpen: boolean;
 }
 
@@ -31,12 +31,12 @@ interface ShownCall {
 }
 
 /**
- * A conversation as AG-UI shows it. Owns its messages, and gives the events that tell what changes.
- *  V1  A step of a turn is one message: its words, and its calls with their results after it. Messages of persons, questions
+ * A conversation in the form of AG-UI. Owns its messages, and yields the events that report changes.
+ *  V1  A step of a turn is one message: its text, followed by its calls with their results. Messages of people, questions
  *      and answers have the ids of their events.
- *  V2  What the client has already is not told again. What it has and the log has not goes with a snapshot, as does what
- *      became void: the protocol cannot take words back.
- *  V3  At the end nothing is open, whatever still runs.
+ *  V2  What the client already has is not sent again. Content that the client has but the log does not, or that became
+ *      void, is replaced by a snapshot, because the protocol cannot take text back.
+ *  V3  At the end nothing is open, whatever is still running.
  */
 export class RoomView {
   readonly #conversation: string;
@@ -44,14 +44,14 @@ export class RoomView {
   #messages: AgUiMessage[] = [];
   #state: RoomState | null = null;
   #had: Had = hadNothing();
-  /** Whether the client has something that does not count. */
+  /** Whether the client has content that no longer counts. */
   #isStale = false;
   readonly #words = new Map<string, Shown>();
   readonly #calls = new Map<string, ShownCall>();
-  /** Ids of messages and calls by those of the changes. */
+  /** Ids of messages and calls in this view, by the ids in the changes. */
   readonly #ids = new Map<string, string>();
   readonly #voided = new Set<string>();
-  /** Ids of approved calls: they are known with their arguments. */
+  /** Ids of approved calls. Their arguments are already known. */
   readonly #approved = new Set<string>();
   readonly #places = new Map<string, Place>();
   readonly #asked = new Asked();
@@ -68,7 +68,7 @@ export class RoomView {
     return this.#messages;
   }
 
-  /** Ids of the questions and requests in the conversation itself whose end was not told. */
+  /** Ids of the conversation's own questions and requests whose end was not reported yet. */
   get asked(): ReadonlySet<string> {
     return this.#asked.open;
   }
@@ -81,7 +81,7 @@ export class RoomView {
     return this.#agents.taskOf(conversation);
   }
 
-  /** From now on a client is told. `base` are the messages so far, as it has them. */
+  /** Starts reporting to a client. `base`: the messages so far, as the client has them. */
   begin({ base, had, state }: { base: AgUiMessage[]; had: Had; state: RoomState }): void {
     this.finish();
     this.#agents.end();
@@ -98,7 +98,7 @@ export class RoomView {
     return this.#isStale ? [...events, this.#resync()] : events;
   }
 
-  /** Ends what is open, and what the client has too much of. */
+  /** Ends everything that is open, and replaces surplus content of the client. */
   finish(): AgUiEvent[] {
     const events = [
       ...[...this.#words.values()].flatMap((shown) => this.#endWords(shown)),
@@ -109,7 +109,7 @@ export class RoomView {
     return this.#hasMore() ? [...events, this.#resync()] : events;
   }
 
-  /** Ends the sub-agents that wait, each for the interrupts that are its own. */
+  /** Ends the sub-agents that wait, each for its own interrupts. */
   suspend(interrupts: readonly { id: string; subagentRunId?: string }[]): AgUiEvent[] {
     return this.#agents.suspend(interrupts);
   }
@@ -191,7 +191,7 @@ export class RoomView {
   #startCall(call: ChatCall): AgUiEvent[] {
     const owner = this.#ownerIn(call.conversation);
     if (!owner) return [];
-    // An approved call is made under the id of the request.
+    // An approved call has the id of its request.
     const approved = this.#asked.callOf(call.id.slice(call.id.lastIndexOf('/') + 1));
     const before = call.id.replace(/~\d+$/, '');
     const id = approved ?? (this.#voided.has(before) ? before : call.id);
@@ -211,7 +211,7 @@ export class RoomView {
     if (shown.isOpen) return [];
     shown.isOpen = true;
     const { of, call } = shown;
-    // A message without words has its author from its beginning.
+    // A message without text shows its author from the beginning.
     const events = of.isTold ? [] : [...this.#openWords(of), ...this.#endWords(of)];
     if (of.place) events.push(...this.#steps.enter(of.place, ownerOf(of.message)));
     const { id: toolCallId, function: made } = call;
@@ -234,7 +234,7 @@ export class RoomView {
     const shown = this.#approved.has(id) ? null : this.#callAt(id);
     if (!shown) return [];
     const { function: made } = shown.call;
-    // Arguments that were changed before the call cannot be told otherwise.
+    // Arguments that were changed before the call can only be sent by a snapshot.
     if (made.arguments !== args) this.#isStale = true;
     made.arguments = args;
     return this.#endCall(shown);
@@ -278,7 +278,7 @@ export class RoomView {
   #void(id: string): AgUiEvent[] {
     const known = this.#ids.get(id);
     if (known === undefined) return this.#thinking.end(id);
-    // A call that was approved stays, whatever becomes of the turn that runs it.
+    // An approved call stays, whatever becomes of the turn that runs it.
     if (this.#asked.isAbout(known)) return [];
     this.#isStale = true;
     this.#ids.delete(id);
@@ -318,7 +318,7 @@ export class RoomView {
     const refused = this.#asked.callOf(refusal?.request ?? '');
     if (refusal && refused !== undefined) return this.#endWithResult({ ...refusal, id: refused });
     const words = wordsOf(event);
-    // A message in a thread is for the agent that works there. A reply to a question is told as the message that it is.
+    // A message in a thread is for the agent that works there. A reply to a question is reported as the message that it is.
     const isTold =
       event.kind === 'question.answered'
         ? this.#asked.isReply(event)
@@ -326,7 +326,7 @@ export class RoomView {
     return words === null || isTold ? [] : this.#whole(event, words, owner);
   }
 
-  /** A message that comes at once. */
+  /** A message that arrives whole. */
   #whole(event: Event, content: string, owner: Owner): AgUiEvent[] {
     const { id, author } = event;
     if (this.#words.has(id)) return [];
@@ -349,7 +349,7 @@ export class RoomView {
   #add(message: Words, place: Place | null): Shown {
     const shown = { message, place, isTold: this.#had.texts.has(message.id), isOpen: false };
     this.#words.set(message.id, shown);
-    // A client keeps the order of what it has: what it has of later messages has to be taken away first.
+    // A client keeps the order of its messages, so later messages that it has must first be removed.
     this.#isStale ||= !shown.isTold && [...this.#had.texts.keys()].some((id) => !this.#words.has(id));
     this.#messages.push(message);
     return shown;
@@ -359,7 +359,7 @@ export class RoomView {
     return conversation === this.#conversation ? deltaOf(this.#state?.begins(agent) ?? []) : [];
   }
 
-  /** Null: nothing is known of the task that this is the thread of. */
+  /** Null if the task of this thread is unknown. */
   #ownerIn(conversation: string): Owner | null {
     if (conversation === this.#conversation) return {};
     const subagentRunId = this.#agents.taskOf(conversation);
@@ -380,7 +380,7 @@ export class RoomView {
     return delta ?? '';
   }
 
-  /** Whether the client has words, arguments or results that the log has not. */
+  /** Whether the client has text, arguments or results that the log does not have. */
   #hasMore(): boolean {
     const { texts, args, results } = this.#had;
     return (
@@ -402,7 +402,7 @@ function deltaOf(delta: readonly PatchOperation[]): AgUiEvent[] {
   return delta.length > 0 ? [{ type: 'STATE_DELTA', delta }] : [];
 }
 
-/** Shows what the log has, and gives the events that tell it. */
+/** Feeds the log's events to the view, and returns the events that report them. */
 export function replay(view: RoomView, events: readonly Event[]): AgUiEvent[] {
   const changesOf = chatChanges();
   return events.flatMap((event) =>
@@ -410,7 +410,10 @@ export function replay(view: RoomView, events: readonly Event[]): AgUiEvent[] {
   );
 }
 
-/** Words that come at once, as one message. Null: none, or they are those of a turn and were told as it went. */
+/**
+ * A text that arrives whole, as one message. Null if there is none, or if it belongs to a turn and was already sent while it
+ * was written.
+ */
 function wordsOf(event: Event): string | null {
   if (event.kind === 'message' && event.author.kind === 'agent' && event.turn !== undefined) return null;
   const words = forKind(
@@ -425,7 +428,7 @@ function wordsOf(event: Event): string | null {
   return words ?? null;
 }
 
-/** What AG-UI has no event for. */
+/** An event for which AG-UI has no type of its own. */
 function noticeOf(event: Event): { name: string; value: unknown } | null {
   const { author, to, kind, body } = event;
   if (kind === 'handoff')
@@ -433,7 +436,7 @@ function noticeOf(event: Event): { name: string; value: unknown } | null {
   return kind === 'guard.stopped' ? { name: 'troupe.stopped', value: { agent: author.id, ...body } } : null;
 }
 
-/** What the client is shown as the result of a call that was not approved. */
+/** What the client sees as the result of a call that was not approved. */
 function refusalOf(event: Event): { request: string; outcome: string; text: string } | null {
   const decided = eventOf(event, 'approval.decided');
   if (!decided || decided.body.outcome === 'approved') return null;
@@ -447,7 +450,7 @@ interface Place {
   turn: string;
 }
 
-/** Who a part of a run belongs to: the task of a sub-agent, or nobody. */
+/** The owner of a part of a run: the task of a sub-agent, or nobody. */
 interface Owner {
   subagentRunId?: string;
 }
@@ -456,7 +459,7 @@ function ownerOf({ subagentRunId }: Owner): Owner {
   return subagentRunId === undefined ? {} : { subagentRunId };
 }
 
-/** The turns of agents as steps of a run. Owns which of them are begun and not ended. */
+/** The turns of agents as steps of a run. Owns which of them have begun and not ended. */
 class Steps {
   /** By owner and agent. */
   readonly #running = new Map<string, { turn: string; stepName: string; owner: Owner }>();
@@ -488,10 +491,10 @@ function keyOf(agent: string, { subagentRunId = '' }: Owner): string {
   return `${subagentRunId} ${agent}`;
 }
 
-/** Characters of a task that its beginning tells. */
+/** Most characters of a task that are sent when it begins. */
 const DESCRIBED = 2_000;
 
-/** The delegated tasks, as sub-agents. Owns which of them run. */
+/** The delegated tasks, as sub-agents. Owns which of them are running. */
 class SubAgents {
   /** The last task of each thread. */
   readonly #tasks = new Map<string, string>();
@@ -527,7 +530,7 @@ class SubAgents {
       : [{ type: 'SUBAGENT_ERROR', subagentRunId, message: result, code: outcome }];
   }
 
-  /** The innermost first. */
+  /** Innermost first. */
   suspend(interrupts: readonly { id: string; subagentRunId?: string }[]): AgUiEvent[] {
     return this.end().map((subagentRunId): AgUiEvent => {
       const own = interrupts.filter((each) => each.subagentRunId === subagentRunId);
@@ -536,7 +539,7 @@ class SubAgents {
     });
   }
 
-  /** Ids of those that ran until now, the innermost first. */
+  /** Ids of the sub-agents that were running until now, innermost first. */
   end(): string[] {
     const ended = [...this.#running].toReversed();
     this.#running.clear();
@@ -545,16 +548,16 @@ class SubAgents {
 }
 
 interface Thought {
-  /** Id of its message. */
+  /** Id of the message it belongs to. */
   id: string;
   said: string;
   isOpen: boolean;
   owner: { subagentRunId?: string };
 }
 
-/** What models think. It is in no snapshot: clients keep it, as does this door what is void of it. */
+/** Reasoning of models. Snapshots do not contain it, so clients keep it, and this door keeps what became void. */
 class Thinking {
-  /** What the client has, by the id of the message. */
+  /** The reasoning that the client has, by the id of the message. */
   had: ReadonlyMap<string, string> = new Map();
   readonly #thoughts = new Map<string, Thought>();
 
@@ -572,7 +575,7 @@ class Thinking {
     if (own.startsWith(text, at)) return [];
     const rest = own.slice(at);
     if (text.startsWith(rest)) return this.#tell(thought, text.slice(rest.length));
-    // The client has thoughts of a call that was void: these are others.
+    // The client has reasoning under this id that became void, so the new one gets another id.
     thought.id = this.#unused(thought.id);
     return this.#tell(thought, thought.said);
   }

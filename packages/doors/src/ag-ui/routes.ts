@@ -36,7 +36,7 @@ import { endOf, commandOf, interruptsOf } from './ending.ts';
 import { type AgUiEvent, type AgUiLifecycle, type AgUiMessage, PROTOCOL_VERSION } from './protocol.ts';
 import { replay, RoomView } from './room-view.ts';
 
-/** Events of a log that are compared with what a client has: the newest. */
+/** Most events of a log that are compared with the client's messages, the newest ones. */
 const COMPARED = 2_000;
 const COMPARED_CHARS = 4 * 1_024 * 1_024;
 
@@ -51,22 +51,21 @@ interface Asked {
   to: string | undefined;
 }
 
-/** The newest events of a log. */
 interface Tail {
   events: Event[];
-  /** It begins with the first event. */
+  /** Whether it begins with the first event. */
   isWhole: boolean;
 }
 
-/** What a run is about, and how it begins. */
+/** The message that a run answers, and how the run begins. */
 interface Run {
   input: RunInput;
   view: RoomView;
-  /** What the client is told first. */
+  /** The first events for the client. */
   opening: AgUiEvent[];
   /** Null: nobody is to answer. */
   seq: number | null;
-  /** It has begun with a message, and not with one that was in the log. */
+  /** The run began with a new message, not with one that the log already had. */
   isNew: boolean;
   troupe: Troupe;
   conversation: string;
@@ -75,7 +74,7 @@ interface Run {
 function answer(asked: Asked, { clock, signal }: DoorServer): Promise<Response> {
   const { context, caller, conversation } = asked;
   if (!isGranted(caller.principal, conversation)) throw unknownConversation(conversation);
-  // A run also tells what was said before.
+  // A run also reports earlier messages.
   checkScope(caller.principal, 'read');
   return withPlace({ caller, clock, signal }, async (place) => {
     const run = await begin(asked);
@@ -116,7 +115,7 @@ async function say({ caller, conversation, to }: Asked, said: Said, tail: Tail):
   return { id: said.id, seq };
 }
 
-/** Executes what the client has decided. What is no longer open is told, and nothing else. */
+/** Executes the client's decisions. Reports those whose request is no longer open. */
 async function decide(
   caller: Caller,
   { resume, tools }: RunInput,
@@ -140,8 +139,8 @@ async function decide(
 }
 
 /**
- * The newest message of a person that the client has; if it has none, the newest of the log that is to be answered. Null:
- * nobody is to answer.
+ * The message to answer: the newest message of a person that the client has; else the newest in the log that needs an answer.
+ * Null: nobody is to answer.
  */
 function answeredIn({ messages }: RunInput, { events }: Tail): Target | null {
   const byPeople = new Map(events.filter(isOfPeople).map((event) => [event.id as string, event]));
@@ -161,7 +160,7 @@ async function readTail(troupe: Troupe, conversation: string): Promise<Tail> {
     const { head } = await troupe.events(conversation, { limit: 1 });
     await readOn(troupe, conversation, tail, Math.max(0, head - COMPARED));
   } catch (error) {
-    // It begins with the first message.
+    // The conversation begins with the first message.
     if (!(error instanceof TroupeError) || error.code !== 'conversation_unknown') throw error;
   }
   return tail;
@@ -193,7 +192,7 @@ async function stateOf(troupe: Troupe, conversation: string, isEmpty: boolean): 
   return state;
 }
 
-/** Tells what comes of an event, and of the decisions and answers that people have given since. */
+/** Reports what follows from an event, and from the decisions and answers that people have given since. */
 async function* told(
   { view, troupe, conversation }: Run,
   from: number,
@@ -217,7 +216,7 @@ async function* told(
   }
 }
 
-/** The events after a seq up to one that ends something that people were asked. Empty: there is none. */
+/** The events after a seq, up to one that ends a question or request. Empty if there is none. */
 async function untilDecided(
   troupe: Troupe,
   { conversation, seq, asked }: { conversation: string; seq: number; asked: ReadonlySet<string> },
@@ -256,7 +255,7 @@ function ending({ input, view, isNew, troupe }: Run, answered: Answer): (AgUiEve
     nameOf: namesIn(troupe),
   });
   const events: (AgUiEvent | AgUiLifecycle)[] = [...view.finish(), ...view.suspend(interrupts)];
-  // Whoever resumes may do so from these alone.
+  // A client that resumes may have only these messages.
   if (interrupts.length > 0) events.push({ type: 'MESSAGES_SNAPSHOT', messages: view.messages });
   return [...events, ...endOf(input, answered, { interrupts, isNew })];
 }

@@ -12,7 +12,7 @@ const Part = z.object({
   type: z.string(),
   text: z.string().nullish(),
   source: Source.nullish(),
-  /** Of the type `binary`, which clients before 1.0 send. */
+  /** For the type `binary`, which clients before 1.0 send. */
   mimeType: z.string().max(255).nullish(),
   data: z.string().nullish(),
   url: z.string().nullish(),
@@ -35,7 +35,7 @@ const Words = z.object({
   toolCallId: z.string().nullish(),
   subagentRunId: z.string().nullish(),
 });
-/** A message as a client has it. Its other fields, and what an activity has, are not read. */
+/** A message as a client has it. Its other fields, and the content of activities, are not read. */
 const ClientMessage = z.union([
   Words,
   Words.extend({ role: z.literal('activity'), content: z.unknown().optional() }),
@@ -60,7 +60,7 @@ export const RunInput = z.looseObject({
 });
 export type RunInput = z.infer<typeof RunInput>;
 
-/** What the person says who sent the input. */
+/** The message of the person who sent the input. */
 export interface Said {
   /** Idempotency key of the message. */
   id: string;
@@ -68,20 +68,20 @@ export interface Said {
   attachments: (NewAttachment | AttachmentByAddress)[];
 }
 
-/** The id of a client's message among those of a log: its own, or the one under which it was sent. */
+/** The id in the log of a client's message: its own, or the one under which it was stored. */
 export function idIn(known: { has: (id: string) => boolean }, id: string): string | undefined {
   return [id, eventIdOf(id)].find((each) => known.has(each));
 }
 
-/** The id under which a message of a client is sent. */
+/** The id under which a client's message is stored. */
 function eventIdOf(id: string): string {
   const isEventId = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,255}$/.test(id);
   return isEventId ? id : `ag-ui-${id.replaceAll(/[^A-Za-z0-9._@-]/g, '-')}`.slice(0, 256);
 }
 
 /**
- * The last words of the user: the messages since the last one that the log has or somebody else wrote, as one message. Null:
- * there are none, or the log has them. Throws `event_invalid` for a message without words and attachments.
+ * The user's newest text: all messages after the last one that the log has or somebody else wrote, as one message. Null if
+ * there are none, or if the log already has them. Throws `event_invalid` for a message without text and attachments.
  */
 export function saidIn(
   messages: readonly ClientMessage[],
@@ -117,7 +117,7 @@ function partsOf(content: unknown): Part[] {
   return Array.isArray(content) ? (content as Part[]) : [];
 }
 
-/** A message of the client as snapshots give it back. */
+/** A client's message in the form in which snapshots return it. */
 function givenBack({ content, ...message }: ClientMessage): object {
   const known = Object.entries(message).filter(([, value]) => value !== null && value !== undefined);
   return {
@@ -151,7 +151,7 @@ function invalid(message: string): TroupeError {
 }
 
 /**
- * What a client has of what a run tells, from earlier runs that it has lost or that waited for it. It is not told again.
+ * What a client already has of a run's content, from earlier runs that were interrupted or that waited. It is not sent again.
  * By the ids of messages and calls.
  */
 export interface Had {
@@ -166,8 +166,8 @@ export function hadNothing(): Had {
 }
 
 /**
- * What the client lacks of `text`, with which `said` ends. Null: it has something else. What it has is forgotten as soon as
- * it is not all.
+ * The part of `text` that the client lacks; `said` ends with `text`. Null if the client has something else. Entries are
+ * removed from `had` unless they match completely.
  */
 export function lacking(
   had: Map<string, string>,
@@ -184,17 +184,17 @@ export function lacking(
 }
 
 interface Comparison {
-  /** The messages before what the run tells, as snapshots have them from now on. */
+  /** The messages before those of the run, in the form that snapshots have from now on. */
   base: AgUiMessage[];
   /**
-   * The snapshots that make them the client's. None: it has them. Two: a client keeps the order of what it has, so what is
-   * not where it belongs has to be taken away first.
+   * The snapshots that give the client these messages. None if it already has them. Two if the order differs: a client keeps
+   * the order of what it has, so misplaced messages must first be removed.
    */
   snapshots: AgUiMessage[][];
   had: Had;
 }
 
-/** Compares the messages of a client with those of the log, up to the message that is answered. */
+/** Compares a client's messages with those of the log, up to the message to answer. */
 export function compareWith(
   client: readonly ClientMessage[],
   log: readonly AgUiMessage[],
@@ -246,7 +246,7 @@ function idsOf(log: readonly AgUiMessage[]): (message: ClientMessage) => boolean
   return ({ id }) => ids.has(id);
 }
 
-/** The client's own message may have more than the log, such as pictures. */
+/** The client's own message may contain more than the log's, such as images. */
 function theirs(mine: ClientMessage | undefined, message: AgUiMessage): AgUiMessage {
   if (mine?.role !== 'user' || message.role !== 'user' || !isEqual(mine, message)) return message;
   return givenBack(mine) as AgUiMessage;

@@ -13,22 +13,21 @@ import {
   storedEvents,
 } from '../troupe.ts';
 
-/** Something that agents are to answer and have not answered yet. */
+/** A message that agents should answer and have not answered yet. */
 interface Pending {
-  /** Its exchanges. */
+  /** Seqs of the exchanges that it belongs to. */
   roots: readonly number[];
   seq: number;
   answers: Answers;
 }
 
-/** Most of them that are looked at; older ones are taken for answered. */
+/** Most pending messages that are tracked; older ones count as answered. */
 const MOST_PENDING = 64;
 
-/** What a log says of its exchanges. Owns what is not answered. */
+/** The exchanges in a log. Owns which messages are unanswered. */
 class ExchangeLog {
   readonly fold: ExchangeFold;
   #pending: Pending[] = [];
-  /** Seq of the last event. */
   last: number;
 
   constructor(after: number) {
@@ -36,7 +35,7 @@ class ExchangeLog {
     this.fold = createExchangeFold();
   }
 
-  /** Returns the exchanges that the event belongs to; none if it was noted before. */
+  /** Returns the exchanges that the event belongs to; none if the event was already noted. */
   note(event: Event): readonly number[] {
     if (event.seq <= this.last) return [];
     this.last = event.seq;
@@ -48,17 +47,17 @@ class ExchangeLog {
     return roots;
   }
 
-  /** What is not answered, oldest first. */
+  /** Unanswered messages, oldest first. */
   get pending(): readonly Omit<Pending, 'answers'>[] {
     return this.#pending;
   }
 }
 
-/** Events that are read to find what began an exchange; if that does not suffice, eight times as many. */
+/** Events that are read to find the beginning of an exchange. If it is not among them, eight times as many are read. */
 const LOOK_BACK = 1_000;
 const WIDER = 8;
 
-/** The newest part of a log, in which `isEnough` holds, or all of it. Throws `conversation_unknown`. */
+/** The newest part of a log for which `isEnough` is true, or the whole log. Throws `conversation_unknown`. */
 export async function lookBack(
   troupe: Troupe,
   conversation: ConversationId,
@@ -73,10 +72,10 @@ export async function lookBack(
   }
 }
 
-/** Most notes that are held of one turn. What is dropped comes with the event that has it. */
+/** Most notes held of one turn. The content of a dropped note comes with its event. */
 const MOST_HELD = 256;
 
-/** Notes that came before the event that says what their turn answers. */
+/** Notes that came before the event that tells which exchange their turn belongs to. */
 class HeldNotes {
   readonly #byTurn = new Map<string, TurnNote[]>();
 
@@ -86,7 +85,7 @@ class HeldNotes {
     this.#byTurn.set(note.turn, notes);
   }
 
-  /** Those that an event makes known, if it is such a one. */
+  /** Returns the held notes whose exchange this event tells. */
   take(event: Event): TurnNote[] {
     const began = eventOf(event, 'turn.started') ?? eventOf(event, 'turn.steered');
     const turn = event.turn ?? '';
@@ -97,13 +96,12 @@ class HeldNotes {
     return notes.filter(({ step }) => step > before);
   }
 
-  /** Forgets a turn that has ended. */
   drop(event: Event): void {
     if (isAbout(event, 'turnEnd')) this.#byTurn.delete(event.turn ?? '');
   }
 }
 
-/** A change, and whether it comes after what the reader has. */
+/** A change, and whether it comes after what the reader already has. */
 interface Told {
   change: ChatChange;
   isNew: boolean;
@@ -114,22 +112,22 @@ interface Telling {
   conversation: ConversationId;
   /** Seq of the event that began the exchange. */
   root: number;
-  /** Changes of earlier events are told as not new. */
+  /** Changes of events before this seq are marked as not new. */
   from: number;
-  /** Threads of its tasks that are told too, each from a seq on. */
+  /** Threads of its tasks that are included, each from a seq on. */
   threads?: ReadonlyMap<ConversationId, number> | undefined;
   signal: AbortSignal;
 }
 
 /**
- * All that has come and comes of an exchange, until its agents rest. Each event is told once, by whatever it was read; what
- * belongs to other exchanges is left out.
+ * Everything that followed and still follows in an exchange, until its agents rest. Each event is yielded once, from whichever
+ * source it was read. Events of other exchanges are left out.
  */
 export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void> {
   const { troupe, conversation, root, from, signal, threads = new Map<ConversationId, number>() } = telling;
   const log = new ExchangeLog(root - 1);
   const changesOf = chatChanges();
-  /** Seq of the last event that was told, by thread. */
+  /** Seq of the last event that was yielded, by thread. */
   const told = new Map<ConversationId, number>();
 
   function isNext(event: Event): boolean {
@@ -139,7 +137,7 @@ export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void
     return isNew;
   }
 
-  /** What a turn says before its beginning is told, or of another exchange. */
+  /** Notes of turns that have not begun yet, or that belong to other exchanges. */
   const held = new HeldNotes();
 
   function* tell(note: Note): Generator<Told, void> {
@@ -176,17 +174,18 @@ export async function* tellExchange(telling: Telling): AsyncGenerator<Told, void
 }
 
 /**
- * Which exchanges an event belongs to: the words of a person that agents are to answer, and all that follows from them. An
- * exchange has the seq of those words. Owns the causes that it was told of, in the order of the log, from any seq on.
- *  X1  A message of a person, its answer to a question, and its directive begin an exchange. A decision of an approval does
- *      not: it goes on with the one of the request.
- *  X2  A turn belongs to the exchanges of its inputs, those that it was steered by included; a task to those of its opening,
- *      whatever came between.
- *  X3  What is of a turn that was not seen to begin belongs to none. Anything else without a known cause belongs to the
- *      exchange that has begun last.
+ * Finds the exchanges that an event belongs to: a person's message for agents, and everything that follows from it. An
+ * exchange is named by the seq of that message. Owns the causes in a part of the log, which must be noted in order, from any
+ * seq on.
+ *  X1  A person's message, answer to a question, or directive begins an exchange. The decision of an approval does not:
+ *      it continues the exchange of the request.
+ *  X2  A turn belongs to the exchanges of its inputs, including those that steered it; a task belongs to the exchanges
+ *      in which it was opened, whatever came between.
+ *  X3  Events of a turn whose beginning was not noted belong to no exchange. Any other event without a known cause
+ *      belongs to the exchange that began last.
  */
 export function createExchangeFold() {
-  /** The exchange that has begun last. */
+  /** Seq of the exchange that began last. */
   let latest = 0;
   const bySeq = new Map<number, readonly number[]>();
   const byTurn = new Map<string, readonly number[]>();
@@ -227,13 +226,13 @@ export function createExchangeFold() {
       if (opened) byThread.set(opened.body.thread, roots);
       return roots;
     },
-    /** Those of a running turn. */
+    /** The exchanges of a running turn. */
     ofTurn: (turn: string): readonly number[] => byTurn.get(turn) ?? [],
-    /** Those of the thread of a task: of the last one, if it had several. */
+    /** The exchanges of a task's thread; of the last task, if the thread had several. */
     ofThread: (thread: string): readonly number[] => byThread.get(thread) ?? [],
-    /** Those of an event that was noted. */
+    /** The exchanges of a noted event. */
     ofSeq: (seq: number): readonly number[] => bySeq.get(seq) ?? [],
-    /** The exchange that has begun last; 0: none. */
+    /** Seq of the exchange that began last; 0 if there is none. */
     get latest(): number {
       return latest;
     },
@@ -241,13 +240,12 @@ export function createExchangeFold() {
 }
 type ExchangeFold = ReturnType<typeof createExchangeFold>;
 
-/** Whether an event begins an exchange. */
 export function isOpening({ author, kind }: Event): boolean {
   if (author.kind !== 'user') return false;
   return kind === 'message' || kind === 'question.answered' || kind === 'run.directive';
 }
 
-/** Whether agents are to answer it: the words of a person, or what a command has recorded. */
+/** Whether agents should answer it: a person's message, or an event that a command has recorded. */
 function isForAgents({ author, to }: Event): boolean {
   return author.kind !== 'agent' && to.length > 0;
 }

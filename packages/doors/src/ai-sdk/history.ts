@@ -12,17 +12,17 @@ import { saidIn, type UiMessage, UiMessageBuilder, type UiPart } from './ui-mess
 import { UiWriter } from './ui-writer.ts';
 import { type EventFile, filesIn } from '../http.ts';
 
-/** Events that are read at once. */
+/** Number of events that are read at a time. */
 const BLOCK = 200;
-/** A page ends with the block that has this many events or characters. */
+/** A page ends with the block that reaches this many events or characters. */
 const ENOUGH = { events: 400, chars: 1_024 * 1_024 };
-/** Then it ends even within an exchange. */
+/** At this size a page ends even within an exchange. */
 const MOST = { events: 5_000, chars: 4 * 1_024 * 1_024 };
 
 interface HistoryPage {
   /** Oldest first. */
   messages: UiMessage[];
-  /** `before` of the page with earlier ones. Null: there are none. */
+  /** `before` for the page of earlier messages. Null if there are none. */
   next: number | null;
 }
 
@@ -31,11 +31,10 @@ interface HistoryOptions {
   /** Only events before this seq. */
   before?: number | undefined;
   nameOf: (agent: string) => string;
-  /** The attachments of a message. */
   filesOf: (event: Event) => Promise<UiPart[]>;
 }
 
-/** The newest messages before a seq, whole exchanges if they are not very long. Throws `conversation_unknown`. */
+/** The newest messages before a seq: whole exchanges, unless they are very long. Throws `conversation_unknown`. */
 export async function readHistory(troupe: Troupe, options: HistoryOptions): Promise<HistoryPage> {
   const { conversation, before = Infinity } = options;
   const { head } = await troupe.events(conversation, { after: 0, limit: 1 });

@@ -62,29 +62,27 @@ const Message = z.looseObject({
 });
 const AnswerData = z.looseObject({ question: z.string().min(1).max(256), content: z.string().optional() });
 
-/** What `DefaultChatTransport` posts. Of the messages only the newest is read: the rest is in the log. */
+/** What `DefaultChatTransport` posts. Only the newest message is read, because the log has the others. */
 const UiChatRequest = z.looseObject({
-  /** The client's id of the chat. The conversation is that of the path. */
+  /** The client's id of the chat. It is not used: the path names the conversation. */
   id: z.string().max(1_024).optional(),
   messages: z.array(z.unknown()).min(1).max(10_000),
-  /** `regenerate-message` tells the answer again. */
+  /** `regenerate-message` sends the answer again. */
   trigger: z.enum(['submit-message', 'regenerate-message']).optional(),
-  /** Of the message that goes on, when approvals were decided. */
+  /** Id of the message that continues after approvals were decided. */
   messageId: Id.nullish(),
   /** Agents to whom the message is addressed. */
   to: To.optional(),
 });
 type UiChatRequest = z.infer<typeof UiChatRequest>;
 
-/** A decision of the client's user. */
 interface UiDecision {
-  /** Id of the approval, as clients have it. */
+  /** Id of the approval in the form that clients have. */
   approval: string;
   approved: boolean;
   note: string;
 }
 
-/** What a request is for. */
 type UiAsked =
   | {
       ask: 'say';
@@ -122,7 +120,7 @@ function askedIn({ messages, messageId, to }: UiChatRequest): UiAsked {
   return { ask: 'say', id: message.id, content, attachments, to: to ?? named.data?.to };
 }
 
-/** With approvals, the message that was decided may have others after it. */
+/** The decided message may have others after it. */
 function newest(messages: readonly unknown[], messageId: string | null): z.infer<typeof Message> {
   const at = messageId === null ? -1 : messages.findLastIndex((each) => Object(each).id === messageId);
   const index = at >= 0 ? at : messages.length - 1;
@@ -162,7 +160,7 @@ const ChatPath = z.object({ chat: CHAT.schema });
 const VERSION_HEADER = 'x-vercel-ai-ui-message-stream';
 const STREAM = 'text/event-stream';
 
-/** What is told of an exchange: all of it, or what comes from a seq on. */
+/** The part of an exchange to send: all of it, or changes from a seq on. */
 interface Tale {
   root: number;
   from: number;
@@ -175,7 +173,7 @@ interface Asking {
 }
 
 async function answer(context: Context, asking: Asking, server: DoorServer): Promise<Response> {
-  // Who hears the answers reads the conversation.
+  // The answers can only be heard by those who may read the conversation.
   checkScope(asking.caller.principal, 'read');
   const body = parseInput(UiChatRequest, await readMessages(context), 'the body');
   const asked = askedIn(body);
@@ -213,7 +211,7 @@ async function answerQuestion(
   return { root, from: root, threads: new Map([[event.conversation, 1]]) };
 }
 
-/** Decides, and goes on with the exchange of the first request. What somebody else has decided meanwhile counts. */
+/** Executes the decisions, and continues the exchange of the first request. A decision that somebody else made meanwhile stands. */
 async function decide(
   { caller, conversation: here }: Asking,
   decisions: readonly UiDecision[],
@@ -254,7 +252,7 @@ async function decisionOf(troupe: Troupe, conversation: string, request: string)
   return events[0] ?? null;
 }
 
-/** The exchange that has opened a thread; of a thread within a thread, the newest that is not answered. */
+/** The exchange in which a thread was opened. For a nested thread, the newest unanswered exchange. */
 async function exchangeOfThread(troupe: Troupe, here: ConversationId, thread: string): Promise<number> {
   const { fold, pending } = await lookBack(troupe, here, (log) => log.fold.ofThread(thread).length > 0);
   return fold.ofThread(thread).at(-1) ?? pending.at(-1)?.roots.at(-1) ?? (fold.latest || 1);
@@ -299,14 +297,14 @@ async function* chunks(telling: Parameters<typeof tellExchange>[0]): AsyncGenera
   yield 'data: [DONE]\n\n';
 }
 
-/** The conversation of the path, which may not exist yet. */
+/** The conversation of the path may not exist yet. */
 function askingOf(caller: Caller, c: string): Asking {
   const { conversation } = parseInput(ConversationPath, { conversation: c }, 'the path');
   if (!isGranted(caller.principal, conversation)) throw unknownConversation(conversation);
   return { caller, conversation };
 }
 
-/** Null: the conversation does not exist. */
+/** Null if the conversation does not exist. */
 async function ifThere<T>(read: () => Promise<T>): Promise<T | null> {
   try {
     return await read();

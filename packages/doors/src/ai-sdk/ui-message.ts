@@ -1,6 +1,6 @@
 import { type Event, eventOf } from '../troupe.ts';
 
-/** A part of a message, of the types that chunks make, and `text` and `file` of people. */
+/** A part of a message, of a type that chunks produce, or `text` and `file` of people. */
 export interface UiPart {
   type: string;
   [field: string]: unknown;
@@ -14,7 +14,7 @@ export interface UiMessage {
   parts: UiPart[];
 }
 
-/** The id of the message that tells what came of an event. */
+/** The id of the message with everything that followed from an event. */
 function answerIdOf(root: number): string {
   return `answer-${root}`;
 }
@@ -32,7 +32,7 @@ export class UiMessageBuilder {
   readonly message: UiMessage;
   readonly #open = new Map<string, UiPart>();
   readonly #calls = new Map<string, UiPart>();
-  /** The parts of calls that were asked about, by the id of the approval. */
+  /** The parts of calls that need approval, by the id of the approval. */
   readonly #approvals = new Map<string, UiPart>();
 
   constructor(conversation: string, root: number) {
@@ -120,7 +120,7 @@ const isWords = (chunk: UiChunk): chunk is WordsChunk => /^(?:text|reasoning)-/.
 const isCall = (chunk: UiChunk): chunk is CallChunk => chunk.type.startsWith('tool-');
 const isData = (chunk: UiChunk): chunk is DataChunk => chunk.type.startsWith('data-');
 
-/** The message of a person, or what it has answered. Null: the event is none. */
+/** The message of a person, or a person's answer. Null for any other event. */
 export function saidIn(event: Event, files: readonly UiPart[] = []): UiMessage | null {
   const { id, author, seq } = event;
   if (author.kind !== 'user') return null;
@@ -142,13 +142,11 @@ export function saidIn(event: Event, files: readonly UiPart[] = []): UiMessage |
   return directive && { id, role: 'user', metadata, parts: words(directive.body.directive) };
 }
 
-/** Where the words of a part come from: `providerMetadata.troupe` of text and reasoning parts. */
+/** The origin of a text: `providerMetadata.troupe` of text and reasoning parts. */
 interface PartOrigin {
-  /** Id of the words; `data-void` names it. */
+  /** Id of the text; `data-void` refers to it. */
   id: string;
-  /** Id of the agent. */
   agent: string;
-  /** Id of its turn. */
   turn: string;
 }
 
@@ -158,13 +156,13 @@ interface Origin {
 interface Words {
   id: string;
 }
-/** Agents run their tools themselves, and clients know none of them. */
+/** Marks a call that the client neither knows nor runs: agents run their tools themselves. */
 interface OfAgent {
   dynamic: true;
   providerExecuted: true;
 }
 
-/** A chunk of a UI message stream of the AI SDK, of those that a conversation needs. */
+/** A chunk of the AI SDK's UI message stream, of a kind that conversations need. */
 export type UiChunk =
   | { type: 'start'; messageId: string; messageMetadata: { conversation: string; seq: number } }
   | ({ type: 'text-start' | 'reasoning-start' } & Words & Origin)
@@ -182,21 +180,21 @@ export type UiChunk =
   | { type: 'error'; errorText: string }
   | { type: 'finish'; finishReason: 'stop' | 'tool-calls' };
 
-/** A part that only Troupe has. With an `id`, a later one of the same type and id replaces it. */
+/** A part that only Troupe has. With an `id`, a later part of the same type and id replaces it. */
 interface DataChunk {
   type: `data-${'author' | 'handoff' | 'question' | 'void' | 'failure' | 'progress'}`;
   id?: string;
   data: object;
-  /** Shown by `onData` only. */
+  /** Only passed to `onData`. */
   transient?: true;
 }
 
-/** Id of a question or an approval for clients: with its conversation, if that is a thread of a task. */
+/** Id of a question or an approval for clients. It includes the conversation if that is a thread of a task. */
 export function askedKey(task: string, at: string, conversation: string): string {
   return at === conversation ? task : `${at}/${task}`;
 }
 
-/** The conversation and the task of such an id. Neither has a slash. */
+/** The conversation and the task in such an id. Neither contains a slash. */
 export function readAskedKey(key: string, conversation: string): { conversation: string; task: string } {
   const slash = key.lastIndexOf('/');
   return slash < 0

@@ -2,7 +2,7 @@ import type { ChatBlock, ChatCall, ChatChange, Event, EventOf } from '../troupe.
 import { askedKey, type UiChunk } from './ui-message.ts';
 
 interface ShownCall extends Pick<ChatCall, 'id' | 'name'> {
-  /** Calls of threads are shown when people are to approve them. */
+  /** Calls of threads are shown only when people should approve them. */
   isShown: boolean;
   isEnded: boolean;
   approval: 'none' | 'requested' | 'decided';
@@ -10,28 +10,27 @@ interface ShownCall extends Pick<ChatCall, 'id' | 'name'> {
 
 interface WriterOptions {
   conversation: string;
-  /** The name of an agent. */
+  /** The name of an agent by its id. */
   nameOf: (agent: string) => string;
 }
 
 const OF_AGENT = { dynamic: true, providerExecuted: true } as const;
 
 /**
- * One exchange as the chunks of one message of a UI message stream. Owns what is open in it.
- *  U1  Before the words of an agent there is a `data-author`, unless the same turn has spoken last.
- *  U2  No chunk is about words or calls that were not begun.
- *  U3  After `end` every call has an end or waits for approval: clients that send decisions by themselves look for calls
- *      without one, and would send them forever.
- *  U4  Of threads only what people are asked is shown.
+ * One exchange as the chunks of one message of a UI message stream. Owns its open parts.
+ *  U1  A `data-author` comes before an agent's text, unless the same turn spoke last.
+ *  U2  No chunk refers to a text or call that was not begun.
+ *  U3  After `end` every call has an end or waits for approval. Clients that send decisions automatically look for calls
+ *      without an end, and would send them forever.
+ *  U4  Of threads, only questions to people are shown.
  */
 export class UiWriter {
   readonly #options: WriterOptions;
-  /** Open ones. */
   readonly #blocks = new Map<string, ChatBlock>();
-  /** Of all words that were begun. */
+  /** Ids of all texts that were begun. */
   readonly #words = new Set<string>();
   readonly #calls = new Map<string, ShownCall>();
-  /** The calls that were asked about, by the id for clients. */
+  /** The calls that need approval, by the id for clients. */
   readonly #approvals = new Map<string, ShownCall>();
   readonly #questions = new Set<string>();
   #speaker = '';
@@ -67,7 +66,6 @@ export class UiWriter {
     }
   }
 
-  /** The end of the stream. */
   end(): UiChunk[] {
     const open = [...this.#calls.values()].filter(
       ({ isShown, isEnded, approval }) => isShown && !isEnded && approval !== 'requested',
@@ -215,7 +213,7 @@ export class UiWriter {
     ];
   }
 
-  /** The answer of a person is the next message; what ends a question without one is told here. */
+  /** A person's answer is a message of its own, the next one. A question that ended without an answer is reported here. */
   #answered({ author, body, conversation }: EventOf<'question.answered'>): UiChunk[] {
     const id = this.#keyOf(body.question, conversation);
     if (author.kind === 'user' || !this.#questions.has(id)) return [];

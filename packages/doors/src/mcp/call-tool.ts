@@ -24,58 +24,53 @@ import {
 } from '../troupe.ts';
 import { createSpeech, namesIn } from '../speech.ts';
 
-/** What a client says. */
 interface Said {
   conversation: string;
   content: string;
-  /** Id of the agent. Default: as the conversation's routing says. */
+  /** Id of the agent. Default: the conversation's routing decides. */
   agent?: string | undefined;
-  /** The same id again is the same message. */
+  /** A message with the same id is stored once. */
   id?: string | undefined;
 }
 
-/** One caller at a troupe, as the MCP server needs it. Methods throw as those of `Troupe`. */
+/** One caller at a troupe, as the MCP server needs it. Methods throw as those of `Troupe` do. */
 export interface McpHost {
-  /** The troupe, narrowed to what the caller may see and do. */
+  /** The troupe, limited to what the caller may see and do. */
   troupe: Pick<Troupe, 'agents' | 'workflows' | 'events' | 'listConversations' | 'promptOf' | 'tasks'>;
   scopes: readonly Scope[];
   clock: Clock;
-  /** Version of Troupe. */
   version: string;
-  /** Aborted when the caller's rights or the process end. */
+  /** Aborted when the caller loses its rights, or the process is about to end. */
   ends?: AbortSignal | undefined;
-  /** Id of a new conversation that the caller may write to. `key`: the same for the same one. */
+  /** Id of a new conversation that the caller may write to. The same `key` gives the same id. */
   newConversation(key: string | null): string;
-  /** What identifies a request among all of the caller's, also when it is repeated. Null: nothing does. */
-  keyOf(request: string | number): string | null;
-  /** Sends a message as the caller. */
-  send(said: Said): Promise<ExchangeId>;
-  /** Executes a command as the caller. */
-  command(command: CommandInput): Promise<Event>;
   /**
-   * Does what a call asks for, and waits for what comes of it, as one of the caller's streams. `ends` aborts with the
-   * caller's rights.
+   * An id of the request that is unique among all of the caller's, and the same when the request is repeated. Null if there is
+   * none.
    */
+  keyOf(request: string | number): string | null;
+  send(said: Said): Promise<ExchangeId>;
+  command(command: CommandInput): Promise<Event>;
+  /** Executes a call that waits for results, as one of the caller's streams. `ends` aborts when the caller loses its rights. */
   call<T>(work: (ends: AbortSignal) => Promise<T>): Promise<T>;
-  /** What has come and comes of a message or a command. */
+  /** What followed and still follows from a message or a command. */
   changes(id: ExchangeId, signal: AbortSignal): AsyncGenerator<ChatChange, Answer>;
-  /** Does something that only reads, on the caller's account. */
+  /** Executes work that only reads, and charges the reads to the caller. */
   read<T>(work: () => Promise<T>): Promise<T>;
-  /** Receives errors that the client is not told. */
+  /** Receives errors whose details the client is not told. */
   onError(error: unknown): void;
 }
 
-/** Nobody is told that a list has changed. */
+/** Clients are not notified of changes of these lists. */
 export const CAPABILITIES = { tools: { listChanged: false }, resources: { listChanged: false } };
 
-/** A message or a command in the log, and what comes of it. Clients know it as `CONVERSATION:SEQ`. */
+/** A message or a command in the log, and what follows from it. Its id for clients is `CONVERSATION:SEQ`. */
 interface ExchangeId {
   conversation: ConversationId;
-  /** Seq of the event. */
   seq: number;
 }
 
-/** Ids of conversations may contain colons themselves. */
+/** Conversation ids may themselves contain colons. */
 const FORM = /^(.{1,128}):(\d{1,15})$/;
 
 function exchangeId({ conversation, seq }: ExchangeId): string {
@@ -96,18 +91,18 @@ export function parseExchangeId(text: string): ExchangeId {
 export interface Call {
   host: McpHost;
   context: ServerContext;
-  /** Whether the client can ask its user something. */
+  /** Whether the client can ask its user questions. */
   canAsk: boolean;
 }
 
-/** Begins something: sends a message, executes a command. `key`: the same for a repeated request; null: unknown. */
+/** Sends a message or executes a command. `key`: the same for a repeated request; null if unknown. */
 type Begin = (key: string | null) => Promise<ExchangeId>;
 
 type Result = CallToolResult | InputRequiredResult;
 
 /**
- * Begins something and waits for what comes of it. A call that comes back with what its user has answered begins
- * nothing: it says that to the agents, and goes on waiting.
+ * Begins something and waits for the result. A call that returns with its user's answers begins nothing: it passes the answers
+ * to the agents, and continues to wait.
  */
 export async function callAndWait(
   { host, context, canAsk }: Call,
@@ -134,12 +129,12 @@ export async function callAndWait(
   return orProblem(host, () => host.call(follow));
 }
 
-/** What was asked is still open: it was declined, and asking again would only annoy. */
+/** Whether the same questions are still open: the user declined them, and should not be asked again. */
 function isSame(asked: readonly { id: string }[], { waits }: Outcome): boolean {
   return waits.length > 0 && waits.every(({ id }) => asked.some((each) => each.id === id));
 }
 
-/** Says what people have answered. Somebody else may have done so meanwhile. */
+/** Executes the user's answers as commands. Somebody else may have answered meanwhile. */
 async function say(host: McpHost, commands: ReturnType<typeof commandsOf>): Promise<string[]> {
   const notes: string[] = [];
   for (const command of commands) {
@@ -153,7 +148,7 @@ async function say(host: McpHost, commands: ReturnType<typeof commandsOf>): Prom
   return notes;
 }
 
-/** Does something and gives its words, or what is wrong. */
+/** Runs `work` and returns its text, or a description of the problem. */
 export async function callForText(
   { host }: Pick<Call, 'host'>,
   work: () => Promise<string>,
@@ -179,14 +174,14 @@ interface Follow {
   waitMs: number;
   /** Ends when the client has cancelled its request. */
   signal: AbortSignal;
-  /** Receives short lines of what happens. */
+  /** Receives short lines about the progress. */
   report: (line: string) => void;
 }
 
-/** Even a client that does not want to wait is told what is there already, ms. */
+/** Least wait, ms: even a client that does not want to wait gets what is already there. */
 const LEAST_WAIT_MS = 500;
 
-/** What comes of a message or a command, or `working` if it takes longer than `waitMs`. */
+/** The result of a message or a command; `working` if it takes longer than `waitMs`. */
 async function followExchange(
   host: Pick<McpHost, 'troupe' | 'clock' | 'ends' | 'changes'>,
   id: ExchangeId,
@@ -216,15 +211,15 @@ async function followExchange(
   }
 }
 
-/** Longest line, in characters. A line is told as soon as it has so many, or the words end or break. */
+/** Most characters of a line. A line is reported when it is this long, or when the text ends or breaks. */
 const LINE_CHARS = 160;
 
 /**
- * What happens, as short lines for somebody who waits: words as they come, and calls. Owns the words that are not told
- * yet. `nameOf` gives the name of an agent.
+ * Progress as short lines for somebody who waits: text as it comes, and calls. Owns the text that was not reported yet.
+ * `nameOf` returns the name of an agent.
  */
 function createProgress(nameOf: (agent: string) => string) {
-  /** Open text blocks: who speaks, and what was not told yet. */
+  /** Open text blocks: the speaker, and the text that was not reported yet. */
   const open = new Map<string, { agent: string; rest: string }>();
   const calls = new Map<string, string>();
 
@@ -277,7 +272,7 @@ function lineOf(line: string | undefined): string[] {
   return line ? [line.slice(0, LINE_CHARS).toWellFormed()] : [];
 }
 
-/** Something that people have to do first. */
+/** Something that people must do first. */
 const Waiting = z.object({
   kind: z.enum(['question', 'approval', 'delegation']),
   /** Id for the tools `answer`, `decide` and `cancel`. */
@@ -292,7 +287,7 @@ const Waiting = z.object({
 });
 type Waiting = z.infer<typeof Waiting>;
 
-/** What a tool that waits for an answer gives. */
+/** The result of a tool that waits for an answer. */
 export const Outcome = z.object({
   status: z
     .enum(['answered', 'waiting', 'failed', 'working'])
@@ -305,7 +300,7 @@ export const Outcome = z.object({
 });
 export type Outcome = z.infer<typeof Outcome>;
 
-/** Longest text of an outcome, and longest arguments of a call in it, in characters. */
+/** Most characters of an outcome's text, and of the arguments of a call in it. */
 const MOST_CHARS = 100_000;
 const MOST_ARGS = 10_000;
 
@@ -324,7 +319,7 @@ function outcomeOf(id: ExchangeId, answer: Concluded, nameOf: (agent: string) =>
   };
 }
 
-/** Not done within the time that the client waits. `said`: the words so far. */
+/** The result if the work is not done within the time that the client waits. `said`: the text so far. */
 function workingOn(id: ExchangeId, said: string): Outcome {
   return { status: 'working', ...head(id), text: within(said, id), waits: [], failures: [] };
 }
@@ -333,7 +328,7 @@ function head(id: ExchangeId): Pick<Outcome, 'id' | 'conversation'> {
   return { id: exchangeId(id), conversation: id.conversation };
 }
 
-/** The newest words are kept. */
+/** Keeps the newest text. */
 function within(text: string, { conversation }: ExchangeId): string {
   if (text.length <= MOST_CHARS) return text;
   return `[shortened; read troupe://conversations/${conversation} for all]\n…${text.slice(-MOST_CHARS).toWellFormed()}`;
@@ -353,7 +348,7 @@ function waitingOf({ conversation, task }: Answer['waits'][number]): Waiting {
   };
 }
 
-/** The outcome in words, with what the client can do next. */
+/** The outcome as text, with what the client can do next. */
 function outcomeText(outcome: Outcome): string {
   const { status, id, conversation, text, waits, failures } = outcome;
   const lines = [
@@ -383,7 +378,7 @@ function waitingText(waiting: Waiting): string {
   return `[@${agent} waits for a task that nobody works on: ${waiting.text ?? ''} (${id})]`;
 }
 
-/** Clients are asked so often within one call. The protocol's library ends the call after eight rounds. */
+/** Most questions to a client within one call. The protocol's library ends the call after eight rounds. */
 const MOST_ROUNDS = 6;
 
 const Asked = z.object({
@@ -393,8 +388,8 @@ const Asked = z.object({
 });
 
 /**
- * What a call goes on with after its client's user was asked. It comes back from the client, which may have changed it:
- * what it names is looked up and decided as the caller, so it gives no rights.
+ * The state with which a call continues after its client's user was asked. It comes back from the client, which may have
+ * changed it. Everything in it is looked up and decided with the caller's rights, so it grants nothing.
  */
 const CallState = z.object({
   id: z.string(),
@@ -408,7 +403,7 @@ const Decision = z.object({
   note: z.string().optional().meta({ title: 'A note for the agent' }),
 });
 
-/** Undefined: the call is new. Throws `event_invalid`. */
+/** Undefined for a new call. Throws `event_invalid`. */
 function callState(text: string | undefined): CallState | undefined {
   if (text === undefined) return undefined;
   let value: unknown;
@@ -424,7 +419,7 @@ function callState(text: string | undefined): CallState | undefined {
   });
 }
 
-/** Asks the client's user for what the outcome waits for. Null: there is nothing to ask, or it was asked too often. */
+/** Asks the client's user for what the outcome waits for. Null if there is nothing to ask, or it was asked too often. */
 function askPeople(outcome: Outcome, round: number): InputRequiredResult | null {
   const asked = outcome.waits.flatMap((wait) => (wait.kind === 'delegation' ? [] : [wait]));
   if (asked.length === 0 || round > MOST_ROUNDS) return null;
@@ -451,7 +446,7 @@ function formFor({ kind, agent, text = '', choices, tool = '', args = '' }: Wait
   });
 }
 
-/** The commands that say what the client's user has answered. What was declined stays open. */
+/** The commands for the answers of the client's user. What the user declined stays open. */
 function commandsOf({ asked }: CallState, responses: Record<string, unknown> | undefined): CommandInput[] {
   return asked.flatMap(({ kind, conversation, id }): CommandInput[] => {
     if (kind === 'question') {
@@ -463,17 +458,20 @@ function commandsOf({ asked }: CallState, responses: Record<string, unknown> | u
   });
 }
 
-/** Whether a client can ask its user something. The newer protocol tells what a client can do with each request, the older one at the beginning of the session. */
+/**
+ * Whether a client can ask its user questions. In the newer protocol each request tells what the client can do, in the older
+ * one the beginning of the session.
+ */
 export function canAsk({ server }: McpServer, { mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined;
   const told = envelope?.[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined;
   return (told ?? server.getClientCapabilities())?.elicitation !== undefined;
 }
 
-/** Tells a client what happens, if it has asked for that. */
+/** Reports progress to a client that has asked for it. */
 interface ProgressReport {
   report: (line: string) => void;
-  /** Resolves when all was sent: a client hears nothing of a call after its result. */
+  /** Resolves when everything was sent: a client accepts nothing about a call after its result. */
   told: () => Promise<unknown>;
 }
 
@@ -489,14 +487,14 @@ export function progressOf({ mcpReq }: ServerContext): ProgressReport {
         method: 'notifications/progress',
         params: { progressToken, progress, message },
       });
-      // A client that has left is noticed by the signal of the request.
+      // The signal of the request aborts when the client has left.
       last = Promise.all([last, sent.catch(() => undefined)]);
     },
     told: () => last,
   };
 }
 
-/** The error in words for a client. What the client cannot have caused is reported to the operator instead. */
+/** The error as text for a client. If the client cannot have caused it, the operator gets the details instead. */
 export function describeError(error: unknown, { onError }: Pick<McpHost, 'onError'>): string {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown };
   const isKnown = error instanceof TroupeError || (error instanceof Error && error.name === 'Refusal');

@@ -47,7 +47,7 @@ function hostFor(
     ends: signal,
     onError,
     newConversation: (name) => newConversation(principal, `mcp-${name ?? ulid(clock.now()).toLowerCase()}`),
-    // Requests are numbered by each client for itself, so their ids alone tell nothing.
+    // Each client numbers its own requests, so a request's id alone is not unique.
     keyOf: (request) => (key === undefined ? null : callersKey(principal, key, `${request}`)),
     async send({ conversation, content, agent, id }) {
       checkScope(principal, 'write');
@@ -72,7 +72,7 @@ function hostFor(
   };
 }
 
-/** The request without its body, which was read. Clients that accept anything need not list what the protocol asks for. */
+/** The request without its body, which was already read. A client that accepts anything accepts the required types. */
 function plainRequest({ url, headers: given, signal }: Request): Request {
   const headers = new Headers(given);
   if ((headers.get('accept') ?? '*/*') === '*/*')
@@ -80,7 +80,7 @@ function plainRequest({ url, headers: given, signal }: Request): Request {
   return new Request(url, { method: 'POST', headers, signal });
 }
 
-/** There are no sessions, so nothing is lost when another process answers the next request. */
+/** There are no sessions, so another process may answer the next request. */
 const mcpRoute = defineRoute({
   method: 'POST',
   path: '/api/mcp',

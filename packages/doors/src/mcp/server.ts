@@ -24,7 +24,7 @@ import { type Event, messageText, type AgentInfo } from '../troupe.ts';
 
 const REJECTED = 'Rejected inbound request';
 
-/** Agents as tools, conversations as resources, for one caller. */
+/** An MCP server for one caller: agents are tools, conversations are resources. */
 export function createServer(host: McpHost): McpServer {
   const { tools, resources } = CAPABILITIES;
   const server = new McpServer(
@@ -39,12 +39,12 @@ export function createServer(host: McpHost): McpServer {
   return server;
 }
 
-/** Answers one request of the streamable HTTP transport, without sessions. `body`: its JSON. */
+/** Answers one request of the streamable HTTP transport, without sessions. `body`: its parsed JSON. */
 export async function answerMcp(host: McpHost, request: Request, body: unknown): Promise<Response> {
   const pong = pongTo(body);
   if (pong) return Response.json(pong);
   const { fetch } = createMcpHandler(() => createServer(host), {
-    // The client is told what is wrong with its request.
+    // These errors are the client's fault, and the client gets them as its answer.
     onerror: (error) => void (error.message.startsWith(REJECTED) || host.onError(error)),
   });
   return fetch(request, { parsedBody: body });
@@ -57,8 +57,8 @@ interface Pong {
 }
 
 /**
- * Revision 2026-07-28 has no ping, and its clients send one all the same, some of them without what the revision wants of each
- * request. Null: the body is another request.
+ * Answers a ping, which revision 2026-07-28 does not have. Its clients send pings anyway, some without the fields that the
+ * revision requires of each request. Null if the body is another request.
  */
 function pongTo(body: unknown): Pong | null {
   const { method, id, params } = Object(body) as Record<string, unknown>;
@@ -76,7 +76,7 @@ export function serveClient(
   const transport = new StdioServerTransport();
   const server = serveStdio(create, { transport, onerror: onError });
   const { onmessage } = transport;
-  // The package takes the first requests for the revision of the whole connection, and a ping has none.
+  // The package infers the revision of the whole connection from the first requests, and a ping names none.
   transport.onmessage = (message) => {
     const pong = pongTo(message);
     if (pong) transport.send(pong).catch(onError);
@@ -90,7 +90,7 @@ const WAITS =
   'Waits for the answer; with the status "working" call "status" for the rest. To add something while they work, ask again in the same conversation.';
 const ACTS = { readOnlyHint: false, destructiveHint: false, openWorldHint: true } as const;
 
-/** The tools that the caller may use. Who hears what agents answer needs `read`, as for any reading. */
+/** Adds the tools that the caller may use. Tools that return agents' answers need `read`, like any reading. */
 function addTools(server: McpServer, host: McpHost): void {
   const call = (context: ServerContext): Call => ({ host, context, canAsk: canAsk(server, context) });
   const canWrite = host.scopes.includes('write');
@@ -204,7 +204,7 @@ function addWorkflows(server: McpServer, host: McpHost, call: CallOf): void {
           call(context),
           (key) => {
             const conversation = input.conversation ?? host.newConversation(key);
-            // The same id again is the same run.
+            // The same key gives the same run.
             const run = key === null ? undefined : `mcp-${key}`.replaceAll('.', '-').slice(0, 128);
             return host.command({ command: 'run', conversation, workflow, run, directive: input.directive });
           },
@@ -248,16 +248,15 @@ function addCancel(server: McpServer, host: McpHost): void {
 
 /** A tool for one agent or one workflow. */
 interface NamedTool {
-  /** Name of the tool. */
   name: string;
   /** Id of the agent or the workflow. */
   id: string;
 }
 
-/** Clients put the name of the server before it, and vendors allow 64 characters. */
+/** Most characters: clients put the server's name before it, and vendors allow 64 characters. */
 const MOST_NAME_CHARS = 48;
 
-/** One tool for each id: `PREFIX_ID`. Ids whose names would be the same or too long have none. */
+/** One tool for each id: `PREFIX_ID`. Ids whose tool names would be equal or too long get none. */
 function toolNames(prefix: string, ids: readonly string[], taken: readonly string[] = []): NamedTool[] {
   const seen = new Set(taken);
   return ids.flatMap((id) => {
@@ -268,7 +267,7 @@ function toolNames(prefix: string, ids: readonly string[], taken: readonly strin
   });
 }
 
-/** Clients commonly give up a request after 60 s. */
+/** Default wait, s: clients commonly give up a request after 60 s. */
 const WAIT_S = 45;
 const MOST_WAIT_S = 600;
 const MOST_CHARS = 500_000;
@@ -282,7 +281,7 @@ const waitOf = (seconds: number) =>
     .describe(`Longest wait for the answer, in seconds. Default ${seconds}. The work goes on after it`);
 const Conversation = z.string().min(1).max(128).describe('Id of the conversation');
 
-/** What to ask an agent that the tool names. */
+/** Input of a tool that is named after an agent. */
 const AskAgentInput = z.object({
   message: z
     .string()
@@ -296,13 +295,13 @@ const AskAgentInput = z.object({
 });
 type AskAgentInput = z.infer<typeof AskAgentInput>;
 
-/** What to ask the company. */
+/** Input of the tool that asks the company. */
 const AskInput = AskAgentInput.extend({
   agent: z.string().min(1).max(128).optional().describe('Id of the agent. Default: whoever is responsible'),
 });
 type AskInput = z.infer<typeof AskInput>;
 
-/** How to run a workflow that the tool names. */
+/** Input of a tool that is named after a workflow. */
 const RunInput = z.object({
   directive: z.string().min(1).max(MOST_CHARS).optional().describe('Purpose of this run'),
   conversation: AskAgentInput.shape.conversation,
@@ -349,14 +348,14 @@ const CancelInput = z.object({
 });
 type CancelInput = z.infer<typeof CancelInput>;
 
-/** Newest conversations that are listed. */
+/** Most conversations that are listed, the newest ones. */
 const LISTED = 50;
-/** Newest events of a conversation that are shown, and the longest text of a resource, in characters. */
+/** Most events of a conversation that are shown, the newest ones, and most characters of a resource. */
 const MOST_EVENTS = 500;
 const MOST_RESOURCE_CHARS = 100_000;
 const MARKDOWN = 'text/markdown';
 
-/** Conversations, and the prompts that models were sent. */
+/** Adds conversations, and the prompts that models were sent, as resources. */
 function addResources(server: McpServer, host: McpHost): void {
   if (!host.scopes.includes('read')) return;
   const { troupe } = host;
@@ -433,7 +432,7 @@ async function orProblem<T>(host: McpHost, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Words of events, one paragraph each, with authors and seqs; the newest that fit in `mostChars`. */
+/** Texts of events, one paragraph each, with authors and seqs: the newest that fit into `mostChars`. */
 function transcriptOf(conversation: string, events: readonly Event[], mostChars: number): string {
   const kept: string[] = [];
   let left = mostChars;
@@ -454,7 +453,7 @@ function transcriptOf(conversation: string, events: readonly Event[], mostChars:
   return [`# ${conversation}`, ...more, ...kept].join('\n\n');
 }
 
-/** Null: nothing that people read. */
+/** Null if there is nothing for people to read. */
 function wordsOf(event: Event): string | null {
   if (event.kind === 'message' || event.kind === 'notice') return messageText(event.body);
   if (event.kind === 'step') return event.body.content || null;
@@ -469,11 +468,11 @@ function oneLine(name: string): string {
 
 type Described = Pick<AgentInfo, 'id' | 'name' | 'description' | 'capabilities'>;
 
-/** Longest line of an agent, and longest list, in characters: clients put both into their prompts. */
+/** Most characters of an agent's line, and of a list: clients put both into their prompts. */
 const LINE_CHARS = 1_000;
 const LIST_CHARS = 8_000;
 
-/** What others are told of an agent, so that they choose well. */
+/** A description of an agent that helps others to choose. */
 function agentLine({ id, name, description, capabilities }: Described): string {
   const skills = capabilities.length > 0 ? ` (${capabilities.join(', ')})` : '';
   const line = `${id}${name === id ? '' : `, ${name}`}${description === '' ? '' : `: ${description}`}${skills}`;
@@ -492,7 +491,7 @@ function agentLines(agents: readonly Described[]): string {
   return lines.join('');
 }
 
-/** On one line, with the agents first: some clients show a model only the first line until it looks for tools. */
+/** On one line, agents first: some clients show a model only the first line until it looks for tools. */
 function instructionsFor(agents: readonly Described[]): string {
   const list = agentLines(agents).replaceAll('\n- ', ' · ').replaceAll(/\s+/g, ' ');
   return `Agents of a company that answer and work:${list}. "ask" asks whoever is responsible, "ask_AGENT" one agent. An answer names its conversation: name it again to go on there.`;

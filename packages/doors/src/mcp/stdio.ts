@@ -15,13 +15,13 @@ import {
 import { type McpHost, canAsk, CAPABILITIES, progressOf } from './call-tool.ts';
 import { createServer, serveClient } from './server.ts';
 
-/** Serves a client of the Model Context Protocol at stdin and stdout, until it leaves. */
+/** Serves a client of the Model Context Protocol at stdin and stdout, until it disconnects. */
 export async function serveMcp(parts: StdioParts): Promise<void> {
   const host = hostFor(parts);
   await serveUntilTheEnd(() => createServer(host), parts.signal);
 }
 
-/** Passes it on to the server at `url`. */
+/** Passes the client's requests on to the server at `url`. */
 export async function relayMcp({ url, credential, version, clock, signal }: StdioRelay): Promise<void> {
   const relay = createRelay({ url, credential, version, newId: () => newId(clock) });
   await serveUntilTheEnd(relay.createServer, signal);
@@ -46,7 +46,7 @@ function reportError(error: unknown): void {
 }
 
 function hostFor({ troupe, author, clock, version, signal }: StdioParts): McpHost {
-  // A client numbers its requests from the beginning of its session.
+  // A client's numbering of requests starts anew with each session.
   const session = newId(clock);
   return {
     troupe,
@@ -71,23 +71,23 @@ function hostFor({ troupe, author, clock, version, signal }: StdioParts): McpHos
   };
 }
 
-/** A running server, and the caller there. */
+/** A running server, and the credential of the caller there. */
 interface Remote {
-  /** Of `/api/mcp`. */
+  /** URL of `/api/mcp`. */
   url: URL;
   /** Key or token. Default: none. */
   credential?: string | undefined;
   version: string;
-  /** A new id for each session. */
+  /** Makes a new id for each session. */
   newId: () => string;
 }
 
-/** Longer than a tool may wait. */
+/** Longer than a tool may wait, ms. */
 const TIMEOUT_MS = 660_000;
 
 /**
- * Passes the requests of clients at stdin on to a server. Owns one session with it for clients that can ask their users
- * something, and one for others: a client declares that once.
+ * Passes the requests of clients at stdin on to a server. Owns two sessions with it: one for clients that can ask their users
+ * questions, and one for others, because a session declares that only once.
  */
 function createRelay({ url, credential, version, newId }: Remote) {
   const sessions = new Map<boolean, Promise<Client>>();
@@ -98,7 +98,7 @@ function createRelay({ url, credential, version, newId }: Remote) {
       {
         versionNegotiation: { mode: { pin: '2026-07-28' } },
         capabilities: canAsk ? { elicitation: { form: {} } } : {},
-        // What the server asks is passed on: the user is at the other end of stdin.
+        // The server's questions are passed on, because the user is at the other end of stdin.
         inputRequired: { autoFulfill: false },
       },
     );
@@ -113,7 +113,7 @@ function createRelay({ url, credential, version, newId }: Remote) {
   function session(canAsk: boolean): Promise<Client> {
     const open = sessions.get(canAsk) ?? connect(canAsk);
     sessions.set(canAsk, open);
-    // A server that cannot be reached now may be there for the next request.
+    // A server that cannot be reached now may be available for the next request.
     open.catch(() => sessions.delete(canAsk));
     return open;
   }

@@ -35,7 +35,7 @@ import {
 import { begin, type Heard, invalid, quoted, type Said } from './requests.ts';
 import { createSpeech, namesIn } from '../speech.ts';
 
-/** The model that stands for whoever the conversation's routing names. */
+/** The model name that lets the conversation's routing decide who answers. */
 export const ROUTED = 'troupe';
 const CONVERSATION_HEADER = 'x-troupe-conversation';
 
@@ -43,7 +43,7 @@ interface Request {
   context: Context;
   caller: Caller;
   model: string;
-  /** Null: a new one, or that of the last answer of the history. */
+  /** Null: a new one, or the conversation of the last answer in the history. */
   conversation: string | null;
   isStreamed: boolean;
   heard: Heard;
@@ -58,13 +58,13 @@ export interface ApiRequest<B> {
   body: () => Promise<B>;
 }
 
-/** The conversation that the path names. Null: it names none. Throws `event_invalid`. */
+/** The conversation that the path names. Null if it names none. Throws `event_invalid`. */
 export function conversationIn({ params }: Pick<ApiRequest<unknown>, 'params'>): string | null {
   if (params.conversation === undefined) return null;
   return parseInput(ConversationPath, params, 'the path').conversation;
 }
 
-/** Where an answer is, for its ids. */
+/** The place of an answer, from which its ids are made. */
 export interface AnswerPlace {
   conversation: string;
   seq: number;
@@ -75,19 +75,19 @@ export interface AnswerPlace {
 /** How one of the APIs writes an answer. */
 export interface AnswerWriter {
   whole: (parts: readonly AnswerPart[], answer: Answer) => object;
-  /** Each object is one event of the stream. */
+  /** The first events of the stream. */
   begin: () => object[];
-  /** Of answers in no form. */
+  /** Called only if the client has not asked for a form of the answer. */
   words: (text: string) => object;
   end: (parts: readonly AnswerPart[], answer: Answer) => object[];
   fail: (text: string, error: ApiError) => object;
-  /** The text of an event of the stream. */
+  /** Text of an event of the stream. */
   frame: (event: object) => string;
-  /** Ends every stream. */
+  /** Text at the end of every stream. */
   last: string;
 }
 
-/** Says what the client says, and answers in the words of its API. */
+/** Stores the client's message, and answers in the form of its API. */
 export function answerAs(
   request: Request,
   writerOf: (place: AnswerPlace) => AnswerWriter,
@@ -143,8 +143,8 @@ export function streamAnswer(
 }
 
 /**
- * The agents have tried again by themselves, and their tools may have had effects. SDKs of OpenAI heed the header, others
- * repeat whatever has a status of 500 or more.
+ * The client must not retry: the agents have already retried, and their tools may have had effects. OpenAI's SDKs respect the
+ * header; other clients retry any status of 500 or more.
  */
 function refused(
   context: Context,
@@ -154,7 +154,7 @@ function refused(
   return context.json({ error }, isPermanent ? 422 : 502, { ...headers, 'x-should-retry': 'false' });
 }
 
-/** A message of the client that is stored, where it belongs. */
+/** Stores the client's message in its conversation. */
 async function say(request: Request, clock: Clock): Promise<{ conversation: string; exchange: Exchange }> {
   const { context, caller, model, heard, format } = request;
   const { troupe, principal } = caller;
@@ -167,7 +167,7 @@ async function say(request: Request, clock: Clock): Promise<{ conversation: stri
     channel: 'openai',
     ...(key !== null && { id: `openai-${key}` }),
     ...(model !== ROUTED && { to: [model] }),
-    // Steered into another turn, it would have that one's form.
+    // If it steered another turn, the answer would have that turn's form.
     ...(format && { reply: format, whileBusy: 'queue' as const }),
   };
   const goOn = () => beginExchange(caller, { ...saying, ...heard.fresh });
@@ -179,7 +179,7 @@ async function say(request: Request, clock: Clock): Promise<{ conversation: stri
   }
   if (known === null || (await isEmpty(troupe, conversation)))
     return { conversation, exchange: await beginThere() };
-  // A repeated request has begun the conversation itself, and so has said more.
+  // The first attempt of a repeated request began the conversation, and so stored more than this message.
   const repeated = (error: unknown) => {
     if (key !== null && error instanceof TroupeError && error.code === 'event_conflict') return beginThere();
     throw error;
@@ -188,8 +188,8 @@ async function say(request: Request, clock: Clock): Promise<{ conversation: stri
 }
 
 /**
- * The conversation in which the history ends, if nobody has spoken there since. Null: there is none. Throws
- * `event_invalid` if the history names answers without their words, and they are not the last.
+ * The conversation to which the last answer of the history belongs, if nobody has spoken there since. Null if there is none.
+ * Throws `event_invalid` if the history refers to answers by id alone, and not only to that last answer.
  */
 async function goneOnIn({ troupe, principal }: Caller, { history }: Heard): Promise<string | null> {
   const last = history.at(-1);
@@ -225,7 +225,7 @@ async function isEmpty(troupe: Troupe, conversation: string): Promise<boolean> {
   }
 }
 
-/** The first message of a conversation, and what to store before it. */
+/** The first message of a conversation, and the messages to store before it. */
 function beginningOf(
   { troupe, principal }: Caller,
   { conversation, model, heard }: { conversation: string; model: string; heard: Heard },
@@ -236,7 +236,7 @@ function beginningOf(
   if (transcript.length === 0) return { first };
   const [only] = agents;
   const asked = agents.find(({ id }) => id === model) ?? (agents.length === 1 ? only : undefined);
-  // Whoever may not write what agents say, tells it in their own words.
+  // A caller who may not write as an agent quotes the agents in its own message.
   const mayImport =
     principal.author === null &&
     principal.scopes.includes('operate') &&
@@ -251,18 +251,17 @@ async function* oneOf(text: string): AsyncGenerator<string> {
   yield text;
 }
 
-/** A repeated request, such as the retry of an SDK, is the same message in the same conversation. Null: it has no key. */
+/** A repeated request, such as an SDK's retry, is the same message in the same conversation. Null if it has no key. */
 function keyOf({ req }: Context, principal: Principal): string | null {
   const given = req.header('idempotency-key');
   return given ? callersKey(principal, given) : null;
 }
 
-/** The words of an answer, as they come unless the client has asked for a form, and its parts when it is whole. */
+/** The text of an answer: piece by piece, unless the client has asked for a form, in which case its parts come at the end. */
 export function answerWords(troupe: Pick<Troupe, 'agents'>, conversation: string, format: AskedReply | null) {
   const textOf = createSpeech(conversation, namesIn(troupe));
   let said = '';
   return {
-    /** Returns what is new. */
     see(change: ChatChange): string {
       const words = textOf(change);
       said += words;
@@ -321,14 +320,14 @@ export interface ApiError {
 /** `isPermanent`: the same request would fail again. */
 type Failed = ApiError & { isPermanent: boolean };
 
-/** Nobody has answered and somebody failed, or the answer has another form than the client can read. */
+/** A failure if nobody has answered and somebody failed, or if the answer has not the form that the client asked for. */
 export function failureOf(answer: Answer, format: AskedReply | null): Failed | null {
   const { outcome, replies, failures, waits } = answer;
   const [failure] = failures;
   if (outcome === 'failed' && replies.length === 0 && failure) {
     const { agent, code, message } = failure;
     const known = ERROR_CODES.find((each) => each === code);
-    // A model that was asked again and again gives no other form to another request.
+    // A model that was already asked repeatedly will not produce the form for another request either.
     const isPermanent =
       known === undefined || known === 'provider_invalid_reply' || policyOf(known) !== 'retry';
     return { ...failed(code, `@${agent}: ${message}`), isPermanent };
@@ -348,7 +347,7 @@ function failed(code: string, message: string): ApiError {
   return { code, message, type: 'troupe_error' };
 }
 
-/** Whether words of the answer are missing, because a model has come to the limit of its output. */
+/** Whether the answer is incomplete because a model reached its output limit. */
 export function isCut({ replies, events }: Answer): boolean {
   const turns = new Set(replies.map(({ turn }) => turn));
   return events.some(
@@ -359,10 +358,10 @@ export function isCut({ replies, events }: Answer): boolean {
   );
 }
 
-/** What an answer consists of for a client. `args`: JSON. */
+/** A part of an answer for the client. `args`: JSON. */
 export type AnswerPart = { kind: 'words'; text: string } | { kind: 'call'; name: string; args: string };
 
-/** `said`: all that agents have said. In a form that the client asked for, the last reply alone counts. */
+/** `said`: the whole text of the agents. If the client has asked for a form, only the last reply counts. */
 function partsOf(answer: Answer, said: string, format: AskedReply | null): AnswerPart[] {
   if (!format) return [{ kind: 'words', text: said }];
   if (format.tool !== undefined) return [{ kind: 'call', name: format.tool, args: answer.text }];
@@ -385,7 +384,7 @@ function partsOf(answer: Answer, said: string, format: AskedReply | null): Answe
   ];
 }
 
-/** At most 40 characters, as those of OpenAI: the end of the answer's id tells calls of answers apart. */
+/** At most 40 characters, like OpenAI's ids. The end of the answer's id distinguishes the calls of different answers. */
 export function callId(answer: string, index: number): string {
   return `call${index}_${answer.slice(-32)}`;
 }

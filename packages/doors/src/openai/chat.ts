@@ -63,9 +63,9 @@ const Message = z.looseObject({
 });
 type Message = z.infer<typeof Message>;
 
-/** The body of `POST /chat/completions`. Fields that only shape a model's answer, such as `temperature`, are not used. */
+/** The body of `POST /chat/completions`. Fields that only affect how a model writes, such as `temperature`, are not used. */
 export const ChatRequest = z.looseObject({
-  /** Id of the agent that is addressed; `troupe`: whom the conversation's routing names. */
+  /** Id of the addressed agent; `troupe`: the conversation's routing decides. */
   model: z.string().min(1).max(128),
   messages: z.array(Message).min(1).max(10_000),
   stream: z.boolean().nullish(),
@@ -79,7 +79,7 @@ export const ChatRequest = z.looseObject({
 });
 export type ChatRequest = z.infer<typeof ChatRequest>;
 
-/** What an agent says, as the Chat Completions API of OpenAI gives it. Throws `event_invalid`. */
+/** An agent's answer, in the form of OpenAI's Chat Completions API. Throws `event_invalid`. */
 export async function complete(request: ApiRequest<ChatRequest>, server: DoorServer): Promise<Response> {
   const body = await request.body();
   const { model, stream, stream_options: options } = body;
@@ -108,12 +108,12 @@ export async function complete(request: ApiRequest<ChatRequest>, server: DoorSer
   return answerAs(asked, writerOf, server);
 }
 
-/** What the user says since the last answer, and what was said before. Throws `event_invalid`. */
+/** The user's text since the last answer, and the messages before it. Throws `event_invalid`. */
 function heardInChat({ messages }: ChatRequest): Heard {
   return heardIn(messages.map(toldBy), '', 'messages');
 }
 
-/** Throws `event_invalid` for what an agent cannot do for a client. */
+/** Throws `event_invalid` for a request that an agent cannot fulfil. */
 function formatOfChat({
   tools,
   tool_choice: choice,
@@ -170,7 +170,7 @@ function toldCalls({ tool_calls: calls, function_call: legacy }: Message): ToldC
   );
 }
 
-/** Arguments are a text; some clients send them as data. */
+/** Arguments should be a text; some clients send an object. */
 function textIn(args: unknown): string {
   return typeof args === 'string' ? args : JSON.stringify(args ?? {});
 }
@@ -185,7 +185,7 @@ function filesOf({ content }: Message): Attached[] {
   });
 }
 
-/** What all chunks of a completion have. */
+/** Fields of all chunks of a completion. */
 interface CompletionHead {
   id: string;
   /** Seconds since the epoch. */
@@ -198,12 +198,11 @@ function completionBegin(head: CompletionHead): object {
   return chunkOf(head, { role: 'assistant', content: '' }, null);
 }
 
-/** A piece of a streamed completion. */
 function completionChunk(head: CompletionHead, content: string): object {
   return chunkOf(head, { content }, null);
 }
 
-/** The last chunks. `parts`: what was not streamed; `usage`: also the chunk with the tokens. */
+/** The last chunks. `parts`: parts that were not streamed; `usage`: whether to add a chunk with the tokens. */
 function completionEnd(
   head: CompletionHead,
   { parts, answer, usage }: { parts: readonly AnswerPart[]; answer: Answer; usage: boolean },
@@ -223,7 +222,6 @@ function completionEnd(
   ];
 }
 
-/** The answer as a whole. */
 function completion(head: CompletionHead, parts: readonly AnswerPart[], answer: Answer): object {
   const calls = callsOf(head, parts);
   const content = parts.some(({ kind }) => kind === 'words') ? wordsIn(parts) : null;

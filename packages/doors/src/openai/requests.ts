@@ -9,21 +9,20 @@ import {
 
 export type Attached = NewAttachment | AttachmentByAddress;
 
-/** What a client says in one request. */
 export interface Said {
   content: string;
   attachments: Attached[];
 }
 
-/** A call of a tool in an answer that a client tells. */
+/** A tool call within an answer, as the client repeats it. */
 export interface ToldCall {
   id: string | null;
   name: string;
-  /** JSON, as the client has it. */
+  /** JSON in the client's form. */
   args: string;
 }
 
-/** A message or an item of a request, in the words of either API. */
+/** A message or an item of a request, of either API. */
 export type Told =
   | { role: 'system'; text: string }
   | { role: 'user'; text: string; attachments: Attached[] }
@@ -31,24 +30,24 @@ export type Told =
       role: 'assistant';
       text: string;
       calls: ToldCall[];
-      /** The answer of this server that the item repeats, or stands for. */
+      /** The answer of this server that the item repeats or refers to. */
       answer?: { conversation: string; seq: number } | undefined;
-      /** It has no words of its own: they are looked up. */
+      /** It has no text of its own, so the text is looked up. */
       isReference?: true | undefined;
     }
   | { role: 'tool'; call: string | null; name: string | null; text: string; attachments: Attached[] };
 
-/** What a request says: what was said before it, and what is new. */
+/** A request's history, and its new message. */
 export interface Heard {
-  /** Up to the last answer. Empty: there is none. */
+  /** Messages up to the last answer. Empty if there is none. */
   history: readonly Told[];
-  /** What the user says since, and results that the client adds. */
+  /** The user's text since then, and the results that the client adds. */
   fresh: Said;
-  /** Rules of the request alone, for the first message of a conversation. */
+  /** Instructions of the request itself, for the first message of a conversation. */
   rules: string;
 }
 
-/** Throws `event_invalid` for `path` if nothing is said since the last answer. */
+/** Throws `event_invalid` for `path` if there is no text since the last answer. */
 export function heardIn(told: readonly Told[], rules: string, path: 'messages' | 'input'): Heard {
   const last = told.findLastIndex(({ role }) => role === 'assistant');
   const history = told.slice(0, last + 1);
@@ -73,16 +72,16 @@ function callNamed(history: readonly Told[], id: string | null): ToldCall | unde
   return last?.role === 'assistant' ? last.calls.find((call) => call.id === id) : undefined;
 }
 
-/** Most attachments of a history that go with the new message, and most characters of them as base64; the newest. */
+/** Most attachments of a history that are sent with the new message, and most characters of them as base64. The newest are kept. */
 const MOST_EARLIER = { files: 8, chars: 16 * 1_024 * 1_024 };
 
-/** The message that begins a conversation, and the messages before it as a transcript in the format of OpenAI. */
+/** The message that begins a conversation, and the messages before it as a transcript in OpenAI's format. */
 interface Begun {
   transcript: object[];
   first: Said;
 }
 
-/** Files go with the first message, because a transcript has none; a line names them where they were. */
+/** Files go with the first message, because a transcript cannot hold any. Where each file was, a line names it. */
 export function begin({ history, fresh, rules }: Heard): Begun {
   const earlier: Attached[] = [];
   const transcript: object[] = [];
@@ -109,7 +108,7 @@ function resultOf({ call, name }: Told & { role: 'tool' }, content: string): obj
   return { role: 'tool', tool_call_id: call, ...(name !== null && { name }), content };
 }
 
-/** With the numbers by which the transcript names them. */
+/** The newest files, with the numbers by which the transcript names them. */
 function newest(files: readonly Attached[]): Attached[] {
   const kept: Attached[] = [];
   let chars = 0;
@@ -122,7 +121,7 @@ function newest(files: readonly Attached[]): Attached[] {
   return kept;
 }
 
-/** The calls of the last answer have no results before the new message, which tells them: they are its words. */
+/** The results of the last answer's calls come only with the new message, so its calls are written as text. */
 function answered({ text, calls }: Told & { role: 'assistant' }, isLast: boolean): object {
   if (!isLast || calls.length === 0)
     return {
@@ -143,7 +142,7 @@ interface Line {
   tool_calls?: { function: { name: string; arguments: string } }[];
 }
 
-/** The transcript in the words of the user, for callers who may not write what agents say. */
+/** The transcript as text of the user, for callers who may not write as agents. */
 export function quoted({ transcript, first }: Begun): Said {
   const lines = (transcript as Line[]).map(({ role, content, tool_calls: calls = [] }) => {
     const made = calls.map(({ function: { name, arguments: args } }) => `(calls ${name} ${args})`);
@@ -159,7 +158,7 @@ function joined(texts: readonly string[]): string {
   return texts.filter((text) => text !== '').join('\n\n');
 }
 
-/** A file at an address, or within it as a data URL. */
+/** A file at a URL. A data URL contains the file itself. */
 export function fileAt(url: string, name?: string | null): Attached {
   const named = name ? { name } : {};
   const [, mediaType, data] = /^data:([a-z]+\/[\w.+-]+)(?:;[\w=.-]+)*;base64,([^]*)$/i.exec(url) ?? [];
@@ -172,7 +171,7 @@ interface FileGiven {
   filename?: string | null | undefined;
 }
 
-/** The bytes of a file part. Clients send a data URL, or bare base64. Throws `event_invalid`. */
+/** The bytes of a file part. Clients send a data URL, or plain base64. Throws `event_invalid`. */
 export function fileIn({ file_data: data, file_id: id, filename: name }: FileGiven, path: string): Attached {
   if (data) {
     if (data.startsWith('data:')) return fileAt(data, name);
@@ -190,7 +189,7 @@ const TYPES: Record<string, string> = {
   json: 'application/json',
 };
 
-/** The API knows PDFs alone without a media type. */
+/** Without a media type, the API accepts only PDFs. */
 function typeNamed(name: string): string {
   const ending = /\.(\w+)$/.exec(name)?.[1]?.toLowerCase();
   return ending === undefined ? 'application/pdf' : (TYPES[ending] ?? 'application/octet-stream');
@@ -208,7 +207,7 @@ export const FunctionGiven = z.looseObject({
   parameters: Schema.nullish(),
 });
 type FunctionGiven = z.infer<typeof FunctionGiven>;
-/** The chat API nests the function, the Responses API does not. */
+/** The chat API nests the function; the Responses API does not. */
 const Tool = z.looseObject({ type: z.string().nullish(), function: FunctionGiven.nullish() });
 type Tool = z.infer<typeof Tool>;
 const Named = z.looseObject({
@@ -224,7 +223,7 @@ const Choice = Named.extend({
 });
 type Choice = z.infer<typeof Choice>;
 
-/** Fields of both APIs about tools of the client. */
+/** Fields of both APIs about the client's tools. */
 export const ToolFields = {
   tools: z.array(Tool).max(128).nullish(),
   tool_choice: z.union([z.string(), Choice]).nullish(),
@@ -234,12 +233,12 @@ export const ToolFields = {
 interface ToolsGiven {
   tools: readonly Tool[];
   choice: string | Choice;
-  /** At most one call in an answer. */
+  /** The answer may have at most one call. */
   isSingle: boolean;
 }
 
 const JsonSchema = z.looseObject({ schema: Schema.nullish() });
-/** `response_format`, and `text.format`, where the schema is not nested. */
+/** `response_format`, and `text.format`, in which the schema is not nested. */
 export const Format = z.looseObject({
   type: z.string(),
   json_schema: JsonSchema.nullish(),
@@ -249,7 +248,7 @@ type Format = z.infer<typeof Format>;
 
 const ANY_OBJECT = { type: 'object' };
 
-/** The form of the answer. Null: words. Throws `event_invalid` for what an agent cannot do for a client. `path`: of the format. */
+/** The form of the answer; null for plain text. Throws `event_invalid` for a form that no agent can produce. `path`: its path. */
 export function replyFormat(
   given: ToolsGiven,
   format: Format | null | undefined,
@@ -259,7 +258,7 @@ export function replyFormat(
   const calls = callsOf(given);
   if (shape && calls?.calls !== undefined)
     throw invalid(path, 'with tools that may be called the answer has another form: leave one of both out');
-  // A forced call has no words, and so none that need a form.
+  // A forced call has no text, so no text needs a form.
   return calls ?? shape;
 }
 
@@ -277,7 +276,7 @@ function shapeOf(format: Format | null | undefined, path: string): AskedReply | 
   }
 }
 
-/** Calls of tools of the client are part of the answer: the agent answers in their form, and the client carries them out. */
+/** Calls of the client's tools are part of the answer: the agent answers in a form for calls, and the client runs them. */
 function callsOf({ tools, choice, isSingle }: ToolsGiven): AskedReply | null {
   if (choice === 'none') return null;
   const { isForced, names } = wantedBy(choice);
@@ -323,7 +322,7 @@ const SAY = 'What you say to the user. Empty if you only call tools.';
 const CALLS =
   "Calls of tools that the user's program carries out after this answer; their results come with its next message. Empty: none.";
 
-/** An object, because vendors take no alternatives at the top. */
+/** An object, because vendors accept no alternatives at the top of a schema. */
 function formOf(
   functions: readonly FunctionGiven[],
   { isForced, isSingle }: { isForced: boolean; isSingle: boolean },
@@ -355,7 +354,7 @@ function formOf(
   };
 }
 
-/** A schema within another: its definitions are those of the whole, under names of their own. */
+/** Moves a schema into another: its definitions become those of the outer schema, under names of their own. */
 function hoisted(
   { $schema: _draft, $defs, definitions, ...own }: Schema,
   prefix: string,

@@ -63,17 +63,17 @@ const Item = z.looseObject({
 });
 type Item = z.infer<typeof Item>;
 
-/** The body of `POST /responses`. Fields that only shape a model's answer, such as `temperature`, are not used. */
+/** The body of `POST /responses`. Fields that only affect how a model writes, such as `temperature`, are not used. */
 export const ResponseRequest = z.looseObject({
-  /** Id of the agent that is addressed; `troupe`: whom the conversation's routing names. */
+  /** Id of the addressed agent; `troupe`: the conversation's routing decides. */
   model: z.string().min(1).max(128),
   input: z.union([z.string(), z.array(Item).min(1).max(10_000)]),
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
-  /** False: the answer is not given by its id. The conversation is in the log all the same. */
+  /** False: the answer cannot be retrieved by its id. The log has the conversation anyway. */
   store: z.boolean().nullish(),
   metadata: z.record(z.string(), z.unknown()).nullish(),
-  /** Id of the conversation to go on with. */
+  /** Id of the conversation to continue. */
   conversation: z.union([z.string(), z.object({ id: z.string() }).transform(({ id }) => id)]).nullish(),
   previous_response_id: z.string().nullish(),
   background: z.literal(false, 'answers are not fetched later: leave it out').nullish(),
@@ -83,7 +83,7 @@ export const ResponseRequest = z.looseObject({
 });
 export type ResponseRequest = z.infer<typeof ResponseRequest>;
 
-/** What an agent says, as the Responses API of OpenAI gives it. Throws `event_invalid`. */
+/** An agent's answer, in the form of OpenAI's Responses API. Throws `event_invalid`. */
 export async function respond(request: ApiRequest<ResponseRequest>, server: DoorServer): Promise<Response> {
   const { context, caller } = request;
   const body = await request.body();
@@ -115,27 +115,27 @@ export async function respond(request: ApiRequest<ResponseRequest>, server: Door
   return answerAs(asked, writerOf, server);
 }
 
-/** A message of the log, and so the answer to it. */
+/** A message of the log, which identifies the answer to it. */
 interface AnswerId {
   conversation: string;
   seq: number;
-  /** Whether the answer is given by its id. */
+  /** Whether the answer can be retrieved by its id. */
   isStored: boolean;
 }
 
-/** Id of the answer to the message with this seq. It names the conversation, so that the next request can go on from it. */
+/** Id of the answer to the message with this seq. It contains the conversation, so that the next request can continue there. */
 function responseId({ conversation, seq, isStored }: AnswerId): string {
   return `resp_${conversation}_${seq}${isStored ? '' : '_unstored'}`;
 }
 
-/** Null: it is not the id of an answer of this server. */
+/** Null if it is not the id of an answer of this server. */
 function answerNamed(id: string): AnswerId | null {
   const [, conversation, seq, unstored] = /^resp_(.+)_(\d{1,15})(_unstored)?$/.exec(id) ?? [];
   if (conversation === undefined) return null;
   return { conversation, seq: Number(seq), isStored: unstored === undefined };
 }
 
-/** The conversation that the request goes on with. Null: a new one. Throws `event_invalid`. */
+/** The conversation that the request continues. Null: a new one. Throws `event_invalid`. */
 function conversationOf({ conversation, previous_response_id: previous }: ResponseRequest): string | null {
   if (conversation != null) return conversation;
   if (previous == null) return null;
@@ -144,13 +144,13 @@ function conversationOf({ conversation, previous_response_id: previous }: Respon
   throw invalid('previous_response_id', 'is not the id of an answer of this server');
 }
 
-/** What the user says since the last answer, and what was said before. Throws `event_invalid`. */
+/** The user's text since the last answer, and the messages before it. Throws `event_invalid`. */
 function heardInResponse({ input, instructions }: ResponseRequest): Heard {
   const items: Item[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
   return heardIn(items.reduce(addItem, []), instructions ?? '', 'input');
 }
 
-/** Throws `event_invalid` for what an agent cannot do for a client. */
+/** Throws `event_invalid` for a request that an agent cannot fulfil. */
 function formatOfResponse({
   tools,
   tool_choice: choice,
@@ -161,7 +161,7 @@ function formatOfResponse({
   return replyFormat(given, text?.format, 'text.format');
 }
 
-/** The parts of one answer are items of their own: they become one. */
+/** Joins items that are parts of one answer. */
 function addItem(told: Told[], item: Item): Told[] {
   const next = toldBy(item);
   const last = told.at(-1);
@@ -171,7 +171,7 @@ function addItem(told: Told[], item: Item): Told[] {
       ...next,
       text: [last.text, next.text].filter((text) => text !== '').join('\n\n'),
       calls: [...last.calls, ...next.calls],
-      // What is of another server would be missing there.
+      // An item of another server's answer would be missing there.
       answer: last.answer && next.answer,
       isReference: next.isReference ?? last.isReference,
     };
@@ -217,7 +217,7 @@ function resultIn({ call_id: call, output }: Item): Told {
   return { role: 'tool', call: call ?? null, name: null, text, attachments };
 }
 
-/** Items of an answer have its id, after a word of their own. */
+/** Ids of an answer's items contain the answer's id, after a prefix. */
 function answerOf({ id }: Item): Pick<Told & { role: 'assistant' }, 'answer'> {
   const answer = answerNamed((id ?? '').replace(/^(?:msg|fc)\d*_/, ''));
   return answer ? { answer } : {};
@@ -248,7 +248,7 @@ function filesOf(content: z.infer<typeof Content>): Attached[] {
   });
 }
 
-/** What an answer of the Responses API says of itself. */
+/** The facts that an answer of the Responses API contains about itself. */
 interface ResponseHead {
   id: string;
   /** Seconds since the epoch. */
@@ -262,7 +262,7 @@ interface ResponseHead {
 
 type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed';
 
-/** The answer as a whole: a message with all that was said, and calls of the client's tools. */
+/** The whole answer: a message with all of the text, and calls of the client's tools. */
 function responseOf(
   head: ResponseHead,
   parts: readonly AnswerPart[],
@@ -302,17 +302,16 @@ function responseOf(
   };
 }
 
-/** The answer that has come. */
 function responseWith(head: ResponseHead, parts: readonly AnswerPart[], answer: Answer): object {
   return responseOf(head, parts, { status: isCut(answer) ? 'incomplete' : 'completed', answer });
 }
 
-/** The words that were said before a failure. */
+/** The text before a failure. */
 function wordsSaid(text: string): AnswerPart[] {
   return text === '' ? [] : [{ kind: 'words', text }];
 }
 
-/** The events of a streamed answer, numbered. Words in no form are streamed as they come, in the first item. */
+/** The events of a streamed answer, numbered. Plain text is streamed as it comes, in the first item. */
 function responseEvents(head: ResponseHead) {
   const isGrowing = head.format === null;
   const first = { part: { kind: 'words', text: '' }, index: 0 } as const;
@@ -380,11 +379,11 @@ function responseWriter(head: ResponseHead) {
 
 interface Placed {
   part: AnswerPart;
-  /** Among the items of the answer. */
+  /** Index among the items of the answer. */
   index: number;
 }
 
-/** The tools as far as the log has them. */
+/** The tools, as far as the log has them. */
 function toolsOf({ format }: ResponseHead): object {
   if (format?.tool === undefined)
     return { tool_choice: format?.calls === 'required' ? 'required' : 'auto', tools: [] };
@@ -400,7 +399,7 @@ function textFormat({ format }: ResponseHead): object {
   return { type: 'json_schema', name: 'reply', schema: format.schema, strict: false };
 }
 
-/** The id of an item names the answer, so that a history goes on in its conversation. */
+/** The id of an item contains the answer's id, so that a history can continue in its conversation. */
 function itemId({ id }: ResponseHead, { part, index }: Placed): string {
   return `${part.kind === 'call' ? 'fc' : 'msg'}${index === 0 ? '' : index}_${id}`;
 }
@@ -409,7 +408,7 @@ function placeOf(head: ResponseHead, placed: Placed) {
   return { item_id: itemId(head, placed), output_index: placed.index, content_index: 0 };
 }
 
-/** Status null: it is being written. */
+/** Status null: it is still being written. */
 function itemOf(head: ResponseHead, placed: Placed, done: 'completed' | 'incomplete' | null): object {
   const { part, index } = placed;
   const id = itemId(head, placed);
@@ -442,15 +441,15 @@ interface Wanted {
   params: { conversation?: string; response: string };
 }
 
-/** Time for which an answer may be told again, ms. Longer: it is under way. */
+/** Longest wait for an answer that is read by its id, ms. After it the answer is reported as in progress. */
 const TELL_MS = 1_000;
 
-/** An answer of the Responses API, from the log. Throws `conversation_unknown` and, for a part of a stream, `event_invalid`. */
+/** An answer of the Responses API, read from the log. Throws `conversation_unknown` and, for a part of a stream, `event_invalid`. */
 export async function toldResponse(
   { context, caller, params, query }: Wanted & { context: Context; query: { stream?: boolean | undefined } },
   { clock, signal }: DoorServer,
 ): Promise<Response | { id: string; object: string }> {
-  // Words are told again in other pieces, with other numbers.
+  // A repeated stream has other pieces with other numbers.
   if (context.req.query('starting_after') !== undefined)
     throw invalid('starting_after', 'an answer is told from its beginning: leave it out');
   const head = headOf(await askedBy({ caller, params }));
@@ -510,7 +509,7 @@ function asAnswer(response: object): { id: string; object: string } {
   return response as { id: string; object: string };
 }
 
-/** The message that an answer is about, as items of a request. Throws `conversation_unknown`. */
+/** The message that an answer belongs to, as items of a request. Throws `conversation_unknown`. */
 export async function inputItems({ caller, params }: Wanted) {
   const event = await askedBy({ caller, params });
   const files = await filesIn(caller.troupe)(event);
@@ -527,7 +526,7 @@ export async function inputItems({ caller, params }: Wanted) {
   return { object: 'list' as const, data: [item], first_id: id, last_id: id, has_more: false as const };
 }
 
-/** The message that an answer with this id is about. */
+/** The message that the answer with this id belongs to. */
 async function askedBy({ caller, params }: Wanted): Promise<EventOf<'message'>> {
   const within = conversationIn({ params });
   const id = params.response;

@@ -103,7 +103,7 @@ const itemising = {
   handle: inputItems,
 } as const;
 
-/** Each stands below `/api/v1` and below the base URL of a conversation. */
+/** Each path exists below `/api/v1` and below the base URL of a conversation. */
 const openAiRoutes = [
   defineRoute({
     ...completing,

@@ -2,12 +2,12 @@ import type { AgentInput, Tool } from '../../../../src/index.ts';
 import type { EvalSettings } from '../../src/index.ts';
 import type { TroupeInput } from '../../../../src/library/config/agents-file.ts';
 
-/** A company with one thing broken, and the claim of its evals that has to fail. */
+/** A company with one part broken, and the claim of its evals that must fail. */
 export interface Mutant {
   breaks: 'prompt' | 'tool' | 'routing' | 'limit';
   what: string;
   change: (company: TroupeInput) => TroupeInput;
-  /** Models by id, where ids change. */
+  /** Models by agent id, where ids change. */
   models?: EvalSettings['models'];
   caughtBy: string;
 }
