@@ -18,7 +18,7 @@ const Home = later(async () => (await import('./parts/home.tsx')).Home);
 const Palette = later(async () => (await import('./parts/palette.tsx')).Palette);
 const TokenForm = later(async () => (await import('./parts/token-form.tsx')).TokenForm);
 
-// Whoever is on the line of a conversation is about to open it.
+// A pointer or focus on a conversation's line means that it is about to be opened.
 fetchOnApproach('.inbox-row', [Conversation]);
 
 // Requested before the first frame, because the answer takes longer than drawing it.

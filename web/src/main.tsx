@@ -11,12 +11,12 @@ import './state/theme.ts';
 function start(): void {
   const page = document.getElementById('page');
   if (!page) return;
-  // The static document stays until here, so that something is visible immediately.
+  // The static document stays until here, so that something is visible at once.
   page.replaceChildren();
   render(<App />, page);
   listenToKeys();
 }
 
-// A task of its own: evaluating the modules and drawing take equally long, and the browser may answer between them.
+// A separate task: evaluating the modules and drawing take equally long, and the browser may respond in between.
 setTimeout(start);
 void import('./state/hits.ts').then(({ markHits }) => markHits());

@@ -27,10 +27,10 @@ import { GraphTable } from './graph-table.tsx';
 import '../style/agent-graph.css';
 import '../style/loaded.css';
 
-/** With more lines than these, only those of what is looked at have their counts beside them. */
+/** With more edges than these, only edges under the pointer or focus show their counts. */
 const MOST_LABELS = 14;
 
-/** Who has written to whom, and how often: people at the top, agents below, a line for each direction. */
+/** Who has written to whom, and how often: people at the top, agents below, one line for each direction. */
 export function AgentGraph() {
   const latest = live.value;
   const now = shown.value;
@@ -75,7 +75,7 @@ function withThreads(projection: Projection, tree: Tree | null, isLive: boolean)
 interface DrawingProps {
   graph: Graph;
   now: Projection;
-  /** The node or the edge that is looked at. */
+  /** The node or edge under the pointer or focus. */
   hot: { value: string | null };
   nameOf: (id: string) => string;
 }
@@ -93,7 +93,7 @@ function Drawing({ graph, now, hot, nameOf }: DrawingProps) {
   const labelled = edges.filter(({ isHot }) => (looked === null ? edges.length <= MOST_LABELS : isHot));
   const newest = Math.max(...graph.edges.map(({ seq }) => seq));
   return (
-    // Places are the same in every direction of writing.
+    // Positions must be the same in every writing direction.
     <div class="graph-drawing" dir="ltr" ref={box} style={{ height: `${layout.height}px` }}>
       <svg width={layout.width} height={layout.height} aria-hidden="true">
         {edges.map(({ edge, isHot }) => (
@@ -134,7 +134,7 @@ interface LineProps {
   onLook: (isOver: boolean) => void;
 }
 
-/** For the mouse and touch; the table has the same as links. */
+/** For mouse and touch; the table below has the same as links. */
 function Line({ edge, layout, isNewest, isLit, isDim, onLook }: LineProps) {
   const width = thicknessOf(sumOf(edge));
   const line = lineBetween(layout, edge, width);
@@ -173,7 +173,7 @@ function Label({ edge, layout, isFull, nameOf }: Pick<LineProps, 'edge' | 'layou
   );
 }
 
-/** Half of the widest label with words. */
+/** Half of the widest text label. */
 const HALF_PX = 116;
 
 interface LabelProps {
@@ -249,14 +249,14 @@ function total(edges: readonly GraphEdge[]): number {
   return edges.reduce((sum, edge) => sum + sumOf(edge), 0);
 }
 
-/** The lines on which something has passed while they were looked at. The stroke of each runs once. */
+/** The edges on which a message has passed while the graph was shown. The stroke of each runs once. */
 function usePassing(edges: readonly GraphEdge[], seq: number): ReadonlySet<string> {
   const passing = useRef<Passing>({ seq, edges: new Set() });
   passing.current = passOn(passing.current, edges, seq);
   return passing.current.edges;
 }
 
-/** The room that the drawing has, as measured. */
+/** The measured room for the drawing. */
 function useRoom() {
   const box = useRef<HTMLDivElement>(null);
   const [room, setRoom] = useState({ width: 600, height: 320 });
@@ -274,5 +274,5 @@ function useRoom() {
   return [room, box] as const;
 }
 
-/** The summary of the table below. */
+/** Height of the summary of the table below. */
 const TABLE_PX = 40;

@@ -52,7 +52,7 @@ export function Agents() {
 interface AgentLineProps {
   agent: AgentView;
   isChosen: boolean;
-  /** What it waits for, else the state path of the machine and the tools it is calling. */
+  /** What it waits for, else the state path of its machine and the tools that it is calling. */
   path: string;
   usage: PromptTokens | null;
 }
@@ -62,7 +62,7 @@ const AgentLine = memo(function AgentLine({ agent, isChosen, path, usage }: Agen
   const condition = shownCondition(agent);
   const word = CONDITION_WORDS[condition];
   const why = condition === 'failed' && problem ? problem.code : path;
-  // The machine of a queued agent is idle, which the agent is not.
+  // A queued agent's machine is idle, but the agent itself is not.
   const label = condition === 'queued' && path === 'idle' ? word : word === why ? word : `${word} · ${why}`;
   return (
     <li>

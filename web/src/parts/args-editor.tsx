@@ -4,14 +4,14 @@ import { argsOf, type ArgField, type ArgsForm, asJson, formOf } from '../state/a
 import { mode } from '../state/settings.ts';
 import '../style/args-editor.css';
 
-/** Changes the arguments of a call that waits for approval. What is typed is kept in the draft. */
+/** Changes the arguments of a call that waits for approval. The draft keeps what was typed. */
 export function ArgsEditor({ draft, tool }: { draft: ApprovalDraft; tool: string }) {
   const now = draft.args.value;
   const box = useRef<HTMLFieldSetElement>(null);
   useEffect(() => {
     if (now.state !== 'open' || !draft.wantsFocus) return;
     draft.wantsFocus = false;
-    // Somebody who types elsewhere by now goes on there.
+    // Does not take the focus from somebody who is typing elsewhere.
     if (document.activeElement?.matches('input,textarea,select')) return;
     box.current?.querySelector<HTMLElement>('input,textarea')?.focus();
   }, [now.state]);

@@ -9,7 +9,7 @@ import { head, selectedAgent } from '../state/selection.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
 import { CONDITION_WORDS } from '../shared/condition.tsx';
 
-/** Warnings that qualify the whole page: it shows the past, or the server does not respond. */
+/** Warnings about the whole page: it shows the past, or the server does not respond. */
 export function Banners() {
   const state = connection.value;
   return (
@@ -50,7 +50,7 @@ function ageInSeconds(ms: number): string {
   return ms < 60_000 ? plural(Math.max(0, Math.round(ms / 1_000)), 'second') : duration(ms);
 }
 
-/** Not announced: it changes every second. */
+/** Not announced to screen readers, because it changes every second. */
 function Age({ of: at }: { of: number }) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
@@ -60,7 +60,7 @@ function Age({ of: at }: { of: number }) {
   return <span aria-live="off">{ageInSeconds(now - at)}</span>;
 }
 
-/** Computed, so that other changes to the agent announce nothing. */
+/** Computed, so that other changes of the agent announce nothing. */
 const condition = computed(() => {
   const agent = selectedAgent.value;
   return agent ? `${agent.name}: ${CONDITION_WORDS[shownCondition(agent)]}` : '';

@@ -4,7 +4,7 @@ import { caller } from '../state/caller.ts';
 import { leave, mode, serverToken, useToken } from '../state/settings.ts';
 import '../style/caller.css';
 
-/** What each scope lets a person do here. */
+/** What each scope allows a person to do on this page. */
 const SCOPE_WORDS: Record<string, string> = {
   read: 'read conversations',
   write: 'send messages, answer, approve',
@@ -13,7 +13,7 @@ const SCOPE_WORDS: Record<string, string> = {
   erase: 'erase what a person has said',
 };
 
-/** Who uses the page: in which tenant, with which key, in whose name, and what that may do. */
+/** Who uses the page: in which tenant, with which key, under whose name, and with which rights. */
 export function WhoAmI() {
   const found = caller();
   const [isChanging, setChanging] = useState(false);

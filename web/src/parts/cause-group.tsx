@@ -8,7 +8,7 @@ import { whyNoWrite } from '../state/connection.ts';
 import { refreshInbox } from '../state/inbox.ts';
 import { InboxRow } from './inbox-row.tsx';
 
-/** Conversations of one cause, in a line, with what can be done for all of them; opened, each on its own line. */
+/** Conversations with the same cause, in one line with the commands for all of them. Expanded, each has its own line. */
 export function CauseGroup({ cause: { words, detail, lines } }: { cause: Cause }) {
   const since = Math.min(...lines.map((line) => line.since));
   const [isOpen, setOpen] = useState(false);
@@ -34,7 +34,7 @@ export function CauseGroup({ cause: { words, detail, lines } }: { cause: Cause }
 
 interface Act {
   label: string;
-  /** Null for a line that it cannot be done for. */
+  /** Null for a line to which the command does not apply. */
   commandFor: (line: InboxLine) => Command | null;
 }
 
@@ -54,7 +54,7 @@ const decide = (approved: boolean): Act => ({
 const APPROVE = decide(true);
 const DENY = decide(false);
 
-/** Acts for all lines, after a question that names their number. */
+/** Runs a command for all lines, after a question that gives their number. */
 function Acts({ lines }: { lines: readonly InboxLine[] }) {
   const [asked, setAsked] = useState<Act | null>(null);
   const [told, setTold] = useState('');

@@ -13,7 +13,7 @@ import { Who } from './who.tsx';
 const Detail = later(async () => (await import('./detail/detail.tsx')).Detail);
 const Timeline = later(async () => (await import('./timeline/timeline.tsx')).Timeline);
 
-// Both are shown with it.
+// The conversation always shows both.
 for (const part of [Detail, Timeline]) part.fetch();
 
 const left = rememberedSize(

@@ -12,7 +12,7 @@ function countOf(answer: Inbox | null): number {
   return Object.values(answer?.counts ?? {}).reduce((sum, count) => sum + count, 0);
 }
 
-/** The conversations that need most. */
+/** The conversations that most need attention. */
 export function Conversations() {
   const all = conversations.value;
   const id = conversation.value;

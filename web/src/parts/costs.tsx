@@ -15,13 +15,13 @@ const REFRESH_MS = 15_000;
 
 type Read = { answer: Answer; budgets: readonly BudgetLine[] } | { problem: string } | null;
 
-/** Start of the period: days begin in UTC, as the server counts them. */
+/** Start of the period. Days begin in UTC, as on the server. */
 function startOf(period: keyof typeof PERIOD_WORDS): number {
   const today = Date.now() - (Date.now() % PERIODS.day);
   return today + PERIODS.day - PERIODS[period];
 }
 
-/** What all conversations cost, by agent, model, person and day, and what for. */
+/** What all conversations cost: by agent, model, person and day, and for which purpose. */
 export function Costs() {
   const { since } = route.value;
   const period = since in PERIOD_WORDS ? (since as keyof typeof PERIOD_WORDS) : 'day';
@@ -105,7 +105,7 @@ function Shown({
 interface TableProps {
   name: string;
   groups: readonly CostGroup[];
-  /** Where its conversations are. */
+  /** Link to the group's conversations. */
   to?: (group: CostGroup) => Partial<Route>;
 }
 

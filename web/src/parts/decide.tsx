@@ -12,7 +12,7 @@ import { mode } from '../state/settings.ts';
 
 const ArgsEditor = later(async () => (await import('./args-editor.tsx')).ArgsEditor);
 
-/** What else says who may: what is open, and whether the conversation is archived. */
+/** Facts on which the right to decide also depends: the open tasks, and whether the conversation is archived. */
 const asked = computed(() => {
   const open = shown.value?.tasks.filter(({ outcome }) => outcome === null) ?? [];
   return `${shown.value?.archived} ${open.map(({ seq }) => seq).join()}`;
@@ -24,8 +24,8 @@ interface DecideProps {
 }
 
 /**
- * The answers to a question or an approval, for those who may give them; for others, who may. A click counts once its place
- * has stood still; see `useStillness`.
+ * For people who may answer a question or decide an approval: the possible answers. For others: who may. A click counts only
+ * after its place has stood still; see `useStillness`.
  */
 export function Decide({ task, conversation }: DecideProps) {
   const may = useMayDecide(conversation, task.id, asked.value);

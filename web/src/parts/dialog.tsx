@@ -6,12 +6,12 @@ import '../style/dialog.css';
 /** A modal dialog. The browser keeps the focus inside and restores it afterwards. */
 export function Dialog({ label, children }: { label: string; children: ComponentChildren }) {
   const element = useRef<HTMLDialogElement>(null);
-  // Runs synchronously: keys typed in between would be lost.
+  // Runs synchronously, because keys typed in between would be lost.
   useLayoutEffect(() => {
     element.current?.showModal();
   }, []);
   const mine = useRef(dialog.peek()).current;
-  // The browser reports the close with a delay; another dialog may be open by then.
+  // The browser reports the close with a delay; by then another dialog may be open.
   const close = () => {
     if (dialog.peek() === mine) dialog.value = null;
   };

@@ -14,7 +14,7 @@ type Asked =
   | { state: 'sent' }
   | { state: 'done'; receipt: ErasureReceipt };
 
-/** Erases for good what a person has said, or a conversation. What is meant is typed before anything happens. */
+/** Erases a person's text or a conversation permanently. The user must first type what to erase. */
 export function EraseDialog({ subject }: { subject: Erasing }) {
   const [asked, setAsked] = useState<Asked>({ state: 'asking', refused: null });
   const erase = async (meant: ErasureAsked) => {
@@ -145,7 +145,7 @@ function Field({ label, value, set, isOff }: FieldProps) {
   );
 }
 
-/** What was done, without the words. */
+/** What was done, without the erased text. */
 function Receipt({ receipt }: { receipt: ErasureReceipt }) {
   const isOpen = 'conversation' in receipt && receipt.conversation === conversation.value;
   return (

@@ -37,7 +37,7 @@ export function ErrorBanner({ turn }: { turn: TurnView }) {
   );
 }
 
-/** The button if the engine would take the command, else why it would not. */
+/** The button if the engine would accept the command, else the reason why not. */
 function RetryOffer({ turn: { id, agent } }: { turn: TurnView }) {
   const actor = actors.value.find((each) => each.agent === agent);
   if (!actor) return null;

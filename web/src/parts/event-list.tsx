@@ -47,7 +47,7 @@ function Rows({ source }: { source: RowSource }) {
   const { box, count, first, end, follows, follow, onScroll } = useRowScroll(source, event);
   listed.value = source;
   const rows = [];
-  // One slot per visible row: a new row reuses the elements of one that left.
+  // One slot per visible row: a new row reuses the elements of one that scrolled away.
   const slots = end - first;
   for (let index = first; index < end; index++) {
     rows.push(<Slot key={index % slots} source={source} index={index} event={event} />);

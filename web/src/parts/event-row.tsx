@@ -10,7 +10,7 @@ const LEVELS: Record<Row['level'], string> = { talk: '', work: '', noise: '', pr
 /** One event in a row of fixed height. */
 export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; isChosen: boolean }) {
   const { seq, at, kind, author, to, summary, turn, level, erased } = row;
-  // A reader of the Events tab stays on it.
+  // A reader of the Events tab stays on that tab.
   const tab = route.peek().tab === 'events' ? 'events' : 'raw';
   return (
     <Go

@@ -7,11 +7,11 @@ import { latestOf } from '../state/graph-place.ts';
 interface TableProps {
   edges: readonly GraphEdge[];
   nameOf: (id: string) => string;
-  /** Told the id of the edge that has the focus, or null. */
+  /** Called with the id of the edge that has the focus, or null. */
   onLook: (edge: string | null) => void;
 }
 
-/** The lines of the graph as a table, the busiest first: for screen readers and the keyboard. */
+/** The edges of the graph as a table, busiest first: for screen readers and the keyboard. */
 export function GraphTable({ edges, nameOf, onLook }: TableProps) {
   const [isOpen, setOpen] = useState(false);
   return (

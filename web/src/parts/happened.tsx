@@ -12,7 +12,10 @@ const EventList = later(async () => (await import('./event-list.tsx')).EventList
 const TaskTree = later(async () => (await import('./task-tree.tsx')).TaskTree);
 const TurnList = later(async () => (await import('./turn-list.tsx')).TurnList);
 
-/** The middle column: the conversation, its turns, its events, the tree of its tasks or the graph of its agents. What a filter finds in a conversation are events. */
+/**
+ * The middle column: the conversation, its turns, its events, the tree of its tasks, or the graph of its agents. With a
+ * filter it shows turns or events.
+ */
 export function Happened() {
   const { kind, q, problems, by } = route.value;
   const isOwnKind = !PRESETS.some(({ id }) => id === kind);

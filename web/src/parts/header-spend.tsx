@@ -7,7 +7,7 @@ import { shown } from '../state/live.ts';
 import { queues } from '../state/inbox.ts';
 import { conversation } from '../state/route.ts';
 
-/** Spend: tokens reported by vendors, and dollars when a budget counts them. */
+/** Spend: tokens as vendors report them, and dollars if a budget counts them. */
 export function HeaderSpend() {
   const [line, setLine] = useState<BudgetLine | null>(null);
   const id = conversation.value;

@@ -18,7 +18,7 @@ import { HeaderAgents } from './header-agents.tsx';
 import { HeaderSpend } from './header-spend.tsx';
 import '../style/header.css';
 
-/** Health at a glance. Every number links to its details. */
+/** The health of the system. Every number links to its details. */
 export function Header() {
   const id = conversation.value;
   return (

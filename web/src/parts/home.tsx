@@ -19,7 +19,7 @@ import { StuckList } from './stuck-list.tsx';
 import { SearchAll } from './search-all.tsx';
 import '../style/home.css';
 
-/** All conversations by what they need; if there are none, how to start one. */
+/** All conversations, grouped by what they need. If there are none, how to start one. */
 export function Home() {
   const answer = inbox.value;
   if (!answer)
@@ -95,7 +95,7 @@ const PERIOD_WORDS: Record<keyof typeof PERIODS, string> = {
 
 const ORDER_WORDS = { newest: 'Newest first', oldest: 'Oldest first', costliest: 'Most tokens first' };
 
-/** The filters are in the address; typing does not make steps in its history. */
+/** The filters are in the address. Typing adds no steps to the browser's history. */
 function Filters() {
   const { agent, owner, since, order, of, q } = route.value;
   const filters = filtersOf(route.value);
@@ -249,7 +249,7 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
   );
 }
 
-/** Lines of one cause from which they are grouped. */
+/** Number of lines with one cause from which they are grouped. */
 const FEW = 3;
 
 const isUrgentState = (state: StandingState) => state === 'failed' || state === 'asks';
@@ -259,11 +259,11 @@ interface Group {
   /** Null: lines of any state. */
   state: StandingState | null;
   own: InboxLine[];
-  /** All lines of the group are here. */
+  /** Whether the group has all of its lines. */
   isWhole: boolean;
 }
 
-/** In other orders states alternate, so that headings would say little. */
+/** Grouped by state only in the usual order: in others states alternate, and headings would say little. */
 function groupsOf(lines: readonly InboxLine[]): Group[] {
   const { order, state: chosen } = route.value;
   if (order !== '' || chosen !== '') return [{ name: 'Found', state: null, own: [...lines], isWhole: true }];
@@ -279,7 +279,7 @@ function groupsOf(lines: readonly InboxLine[]): Group[] {
   return groups.filter(({ own }) => own.length > 0);
 }
 
-/** Of what waits for people, what expires first is most urgent. Other lines stay in their order. */
+/** Lines that wait for people come in the order in which they expire. Other lines keep their order. */
 function byDeadline(lines: readonly InboxLine[]): InboxLine[] {
   const due = ({ asks }: InboxLine) => asks?.deadline ?? Number.MAX_SAFE_INTEGER;
   return lines.toSorted((a, b) => due(a) - due(b));
@@ -294,7 +294,7 @@ function GroupHead({ state, name, count }: { state: StandingState; name: string;
   );
 }
 
-/** Three lines to copy. */
+/** Three commands to copy. */
 function Empty() {
   const url = `${location.origin}${base}`.replace(/\/$/, '');
   const lines = [

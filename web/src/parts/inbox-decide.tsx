@@ -7,8 +7,8 @@ import { whoMay } from '../state/may-decide.ts';
 import { refreshInbox } from '../state/inbox.ts';
 
 /**
- * The decision of an approval on its line. Only of a call that is shown whole; any other is read in its conversation first.
- * Its key is the request: the next one in the same place has a place of its own, which has not stood still yet.
+ * The decision of an approval, on its line. Only for a call that is shown in full; any other must first be read in its
+ * conversation. Keyed by the request, so that the next request in the same place must again stand still before a click counts.
  */
 export function InboxDecide({ line }: { line: InboxLine }) {
   const { asks, may } = line;

@@ -7,10 +7,10 @@ import { inbox, stuckIn } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
 import { InboxDecide } from './inbox-decide.tsx';
 
-/** Whoever looks for what costs most goes on to the costliest turns. */
+/** A reader who sorts conversations by cost is led to the costliest turns. */
 const BY_COST = { list: 'turns', sort: '-cost' } as const;
 
-/** One conversation: what it is about, how it stands and why, who takes part, what it has used, and since when. */
+/** One conversation: its subject, its state and the reason, its participants, its usage, and since when. */
 export function InboxRow({ line }: { line: InboxLine }) {
   const { id, state, since, at, agents, agentCount, people, tokens, head, asks } = line;
   const [owner] = people;
@@ -52,7 +52,7 @@ export function InboxRow({ line }: { line: InboxLine }) {
   );
 }
 
-/** The first words, the id, and of a thread where its task was given. */
+/** The first text and the id; for a thread also where its task was given. */
 function About({ line: { id, about, parent } }: { line: InboxLine }) {
   return (
     <span class="inbox-about">
@@ -63,7 +63,7 @@ function About({ line: { id, about, parent } }: { line: InboxLine }) {
   );
 }
 
-/** The failure, what it is stuck at or the question in words, else what was said last. */
+/** The failure, the reason that it is stuck, or the question; else the last text. */
 function Why({ line: { id, state, failure, asks, last, about } }: { line: InboxLine }) {
   const stuck = stuckIn.value.get(id);
   if (state === 'failed' && failure)

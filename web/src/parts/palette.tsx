@@ -6,7 +6,7 @@ import { Dialog } from './dialog.tsx';
 const PAUSE_MS = 200;
 const MIN_SEARCH = 3;
 
-/** What the server finds: conversations by id or first words, and words in their events. */
+/** Results from the server: conversations by id or first text, and text in their events. */
 async function findItems(q: string, about: 'conversation' | null): Promise<Item[]> {
   const isText = about === null && q.length >= MIN_SEARCH;
   const found = await Promise.all([findConversations(q), isText ? searchItems(q) : []]);
@@ -89,7 +89,7 @@ export function Palette({ about }: { about: 'conversation' | null }) {
 
 interface ResultsProps {
   items: readonly Item[];
-  /** Place of the chosen item. */
+  /** Index of the selected item. */
   chosen: number;
   act: (item: Item) => void;
 }

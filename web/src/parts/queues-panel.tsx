@@ -6,7 +6,7 @@ import { queues } from '../state/inbox.ts';
 import { StuckList } from './stuck-list.tsx';
 import '../style/queues.css';
 
-/** The queue: who waits for what, who runs, and the numbers. */
+/** The queue: who waits for what, who runs, and the counts. */
 export function QueuesPanel() {
   const report = queues.value;
   if (!report) return null;
@@ -17,7 +17,7 @@ export function QueuesPanel() {
       <dl class="who-queues">
         {(['waiting', 'active', 'delayed', 'failed'] as const).map((name) => {
           const count = report[name];
-          // Hides what the server's queue does not report.
+          // Hides counts that the server's queue does not report.
           if (count === undefined) return null;
           const tone = count === 0 ? 'queue-none' : name === 'failed' ? 'problem' : '';
           return <Figure key={name} name={name} value={whole(count)} class={tone} />;
@@ -58,7 +58,7 @@ function slots({ turns, running, waiting }: ProviderLoad): string {
   return waiting === 0 ? held : `${held}, ${whole(waiting)} waiting`;
 }
 
-/** Lines of each list; the whole lists are in the API and on the command line. */
+/** Most lines of each list. The API and the command line have all. */
 const MOST = 5;
 
 function Turns({ turns: { waiting, waitingTotal, running, runningTotal } }: { turns: TurnQueue }) {

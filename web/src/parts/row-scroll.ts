@@ -5,16 +5,16 @@ import { scrollFor, windowOf } from '../state/window.ts';
 
 export const ROW_PX = 28;
 
-/** A ref, so that it is current at once: an earlier render must not pull back a reader who scrolls up. */
+/** A ref, so that it is always current: an earlier render must not pull back a reader who scrolls up. */
 interface Scroll {
   follows: boolean;
   /** The list as it was last placed. */
   source: RowSource | null;
   top: number;
   count: number;
-  /** The row at the top edge. It stays in place when older rows are added above. */
+  /** The row at the top edge. It stays in place when older rows are added above it. */
   anchor: { seq: number; offset: number } | null;
-  /** The event last sought outside the loaded rows. It is sought only once, since it may not match the filter. */
+  /** The event last searched outside the loaded rows. It is searched only once, because it may not match the filter. */
   sought: number | null;
   shown: { source: RowSource; event: number | null } | null;
 }
@@ -26,7 +26,7 @@ interface Target {
   follow: (isOn: boolean) => void;
 }
 
-/** The scroll position of the list: follows the newest row, shows a selected event, else keeps its place. */
+/** The scroll position of the list: follows the newest row, shows a selected event, or else stays where it is. */
 export function useRowScroll(source: RowSource, event: number | null) {
   const box = useRef<HTMLDivElement>(null);
   const [place, setPlace] = useState({ top: Number.MAX_SAFE_INTEGER, height: 400 });
@@ -97,7 +97,7 @@ function placeRows(element: Element, scroll: Scroll, target: Target): void {
   Object.assign(scroll, { source, count, top: element.scrollTop });
 }
 
-/** Shows an event that was selected since the last placement; false if there is none or it was not found. */
+/** Shows an event that was selected since the last placement. False if there is none, or it was not found. */
 function showEvent(element: Element, scroll: Scroll, { source, count, event, follow }: Target): boolean {
   const isNew = scroll.shown?.source !== source || scroll.shown.event !== event;
   if (!isNew || event === null) return false;

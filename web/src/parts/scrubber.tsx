@@ -35,7 +35,7 @@ const marks = computed(() => {
   }));
 });
 
-/** A slider over the whole conversation; the page shows the system at the chosen moment. */
+/** A slider over the whole conversation. The page shows the system at the chosen moment. */
 export function Scrubber() {
   const last = useRef(0);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -109,7 +109,7 @@ export function Scrubber() {
   );
 }
 
-/** How fast a replay is, what it leaves out, and how it begins and ends. */
+/** The speed of a replay, what it skips, and its start and stop. */
 function Replay({ end }: { end: number }) {
   return (
     <>

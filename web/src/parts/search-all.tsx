@@ -7,7 +7,6 @@ import { go, route } from '../state/route.ts';
 
 const PAUSE_MS = 250;
 
-/** Searches the text of all conversations. */
 export function SearchAll() {
   const q = route.value.find;
   const [answer, setAnswer] = useState<SearchAnswer | string | null>(null);

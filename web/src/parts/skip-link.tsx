@@ -20,7 +20,7 @@ export function SkipLink() {
 
 function focusMain(): void {
   const main = document.querySelector<HTMLElement>('main');
-  // The conversation itself, if it is shown: arrow keys scroll it.
+  // The conversation itself if it is shown, because arrow keys then scroll it.
   const target = main?.querySelector<HTMLElement>('[role="log"]') ?? main;
   if (!target) return;
   if (target.tabIndex < 0) target.tabIndex = -1;

@@ -9,7 +9,7 @@ import { StuckAction } from './stuck-list.tsx';
 
 const MOST = 3;
 
-/** What keeps the open conversation from going on, also if that is in the task of a task: who waits for whom, down to it. */
+/** What keeps the open conversation from continuing, even within nested tasks: who waits for whom, down to the cause. */
 export function Stalled() {
   const { conversation: id, at } = route.value;
   if (id === null || at !== null) return null;
@@ -32,7 +32,7 @@ export function Stalled() {
   );
 }
 
-/** Those who wait, the first one first. */
+/** Those who wait, outermost first. */
 function Chain({ line }: { line: StuckLine }) {
   const root = rootOf(line.conversation);
   const found = useFetched(

@@ -6,10 +6,10 @@ import { Go } from '../shared/go.tsx';
 import { broken, stuck } from '../state/inbox.ts';
 import '../style/queues.css';
 
-/** The others are marked in the list of conversations. */
+/** Most lines; further ones are marked in the list of conversations. */
 const MOST = 10;
 
-/** What does not go on, in the server's words. Each line leads to its turn, with what can be done beside it. */
+/** Stuck work, in the server's words. Each line links to its turn, with the possible remedy beside it. */
 export function StuckList() {
   const report = stuck.value;
   const [isWhole, setWhole] = useState(false);
@@ -46,7 +46,7 @@ export function StuckList() {
   );
 }
 
-/** What can be done about it. */
+/** The remedies for stuck work. */
 export function StuckAction({ line: { agent, turn, reason, actions } }: { line: StuckLine }) {
   if (reason.kind === 'undefined')
     return (

@@ -11,10 +11,10 @@ import { treeAt } from '../state/tree-at.ts';
 import { Loaded } from './detail/loaded.tsx';
 import '../style/task-tree.css';
 
-/** Deeper ones are shown at this depth. */
+/** Most levels; deeper tasks are shown at this level. */
 const MAX_DEPTH = 12;
 
-/** Who gave whom which task, over all threads, as of the moment shown: each turn and task below the one that it came from. */
+/** Who gave which task to whom, over all threads, at the moment shown. Each turn and task stands below the one that caused it. */
 export function TaskTree() {
   const found = useTree(conversation.value);
   const now = shown.value;

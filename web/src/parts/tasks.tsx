@@ -15,7 +15,7 @@ const open = computed(() =>
 /** Questions and approvals that wait for people. */
 export function Tasks() {
   const conversation = shown.value?.conversation;
-  // In the conversation they stand in their place.
+  // The conversation view shows them in their place.
   if (open.value.length === 0 || conversation === undefined || middle.value === 'talk') return null;
   return (
     <section class="tasks" aria-label="Waiting for you">

@@ -4,12 +4,12 @@ import { head } from '../state/selection.ts';
 import { useEvent } from './detail/turn-answers.ts';
 import '../style/thread-head.css';
 
-/** How the ids of threads end: with the id of their task. */
+/** A thread's id ends with the id of its task. */
 const THREAD = /\.d-[0-9a-f]{12}$/;
 
-/** A thread says whose task it is, and leads back to the turn that gave it. */
+/** Tells whose task a thread is, and links back to the turn that gave it. */
 export function ThreadHead() {
-  // Other conversations are not asked for their first event.
+  // The first event of other conversations is not needed.
   const isThread = THREAD.test(conversation.value ?? '');
   const opening = useEvent(isThread && head.value > 0 ? 1 : null);
   if (opening.state !== 'there' || opening.value?.kind !== 'delegation.opened') return null;
@@ -26,7 +26,7 @@ export function ThreadHead() {
   );
 }
 
-/** The tasks of one turn are a group, which is named after it. */
+/** The tasks of one turn form a group, which is named after the turn. */
 function turnOf(group: string, home: string): { turn?: string; tab?: 'tools' } {
   const turn = group.slice(0, group.lastIndexOf('/'));
   return turn.startsWith(`${home}:`) ? { turn, tab: 'tools' } : {};

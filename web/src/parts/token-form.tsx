@@ -3,7 +3,7 @@ import { serverToken } from '../state/settings.ts';
 import { KeyForm } from './caller.tsx';
 import '../style/home.css';
 
-/** Asks for the server's token, and says why the one that was given does not do. */
+/** Asks for the server's token, and tells why the given one is not accepted. */
 export function TokenForm() {
   const state = connection.value;
   if (state.state !== 'token') return null;

@@ -1,7 +1,7 @@
 import { go, route } from '../state/route.ts';
 import { type Column, orderOf } from '../state/turn-figures.ts';
 
-/** The columns of the list of turns. A click on a name sorts, another one turns the order round. */
+/** The columns of the turn list. A click on a name sorts; a second click reverses the order. */
 export function TurnHead({ unit }: { unit: 'dollars' | 'tokens' }) {
   return (
     <thead>
@@ -18,7 +18,7 @@ export function TurnHead({ unit }: { unit: 'dollars' | 'tokens' }) {
 function Sorter({ column, name }: { column: Column; name: string }) {
   const order = orderOf(route.value.sort);
   const isOwn = order.column === column;
-  // What one looks for comes first: the costliest, the longest, what was read least from the cache.
+  // The first order shows what readers look for: the costliest, the longest, the least read from the cache.
   const isDescending = isOwn ? !order.isDescending : column !== 'cache';
   const sort = `${isDescending ? '-' : ''}${column}`;
   return (

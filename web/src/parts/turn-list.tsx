@@ -19,7 +19,7 @@ const AT_ONCE = 60;
 
 type Entry = { seq: number; turn: TurnView } | { seq: number; compaction: CompactionView };
 
-/** Turns, newest first or by a column. In the order of time, compactions are at their place between them. */
+/** Turns, newest first or sorted by a column. In the order of time, compactions stand between them. */
 export function TurnList() {
   const [limit, setLimit] = useState(AT_ONCE);
   const filter = route.value;
@@ -97,7 +97,7 @@ function EntryRow({ entry, unit, broke }: EntryRowProps) {
   );
 }
 
-/** The sorted turns; in the order of time, with the compactions between them. */
+/** The sorted turns, with the compactions between them in the order of time. */
 function entriesOf(
   sorted: readonly TurnView[],
   compactions: readonly CompactionView[],

@@ -87,10 +87,10 @@ interface MoreProps {
   calls: readonly RunningCall[];
 }
 
-/** What is below the line of a turn. */
+/** The content below a turn's line. */
 function More({ turn, isOpen, text, calls }: MoreProps) {
   const isFailure = turn.error !== null && turn.status === 'failed';
-  // A turn that has called nothing has given no task.
+  // A turn without calls has given no task.
   const given = turn.callCount === 0 ? [] : threadsOf(turn);
   if (!isOpen && !isFailure && given.length === 0 && calls.length === 0 && text === '') return null;
   return (
@@ -123,7 +123,7 @@ function Events({ of: { id, trigger, to, steps, callCount } }: { of: TurnView })
   );
 }
 
-/** The columns of a turn. The mark of a broken cache leads to what changed in the prompt. */
+/** The columns of a turn. The mark of a broken cache links to the changes in the prompt. */
 function Numbers({ turn, unit, broke }: Pick<TurnRowProps, 'turn' | 'unit' | 'broke'>) {
   const { id, agent, number, tokens } = turn;
   const { cache, time, ...cost } = figuresOf(turn);
@@ -158,7 +158,7 @@ function Numbers({ turn, unit, broke }: Pick<TurnRowProps, 'turn' | 'unit' | 'br
   );
 }
 
-/** The conversations of the tasks that the turn gave to others. */
+/** Links to the conversations of the tasks that the turn gave to others. */
 function Threads({ given }: { given: ReturnType<typeof threadsOf> }) {
   if (given.length === 0) return null;
   return (
@@ -185,7 +185,7 @@ function summaryOf({ said, calls, callCount, handoff, trigger, status }: TurnVie
   return status === 'running' && trigger ? `answers ${trigger.name}` : '';
 }
 
-/** Fetched again when the turn has made progress. */
+/** The events of a turn, fetched again when the turn makes progress. */
 function TurnEvents({ turn, until, steps }: { turn: string; until: number | null; steps: number }) {
   const [rows, setRows] = useState<readonly Row[] | string>([]);
   const id = conversation.value;

@@ -4,7 +4,7 @@ import { figuresOf } from '../state/turn-figures.ts';
 
 const WIDTH = 1_000;
 const HEIGHT = 24;
-/** Thickness of a column: at most, and what many share on a narrow screen. */
+/** Widest column, px. */
 const MOST_PX = 10;
 const SPACE_PX = 300;
 const FEWEST = 36;
@@ -15,7 +15,7 @@ interface TrendProps {
   isBroken: (turn: string) => boolean;
 }
 
-/** The cost of each turn as a column, oldest first; where the cache broke in another colour. */
+/** The cost of each turn as a column, oldest first. A turn whose cache broke has another colour. */
 export function TurnTrend({ turns, unit, isBroken }: TrendProps) {
   const costs = turns.flatMap((turn) => {
     const cost = figuresOf(turn)[unit];
@@ -23,7 +23,7 @@ export function TurnTrend({ turns, unit, isBroken }: TrendProps) {
   });
   if (costs.length < 2) return null;
   const most = costs.reduce((a, b) => (b.cost > a.cost ? b : a));
-  // A few are side by side, too.
+  // A few columns are not spread over the whole width.
   const places = Math.max(costs.length, FEWEST);
   const column = ({ cost }: { cost: number }, index: number) => {
     const x = Math.round(((index + 0.5) / places) * WIDTH);

@@ -9,20 +9,22 @@ interface AskFirstProps {
   command: Command;
   label: string;
   class?: string;
-  /** What is about to happen, as a question. */
+  /** A question that tells what is about to happen. */
   question: string;
-  /** What it changes, and how it can be undone. */
+  /** What it changes, and how that can be undone. */
   effect: string;
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
-/** A command that acts only after it was confirmed. The question opens away from the button, so that a double click is no answer. */
+/**
+ * A command that acts only after a confirmation. The question opens away from the button, so that a double click cannot answer it.
+ */
 export function AskFirst({ command, label, class: name = '', question, effect, onAccepted }: AskFirstProps) {
   const [isOpen, setOpen] = useState(false);
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
-  // At once: a key that is pressed in the next frame is meant for the question.
+  // Synchronous, because a key pressed in the next frame is meant for the question.
   useLayoutEffect(() => {
     if (isOpen) box.current?.focus();
   }, [isOpen]);
@@ -42,7 +44,7 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
         title={whyNoWrite.value ?? undefined}
         aria-haspopup="dialog"
         aria-expanded={isOpen}
-        // The second click of a double click is none of its own.
+        // The second click of a double click is ignored.
         onClick={({ detail }) => detail < 2 && !isLost.peek() && setOpen(!isOpen)}
       >
         {label}

@@ -21,11 +21,11 @@ interface CommandButtonProps {
   command: Command;
   label: string;
   class?: string;
-  /** The command is not complete. */
+  /** The command is incomplete, so the button does nothing. */
   isOff?: boolean;
-  /** Clicks count only while the place stands still: for what cannot be taken back. */
+  /** Clicks count only while the button stands still. For commands that cannot be undone. */
   stillness?: Stillness;
-  /** Uses the server's answer, for example the address of a fork. */
+  /** Uses the server's answer, such as the address of a fork. */
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
@@ -38,7 +38,7 @@ export function CommandButton(props: CommandButtonProps) {
   /** The refusal, and the view in which it occurred. */
   const refused = useRef<{ message: string; view: string } | null>(null);
   const isGone = useRef(false);
-  // A refusal often means that the command is no longer legal, which removes its button. The reason must outlast it.
+  // A refusal often means that the command is no longer legal, which removes its button. The reason must stay visible longer.
   useEffect(
     () => () => {
       isGone.current = true;
@@ -74,10 +74,10 @@ export function CommandButton(props: CommandButtonProps) {
         type="button"
         class={`button ${name}`}
         disabled={isOff || mode === 'read-only'}
-        // Not `disabled`: a browser drops the keys pressed while the focus is on what has just been disabled.
+        // Not `disabled`, because a browser drops the keys pressed while the focus is on a newly disabled element.
         aria-disabled={isUnderway || isLost.value || stillness?.isStill === false ? 'true' : undefined}
         title={whyNoWrite.value ?? undefined}
-        // A key acts on what has the focus, wherever that has moved to; it is no click of a pointer.
+        // A key acts on the focused element wherever that has moved, so it needs no stillness, unlike a pointer's click.
         onClick={({ detail }) => void ask(detail > 0)}
       >
         {label}

@@ -1,6 +1,6 @@
 import type { ShownCondition } from '../../../src/library/projection/needs.ts';
 
-/** Words for each condition; colour alone never carries meaning. */
+/** Words for each condition, because colour alone must never carry meaning. */
 export const CONDITION_WORDS: Record<ShownCondition, string> = {
   failed: 'failed',
   waiting: 'needs you',
@@ -25,7 +25,7 @@ const ICONS: Record<ShownCondition, string> = {
   left: 'M4 8h8M9 5l3 3-3 3',
 };
 
-/** Icon and word; empty space when unknown. With `isTerse` the word is for screen readers only. */
+/** Icon and word; empty space if unknown. With `isTerse` the word is for screen readers only. */
 export function Condition({ of, isTerse = false }: { of: ShownCondition | null; isTerse?: boolean }) {
   if (of === null) return <span class="condition">{isTerse ? '' : '–'}</span>;
   return (

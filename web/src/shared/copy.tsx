@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 
-/** An id as it appears in logs and on the command line. A click copies it. */
+/** An id as in logs and on the command line. A click copies it. */
 export function Copy({ text, label = text }: { text: string; label?: string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {

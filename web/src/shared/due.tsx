@@ -2,7 +2,7 @@ import { remaining } from './format.ts';
 
 const SOON_MS = 3_600_000;
 
-/** When a question, an approval or a task ends by itself. */
+/** When a question, an approval or a task expires. */
 export function Due({ at }: { at: number | null }) {
   if (at === null) return null;
   const left = at - Date.now();

@@ -1,2 +1,2 @@
-/** What is said of an event whose words are erased, all or some: `[erased]` stands in their place. */
+/** Note on an event of which some or all text is erased; `[erased]` stands in place of that text. */
 export const ERASED = 'words erased';

@@ -15,7 +15,7 @@ function trim(value: number): string {
   return value.toFixed(1).replace(/\.0$/, '');
 }
 
-/** `~` marks our own estimate, as opposed to the vendor's count. */
+/** `~` marks Troupe's own estimate, as opposed to the vendor's count. */
 export function tokens(count: number, { isEstimate = false } = {}): string {
   return isEstimate ? `~${short(count)}` : whole(count);
 }
@@ -33,7 +33,7 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
 }
 
-/** now, 5 m, 3 h, 12 d: how long ago, in one unit. */
+/** now, 5 m, 3 h, 12 d: the time since then, in one unit. */
 export function age(ms: number): string {
   if (ms < 60_000) return 'now';
   if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} m`;
@@ -41,7 +41,7 @@ export function age(ms: number): string {
   return `${whole(Math.floor(ms / 86_400_000))} d`;
 }
 
-/** 40 s, 12 m, 3 h 20 m, 6 d 4 h: how long it lasts still. */
+/** 40 s, 12 m, 3 h 20 m, 6 d 4 h: the time that is left. */
 export function remaining(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   const hours = Math.floor(minutes / 60);

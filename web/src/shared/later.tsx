@@ -1,12 +1,12 @@
 import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 
-/** A part of the page with a file of its own. */
+/** A part of the page that is loaded from a file of its own. */
 export type LaterPart<P> = ComponentType<P> & { fetch(): void };
 
 /**
- * A lazy component: fetched when first shown, or by `fetch` when it is likely to be shown next. It comes from the same
- * server as the page. Until it is there, `meanwhile` stands in its place.
+ * A lazy component: fetched when it is first shown, or by `fetch` when it is likely to be shown next. It comes from the same
+ * server as the page. Until it is loaded, `meanwhile` is shown in its place.
  */
 export function later<P extends object>(
   load: () => Promise<ComponentType<P>>,

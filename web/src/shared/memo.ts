@@ -1,6 +1,6 @@
 import { type Component, type FunctionComponent, h } from 'preact';
 
-/** A component that renders again only when a property changes by identity, or a signal that it reads changes. */
+/** A component that renders again only if a property changes by identity, or if a signal that it reads changes. */
 export function memo<P extends object>(inner: FunctionComponent<P>): FunctionComponent<P> {
   function Memo(this: Component<P>, props: P) {
     this.shouldComponentUpdate = (next) => differs(this.props, next);

@@ -3,7 +3,7 @@ import type { Author } from '../../../src/events/index.ts';
 /** Number of colours that authors have; see `tokens.css`. */
 const COLOURS = 10;
 
-/** The first letters of a name in the colour of its id, the same in every view. */
+/** The initials of a name, in the colour of its id, which is the same in every view. */
 export function Person({ author }: { author: Pick<Author, 'kind' | 'id' | 'name'> }) {
   return (
     <span

@@ -1,6 +1,6 @@
 import '../style/loaded.css';
 
-/** Lines in the place of what is being loaded. They appear only if that takes a while. */
+/** Lines in place of content that is loading. They appear only if that takes a while. */
 export function Skeleton() {
   return (
     <p class="detail-loading">

@@ -10,7 +10,7 @@ export const STATE_WORDS: Record<StandingState, string> = {
   quiet: 'Quiet',
 };
 
-/** The condition of an agent that looks the same. */
+/** For each state, the agent condition whose look it shares. */
 const LOOKS: Record<StandingState, AgentCondition> = {
   failed: 'failed',
   asks: 'waiting',
@@ -19,7 +19,7 @@ const LOOKS: Record<StandingState, AgentCondition> = {
   quiet: 'idle',
 };
 
-/** Icon of a state; its word is for screen readers. */
+/** Icon of a state; the word is for screen readers. */
 export function StateIcon({ of }: { of: StandingState }) {
   return <Condition of={LOOKS[of]} isTerse />;
 }

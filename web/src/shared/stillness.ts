@@ -1,20 +1,20 @@
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-/** Time for which a place must have stood still before a click on it counts, ms. */
+/** Time that a place must stand still before a click on it counts, ms. */
 export const STILL_MS = 600;
 const LOOK_MS = 100;
-/** Pixels that are no movement. */
+/** Pixels that do not count as movement. */
 const SLACK_PX = 2;
 
 /**
- * Whether a place has stood still long enough that whoever clicks on it has seen what is there. What has just appeared, or
- * has moved under the pointer because something above it went away, has not.
+ * Whether a place has stood still long enough that a person who clicks on it has seen what is there. Something that has just
+ * appeared, or that moved under the pointer because something above it disappeared, has not.
  */
 export interface Stillness {
-  /** As of the last look; for what is drawn. */
+  /** At the last look, for drawing. */
   isStill: boolean;
-  /** As of now; for what a click does. */
+  /** Now, for handling a click. */
   check(): boolean;
 }
 
@@ -31,7 +31,7 @@ export function useStillness(box: RefObject<HTMLElement | null>): Stillness {
     return performance.now() - place.current.since >= STILL_MS;
   };
   const look = () => setStill(check());
-  // What this place itself has changed has moved it at once.
+  // Runs after each render, because a change of this place moves it at once.
   useLayoutEffect(look);
   useEffect(() => {
     const timer = setInterval(look, LOOK_MS);

@@ -3,9 +3,7 @@ import '../style/usage.css';
 
 type Level = PromptTokens['level'];
 
-/**
- * How full a window is: `warning` above 80 per cent, `critical` above 95. The text says so too, not just the colour.
- */
+/** How full a window is: `warning` above 80 per cent, `critical` above 95. The text tells this too, not only the colour. */
 export function UsageBar({
   percent,
   level,

@@ -3,8 +3,8 @@ import { actors, states } from './live.ts';
 import { isPast } from './past.ts';
 
 /**
- * State path of the agent's machine and the tools it calls. The live state comes first, then the actor's status, then
- * the log. Either of the first two is used only while the log has not moved past it.
+ * State path of the agent's machine, and the tools that it calls. The live state takes precedence, then the actor's status,
+ * then the log. Each of the first two counts only while the log has not moved past it.
  */
 export function agentPath({ id, state, turn, since }: AgentView): string {
   if (isPast.value) return shown(state);

@@ -21,7 +21,7 @@ import type { Standing, StandingState } from '../../../src/library/projection/st
 import type { Chart } from '../../../src/library/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
 
-/** A refusal by the server, in its own words. `code` is stable; `message` says what to do. */
+/** The server's refusal in its own words. `code` is stable; `message` tells what to do. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -35,23 +35,23 @@ export class ApiError extends Error {
 }
 
 export interface InboxLine extends Standing {
-  /** The conversation that this one is a thread of. Null: it is none. */
+  /** The conversation that this one is a thread of. Null if it is not a thread. */
   parent: string | null;
   id: string;
   head: number;
   at: number;
-  /** Of what is asked: whether the user of the page may end it, and who may; none: everyone. */
+  /** Whether the user of the page may end what is asked, and who may; none: everyone. */
   may?: { decide: boolean; by: readonly string[] };
 }
 
-/** Whose key this is, and what it may do. */
+/** Whose key this is, and its rights. */
 export interface Caller {
   /** `key:<id>`, `jwt:<subject>`, `server-token`, `local`. */
   id: string;
   tenant: string;
   scopes: readonly Scope[];
   author: Author | null;
-  /** Patterns of the conversations it was granted. Null: all. */
+  /** Patterns of the conversations that it was granted. Null: all. */
   conversations: readonly string[] | null;
 }
 
@@ -60,7 +60,7 @@ export type ErasureAsked = { person: string } | { conversation: string };
 export interface Inbox {
   counts: Record<StandingState, number>;
   unread: number;
-  /** What `costliest` compares. */
+  /** What the order `costliest` compares. */
   costs: 'dollars' | 'tokens';
   lines: InboxLine[];
   next: string | null;
@@ -83,7 +83,7 @@ export interface Snapshot {
   head: number;
   projection: Projection;
   actors: ActorStatus[];
-  /** The newest events up to `seq`; of the present only. */
+  /** The newest events up to `seq`, for the present only. */
   events?: Event[];
 }
 
@@ -107,7 +107,7 @@ export interface Rows {
 
 export interface SearchAnswer {
   hits: { conversation: string; row: Row; excerpt: string; marks: [start: number, end: number][] }[];
-  /** Conversations that are not searched yet. */
+  /** Conversations that are not indexed yet. */
   unread: number;
   next: string | null;
 }
@@ -125,7 +125,7 @@ export interface CostGroup {
   failures: number;
 }
 
-/** What conversations cost. The costliest first. */
+/** What conversations cost, costliest first. */
 export interface Costs {
   total: CostGroup;
   agents: CostGroup[];
@@ -137,15 +137,15 @@ export interface Costs {
 
 export type Queues = QueueReport;
 
-/** Lines of stuck work that are marked in the list of conversations. */
+/** Most lines of stuck work that are marked in the list of conversations. */
 const MOST_STUCK = 200;
-/** More than a screen shows. The document asks for the same address in advance: see `src/http/page/page.ts`. */
+/** More than a screen shows. The document requests the same address in advance: see `src/http/page/page.ts`. */
 const NEWEST_EVENTS = 40;
 const segment = encodeURIComponent;
 
 /**
- * The HTTP API of this server; see `docs/reference/inspector.md`. Every method throws `ApiError`, or `TypeError` when the
- * server cannot be reached.
+ * The HTTP API of this server; see `docs/reference/inspector.md`. Every method throws `ApiError`, or `TypeError` if the server
+ * cannot be reached.
  */
 export const api = {
   inbox: (query: InboxQuery) => get<Inbox>('api/inbox', { ...query }, SOON_MS),
@@ -192,7 +192,7 @@ export const api = {
     }
     return all;
   },
-  /** From the day of this time on, ms. */
+  /** Costs from the day of `from` on, ms since the epoch. */
   costs: (from: number) => get<Costs>('api/costs', { from }),
   allBudgets: () => get<{ budgets: BudgetLine[] }>('api/budgets'),
   command: (command: Command) => post<{ event: Event; seq: number }>('api/commands', command),
@@ -206,7 +206,7 @@ export const api = {
   whoami,
   /** Resolves when it is done, which takes as long as reading all logs. */
   erase: (subject: ErasureAsked) => post<ErasureReceipt>('api/erasures', subject, null),
-  /** The bytes of an attachment, as the media type that the event names. */
+  /** The bytes of an attachment, with the media type that the event names. */
   attachment: async (
     conversation: string,
     { seq, index, type }: { seq: number; index: number; type: string },
@@ -216,12 +216,11 @@ export const api = {
     if (!response.ok) throw errorOf(response, await response.text());
     return new Blob([await response.arrayBuffer()], { type });
   },
-  /** Address of a download. */
   exportHref: (conversation: string, format: 'jsonl' | 'html') =>
     `${base}api/conversations/${segment(conversation)}/export?format=${format}`,
 };
 
-/** A key may be bound to one author, and then sends messages in that name only. */
+/** A key may be bound to one author; it then sends messages under that name only. */
 let known: Promise<Caller> | null = null;
 function whoami(): Promise<Caller> {
   known ??= get<Caller>('api/whoami');
@@ -239,7 +238,7 @@ export function headersFor(method: 'GET' | 'POST'): Record<string, string> {
   };
 }
 
-/** The stream of a conversation, from the event after this seq on. Throws `ApiError`. */
+/** The stream of a conversation, from the event after the seq `after` on. Throws `ApiError`. */
 export function streamOf(
   conversation: string,
   { after, signal }: { after: number; signal: AbortSignal },
@@ -258,7 +257,7 @@ export async function openStream(query: Record<string, string>, signal: AbortSig
 
 type Query = Record<string, string | number | undefined>;
 
-/** How long a server may take to begin its answer, ms. What is read again and again, and what is written, is answered at once. */
+/** How long a server may take to begin its answer, ms. Repeated reads and writes have the shorter `SOON_MS`. */
 const ANSWERS_WITHIN_MS = 30_000;
 const SOON_MS = 10_000;
 
@@ -269,7 +268,7 @@ async function get<T>(path: string, query: Query = {}, withinMs = ANSWERS_WITHIN
   return read(await ask(`${path}${search && `?${search}`}`, init, withinMs));
 }
 
-/** `withinMs` null: however long it takes. */
+/** `withinMs` null: no limit. */
 async function post<T>(path: string, body: object, withinMs: number | null = SOON_MS): Promise<T> {
   const send = async () => {
     const init = { method: 'POST', headers: headersFor('POST'), body: JSON.stringify(body) };
@@ -278,14 +277,14 @@ async function post<T>(path: string, body: object, withinMs: number | null = SOO
   try {
     return await send();
   } catch (error) {
-    // The server has restarted in the meantime.
+    // The server was restarted in the meantime.
     if (!(error instanceof ApiError) || error.code !== 'token_required' || !(await renewWriteToken()))
       throw error;
     return send();
   }
 }
 
-/** Throws `TypeError` in words if the server does not begin to answer in time, or cannot be reached. */
+/** Throws `TypeError` with a readable message if the server cannot be reached, or does not begin to answer in time. */
 async function ask(
   path: string,
   { signal, ...init }: RequestInit,

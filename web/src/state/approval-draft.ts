@@ -5,7 +5,7 @@ import { argsOf, type ArgsForm, formOf } from './args-form.ts';
 
 type Args = NonNullable<CommandOf<'decide'>['args']>;
 
-/** How a person changes the arguments of a call. */
+/** The state of a person's changes to the arguments of a call. */
 export type ArgsDraft =
   | { state: 'closed' }
   | { state: 'loading' }
@@ -17,11 +17,11 @@ export type ArgsDraft =
 export interface ApprovalDraft {
   note: Signal<string>;
   args: Signal<ArgsDraft>;
-  /** The editor takes the focus once it is there. */
+  /** The editor takes the focus once it is shown. */
   wantsFocus: boolean;
 }
 
-/** Kept until the page is closed: components come and go with the live events, and with a look at the past. */
+/** Kept until the page is closed, because components come and go with live events, and when the user looks at the past. */
 const drafts = new Map<string, ApprovalDraft>();
 
 export function approvalDraft(conversation: ConversationId, request: string): ApprovalDraft {
@@ -35,7 +35,7 @@ export function approvalDraft(conversation: ConversationId, request: string): Ap
   return draft;
 }
 
-/** Opens the editor with the whole arguments, which the projection has only the beginning of. */
+/** Opens the editor with the complete arguments, of which the projection has only the beginning. */
 export async function openArgs(
   draft: ApprovalDraft,
   { conversation, request, seq }: { conversation: ConversationId; request: string; seq: number },
@@ -63,7 +63,7 @@ async function load(conversation: ConversationId, request: string, seq: number):
 
 export type Decided = { state: 'asked' } | { state: 'changed'; args: Args } | { state: 'unclear' };
 
-/** What an approval would approve. Arguments that say the same as those asked for are no change. */
+/** The arguments that an approval would approve. If they equal those asked for, nothing was changed. */
 export function decidedArgs(draft: ArgsDraft): Decided {
   if (draft.state === 'closed') return { state: 'asked' };
   if (draft.state !== 'open') return { state: 'unclear' };

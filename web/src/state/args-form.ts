@@ -1,21 +1,21 @@
-/** A field for one argument. `text` is what was typed, for numbers too. */
+/** A field for one argument. `text` is what was typed, even for numbers. */
 export type ArgField = { name: string } & (
   | { kind: 'text' | 'number'; text: string }
   | { kind: 'switch'; isOn: boolean }
 );
 
-/** Arguments as a person edits them: a field for each, or all as JSON. */
+/** Arguments as a person edits them: one field for each, or all as JSON. */
 export type ArgsForm = { as: 'fields'; fields: readonly ArgField[] } | { as: 'json'; text: string };
 
 type Args = Record<string, unknown>;
-/** Problems by the name of the field; with JSON, under the empty name. */
+/** Problems by the name of the field; those of JSON have the empty name. */
 export type TypedArgs = { args: Args } | { problems: ReadonlyMap<string, string> };
 
-/** A longer form is no longer read from top to bottom. */
+/** Most fields of a form, because nobody reads a longer one from top to bottom. */
 const MAX_FIELDS = 20;
 const INDENT = 2;
 
-/** Fields for an object of texts, numbers and switches only; else JSON. */
+/** Fields for an object that has only texts, numbers and booleans; else JSON. */
 export function formOf(json: string): ArgsForm {
   const read = readArgs(json);
   if (typeof read === 'string') return { as: 'json', text: json };
@@ -31,7 +31,7 @@ function fieldOf(name: string, value: unknown): ArgField[] {
   return typeof value === 'boolean' ? [{ name, kind: 'switch', isOn: value }] : [];
 }
 
-/** What was typed, as JSON. A number that is none stays as the text that it is. */
+/** What was typed, as JSON. Text that is not a number stays text. */
 export function asJson(form: ArgsForm): ArgsForm {
   if (form.as === 'json') return form;
   const entries = form.fields.map((field) => [field.name, valueOf(field) ?? ('text' in field && field.text)]);
@@ -57,11 +57,11 @@ function valueOf(field: ArgField): string | number | boolean | undefined {
   return typed !== '' && isExact(number) ? number : undefined;
 }
 
-/** The arguments, or what is wrong with their text. */
+/** The arguments, or the problem with their text. */
 function readArgs(json: string): Args | string {
   let inexact = false;
   try {
-    // A model may write nothing for no arguments.
+    // A model may write nothing for a call without arguments.
     const read: unknown = JSON.parse(json.trim() || '{}', (_, value: unknown) => {
       inexact ||= typeof value === 'number' && !isExact(value);
       return value;
@@ -75,7 +75,7 @@ function readArgs(json: string): Args | string {
   }
 }
 
-/** Larger integers would be sent as their neighbours. */
+/** Larger integers would be rounded. */
 function isExact(value: number): boolean {
   return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
 }

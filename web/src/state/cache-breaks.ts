@@ -5,7 +5,7 @@ import { useFetched } from './fetched.ts';
 import { onEvents } from './live.ts';
 import { conversation } from './route.ts';
 
-/** The events after which a prompt does not begin with all of the one before it. */
+/** Kinds of the events after which a prompt no longer begins with the whole previous one. */
 const KINDS = 'baseline,prune';
 const MOST = 500;
 
@@ -28,7 +28,7 @@ export function useBreaks(turns: readonly TurnView[]): ReadonlyMap<string, Row> 
   return broke;
 }
 
-/** The first turn whose prompt the event changed. What an agent's first turn begins with breaks nothing. */
+/** The first turn whose prompt the event changed. The events before an agent's first turn break nothing. */
 function turnOf({ seq, turn: id, agent, author }: Row, turns: readonly TurnView[]): TurnView | undefined {
   if (id !== null) return turns.find((turn) => turn.id === id);
   const own = turns.filter((turn) => turn.agent === agent || turn.agent === author);

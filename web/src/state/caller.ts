@@ -6,12 +6,12 @@ import { mode } from './settings.ts';
 
 const known = signal<Caller | null>(null);
 
-/** Who uses the page. Null until the server has said it: what a key may do is not offered before. */
+/** Who uses the page. Null until the server has answered: until then nothing is offered that needs a right. */
 export function caller(): Caller | null {
   if (known.value === null)
     api.whoami().then(
       (answer) => (known.value = answer),
-      // The next look asks again.
+      // A later call asks again.
       () => {},
     );
   return known.value;
@@ -20,7 +20,7 @@ export function caller(): Caller | null {
 /** Commands that need `write`; all others need `operate`. */
 const ANSWERS = new Set<Command['command']>(['answer', 'decide', 'cancelTask']);
 
-/** Whether the key of the user may give such a command. It may until the server has said that it may not. */
+/** Whether the user's key may give such a command. True until the server has answered otherwise. */
 export function mayGive(command: Command['command']): boolean {
   return maySay(ANSWERS.has(command) ? 'write' : 'operate');
 }
@@ -29,7 +29,7 @@ export function maySay(scope: Scope): boolean {
   return caller()?.scopes.includes(scope) ?? true;
 }
 
-/** A person may have spoken anywhere, so a key for certain conversations erases nothing. */
+/** A key for certain conversations may erase nothing, because a person may have spoken in any conversation. */
 export function canErase(): boolean {
   if (mode === 'read-only') return false;
   const found = caller();

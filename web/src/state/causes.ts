@@ -1,22 +1,22 @@
 import type { InboxLine } from './api.ts';
 
-/** Conversations that stand as they do for one reason. */
+/** Conversations that are in their state for the same reason. */
 export interface Cause {
   key: string;
-  /** Number and reason in words, such as `21 × provider_auth of @billing`. */
+  /** Number and reason, such as `21 × provider_auth of @billing`. */
   words: string;
-  /** The vendor's message, or the tool that is to run. */
+  /** The vendor's message, or the tool that waits for approval. */
   detail: string;
   lines: InboxLine[];
 }
 
-/** Lines by their cause, each where its first line stood. */
+/** Groups lines by cause. A group stands where its first line was. */
 export function byCause(lines: readonly InboxLine[]): Cause[] {
   const groups = Map.groupBy(lines, causeOf);
   return [...groups].map(([key, own]) => ({ key, lines: own, ...wordsOf(own) }));
 }
 
-/** A line by itself. */
+/** A group of one line. */
 export const alone = (line: InboxLine): Cause => ({ key: line.id, words: '', detail: '', lines: [line] });
 
 function causeOf({ id, state, failure, asks }: InboxLine): string {
@@ -27,7 +27,7 @@ function causeOf({ id, state, failure, asks }: InboxLine): string {
   return id;
 }
 
-/** Ids, numbers and quoted names differ between failures of one cause. */
+/** Removes ids, numbers and quoted names, which differ between failures with the same cause. */
 function general(message: string): string {
   return message.replace(/\d+|"[^"]*"/g, '…');
 }

@@ -8,7 +8,7 @@ export const COLUMNS = [
   { name: 'why', label: 'Why' },
 ] as const;
 
-/** The recipient of a shared address wants to see the selection. */
+/** A person who opens a shared address wants to see its selection. */
 function columnOf({ turn, event, agent, tab }: Route): 'what' | 'why' {
   return turn !== null || event !== null || agent !== null || tab !== 'state' ? 'why' : 'what';
 }

@@ -1,6 +1,6 @@
 import { live } from './live.ts';
 
-/** Where a copied turn of a fork ran: the same turn of the original conversation. */
+/** Where a copied turn of a fork ran: the same turn in the original conversation. */
 export interface Original {
   conversation: string;
   turn: string;

@@ -1,16 +1,15 @@
 import { signal } from '@preact/signals';
 
-/** What is to be erased: a person, whose id may have to be typed, or a conversation. */
+/** What to erase: a person, whose id the user may have to type, or a conversation. */
 export type Erasing = { person: string | null; name: string } | { conversation: string };
 
 type Asked =
-  /** `about` narrows the palette. */
+  /** `about` limits the palette's items. */
   { name: 'palette' | 'help'; about: 'conversation' | null } | { name: 'erase'; subject: Erasing };
 
-/** `number` is new for each dialog: a closed dialog is not reopened, a new one is. */
+/** `number` is new for each dialog, so that a new dialog opens and a closed one stays closed. */
 type Shown = Asked & { number: number };
 
-/** The open dialog. */
 export const dialog = signal<Shown | null>(null);
 
 let shown = 0;
@@ -31,7 +30,7 @@ function show(asked: Asked): void {
   dialog.value = { ...asked, number: ++shown };
 }
 
-/** Keeps keys typed for a dialog that is not shown yet, and prevents any other effect of them. */
+/** Keeps keys that are typed for a dialog that is not shown yet, and prevents their other effects. */
 export function typeAhead(event: KeyboardEvent): void {
   if (!dialog.peek() || document.querySelector('dialog[open]')) return;
   const { key } = event;
@@ -43,7 +42,7 @@ export function typeAhead(event: KeyboardEvent): void {
   else if (key.length === 1) ahead += key;
 }
 
-/** The text for the field that now has the focus. */
+/** Returns the kept text, for the field that now has the focus. */
 export function typedAhead(): string {
   const typed = ahead;
   ahead = '';

@@ -6,14 +6,13 @@ const PAGE_ROWS = 200;
 const MAX_PAGES = 15;
 
 /**
- * All events of a conversation. Seqs are dense, so the position of a row is known before the row is. Keeps a few
- * pages.
+ * All events of a conversation. Seqs have no gaps, so the position of a row is known before the row is loaded. Keeps a few pages.
  */
 export function everyRow(conversation: string, start: number): RowSource {
   const { version, problem, changed } = changes();
   /** Pages by number, least recently used first. */
   const pages = new Map<number, readonly Row[]>();
-  /** Visible pages, some not loaded yet. */
+  /** Visible pages, some of which are not loaded yet. */
   let wanted: number[] = [];
   let isAsking = false;
   let head = start;
@@ -34,7 +33,7 @@ export function everyRow(conversation: string, start: number): RowSource {
   };
   const isWhole = (number: number) =>
     (pages.get(number)?.length ?? 0) >= Math.min(PAGE_ROWS, head - number * PAGE_ROWS);
-  /** One at a time: pages that were scrolled past are not fetched. */
+  /** Fetches one page at a time, so that pages that were scrolled past are not fetched. */
   const fetchWanted = async () => {
     if (isAsking) return;
     isAsking = true;

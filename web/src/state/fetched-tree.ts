@@ -4,10 +4,10 @@ import { api } from './api.ts';
 import { ANY, type Fetched, refetch, useFetched } from './fetched.ts';
 import { followStream, settled } from './follow-stream.ts';
 
-/** Threads at work have many events; the whole tree is read again for all of them in this time. */
+/** Threads at work have many events; within this time, ms, all of them lead to one read of the tree. */
 const NEWS_MS = 1_000;
 
-/** The turns and tasks of a conversation over all threads, read again with the events of any of them. Null asks nothing. */
+/** The turns and tasks of a conversation over all threads, read again after events of any thread. Null fetches nothing. */
 export function useTree(id: string | null): Fetched<Tree> {
   const key = id === null ? null : `tree ${id}`;
   const found = useFetched(key, ANY, () => api.tree(id ?? ''));

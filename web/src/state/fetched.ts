@@ -13,11 +13,9 @@ export type Fetched<T> =
 interface Entry {
   content: Signal<Fetched<unknown>>;
   load: () => Promise<unknown>;
-  /**
-   * The turn whose events make the answer stale; `ANY` for events of any turn, null for answers that never change.
-   */
+  /** The turn whose events make the answer stale. `ANY`: events of any turn. Null: the answer never changes. */
   of: string | null;
-  /** Whether a refused answer may still come without an event that tells of it. */
+  /** Whether a refused answer may still become available without an event that reports it. */
   mayCome: () => boolean;
   users: number;
   isDue: boolean;
@@ -26,14 +24,14 @@ interface Entry {
 export const ANY = '*';
 /** The least recently used entry is evicted first. */
 const MAX_KEPT = 60;
-/** Events come in bursts: the end of a turn is five of them. */
+/** Events come in bursts: the end of a turn is five of them. In ms. */
 const REFETCH_MS = 250;
-/** Pause before an answer is asked for again that may still come. */
+/** Pause before an answer that may still come is requested again, ms. */
 const AGAIN_MS = 1_000;
 
 /**
- * Answers about turns, kept while a conversation is open. An ended turn is never fetched again. A running one is
- * fetched when its events arrive, and the old answer stays visible until then.
+ * Answers about turns, kept while a conversation is open. An ended turn is never fetched again. A running one is fetched when
+ * its events arrive, and the old answer stays visible until then.
  */
 const kept = new Map<string, Entry>();
 
@@ -81,7 +79,7 @@ async function fetchInto(entry: Entry): Promise<void> {
   }
 }
 
-/** Asks again: something has happened that no event of the open conversation tells. The old answer stays until then. */
+/** Fetches again, after something that no event of the open conversation reports. The old answer stays visible until then. */
 export function refetch(key: string): void {
   const entry = kept.get(key);
   if (entry) void fetchInto(entry);
@@ -102,7 +100,7 @@ onEvents((events) => {
   }
 });
 
-// Other conversations send no events to this page, so nothing of them is kept.
+// Other conversations send no events to this page, so their answers are not kept.
 effect(() => {
   void conversation.value;
   void readings.value;

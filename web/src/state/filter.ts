@@ -30,7 +30,7 @@ const KINDS: Record<string, readonly EventKind[]> = {
   ],
 };
 
-/** Filters of the log; in the address as `kind`. Without one, minor events are folded. */
+/** Filters of the log, in the address as `kind`. Without a filter, minor events are folded. */
 export const PRESETS: readonly { id: string; label: string }[] = [
   { id: '', label: 'All, noise folded' },
   { id: '*', label: 'Every event' },
@@ -57,7 +57,7 @@ export function isFiltered(route: FilterRoute): boolean {
   return Object.values(rowsQuery(route)).some((value) => value !== undefined);
 }
 
-/** True when a turn matches the filter. Kinds apply to events; a turn is shown whatever its kinds. */
+/** Whether a turn matches the filter. `kind` applies to events only. */
 export function matchesTurn(turn: TurnView, { q, problems, by }: FilterRoute): boolean {
   if (problems && !hasProblem(turn)) return false;
   if (by !== '' && !by.split(',').includes(turn.agent)) return false;

@@ -13,7 +13,7 @@ export function isFold(line: Line): line is Fold {
   return 'count' in line;
 }
 
-/** A single minor event is shown in full: "1 more" would take the same space. */
+/** A single minor event is shown in full, because "1 more" would take the same space. */
 export function foldNoise(rows: readonly Row[], isOpen: (seq: number) => boolean = () => false): Line[] {
   const lines: Line[] = [];
   for (let index = 0; index < rows.length;) {

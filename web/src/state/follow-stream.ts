@@ -6,9 +6,9 @@ const RECONNECT_MS = 1_000;
 const LOOK_MS = 3_000;
 
 /**
- * Follows a stream of the server, and opens it again when it is lost. `told` gets each frame, and null at each beginning:
- * what has happened before is not told. A tab without a place for a stream gets null every few seconds. Returns a function
- * that ends it.
+ * Follows a stream of the server, and reopens it when it is lost. `told` gets each frame, and null at each start, because the
+ * stream does not repeat what happened before. In a tab without a place for a stream it gets null every few seconds. Returns a
+ * function that ends the stream.
  */
 export function followStream(
   query: Record<string, string>,
@@ -49,7 +49,7 @@ async function follow(
   }
 }
 
-/** Calls `act` once for all calls within the time, at its end. */
+/** Calls `act` once for all calls within this time, at its end. */
 export function settled(ms: number, act: () => void): { soon: () => void; stop: () => void } {
   let timer: ReturnType<typeof setTimeout> | undefined;
   return {

@@ -8,15 +8,15 @@ import { pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
 const RECONNECT_MS = 1_000;
 
 interface ThreadOptions {
-  /** Events after which a thread is read in its own conversation. */
+  /** Number of events after which the reader must open the thread's own conversation. */
   most: number;
-  /** Nothing more comes. */
+  /** Nothing more will come. */
   isOver: boolean;
   show: (events: readonly Event[]) => void;
   fail: (message: string) => void;
 }
 
-/** Shows the events of a thread, and those that come while it is under way. Returns a function that ends it. */
+/** Shows the events of a thread, and new ones while it runs. Returns a function that stops this. */
 export function followThread(thread: string, options: ThreadOptions): () => void {
   const over = new AbortController();
   void follow(thread, options, over.signal);
@@ -34,7 +34,7 @@ async function follow(
     events = [...events, ...more].slice(0, most);
     show(events);
   };
-  /** Resolves when the stream has ended, or what was read does not count any longer. */
+  /** Resolves when the stream has ended, or when the events must be read again. */
   async function read(): Promise<void> {
     const seen = whileSeen(signal);
     try {
@@ -47,7 +47,7 @@ async function follow(
     const response = await streamOf(thread, { after: events.at(-1)?.seq ?? 0, signal: ends });
     for await (const { event, data } of readFrames(response)) {
       const more = event === 'event' ? (JSON.parse(data) as Event) : null;
-      // Words are gone: what is left is read again.
+      // Text was erased, so the rest is read again.
       const isErased = more !== null && isErasure(more);
       if (event === 'reset' || isErased) events = [];
       if (isErased) return;

@@ -1,6 +1,6 @@
 import type { GraphNode } from './graph.ts';
 
-/** Middle of a node's box. */
+/** Centre of a node's box. */
 export interface Place {
   x: number;
   y: number;
@@ -29,12 +29,12 @@ export interface Line {
 const BOX_HEIGHT = 28;
 const WIDE = 140;
 const NARROW = 100;
-/** Below this width boxes are narrow. */
+/** Below this width, boxes are narrow. */
 const NARROW_PX = 560;
 const GAP = 8;
 const EDGE = 12;
 const ROW = BOX_HEIGHT + GAP / 2;
-/** Between the people and the agents. */
+/** Distance between the people and the agents. */
 const STEP_DOWN = 48;
 const RADIUS_X = 340;
 const MIN_RADIUS_Y = 80;
@@ -42,7 +42,7 @@ const MAX_RADIUS_Y = 300;
 const RADIUS_STEP = 20;
 
 /**
- * People in rows at the top, agents and others on an ellipse below in their order. Where an ellipse has no room, agents
+ * Places people in rows at the top, and agents and others on an ellipse below, in order. If the ellipse does not fit, agents
  * alternate between two sides. The same nodes and room give the same places; no two boxes overlap.
  */
 export function layoutGraph(nodes: readonly GraphNode[], room: Box): GraphLayout {
@@ -90,7 +90,7 @@ function placeAround(places: Map<string, Place>, agents: readonly GraphNode[], r
   const { width, box, top } = room;
   const [middle, radius] = [width / 2, Math.min(RADIUS_X, (width - box.width) / 2 - EDGE)];
   const turn = (2 * Math.PI) / Math.max(1, agents.length);
-  // An even number is symmetrical with nobody at the top.
+  // With an even number, symmetry needs nobody at the top.
   const first = -Math.PI / 2 - (agents.length % 2 === 0 ? turn / 2 : 0);
   const wanted = (room.height - top - box.height - EDGE) / 2;
   const least = agents.length < 2 ? 0 : Math.min(MAX_RADIUS_Y, Math.max(MIN_RADIUS_Y, wanted));
@@ -138,19 +138,19 @@ function hasOverlap(places: readonly Place[], { width, height }: Box): boolean {
 }
 
 const SAMPLES = 60;
-/** Distance between the two directions, and how far lines bend towards the middle. */
+/** Distance between the two directions, and how far lines bend towards the centre. */
 const APART = 20;
 const BEND = 0.22;
 const HEAD_PX = 9;
 const MIN_PX = 1.25;
 const MAX_PX = 7;
 
-/** Pixels of a line for so many messages: twice as many are the same step thicker. */
+/** Thickness of the line for a number of messages, px: each doubling adds the same amount. */
 export function thicknessOf(count: number): number {
   return Math.min(MAX_PX, MIN_PX + 0.8 * Math.log2(Math.max(1, count)));
 }
 
-/** A bent line from the edge of one box to the edge of another; null for a line to itself. */
+/** A bent line from the edge of one box to the edge of another. Null for a line from a node to itself. */
 export function lineBetween(
   layout: GraphLayout,
   { from, to }: { from: string; to: string },
@@ -183,7 +183,7 @@ export function lineBetween(
 
 type Curve = readonly [Place, Place, Place];
 
-/** Bent towards the middle of the drawing, and to the side, so that the other direction has its own. */
+/** Bent towards the centre of the drawing, and to one side, so that the other direction has a line of its own. */
 function bent(a: Place, b: Place, middle: Place): Curve {
   const length = Math.max(1, distance(a, b));
   const apart = Math.min(APART, length / 6);
@@ -195,7 +195,7 @@ function bent(a: Place, b: Place, middle: Place): Curve {
   return [a, control, b];
 }
 
-/** The point at a share of a curve; with two shares, the control point of the part between them. */
+/** The point at a fraction of a curve. With two fractions, the control point of the part between them. */
 function pointOn([a, control, b]: Curve, from: number, to: number): Place {
   const [first, both, last] = [(1 - from) * (1 - to), (1 - from) * to + from * (1 - to), from * to];
   return {

@@ -1,14 +1,14 @@
 import type { AgentView, Link, Projection } from '../../../src/library/projection/model.ts';
 import type { TreeNode } from '../../../src/library/projection/tree.ts';
 
-/** Someone in the graph: an agent, a person (or the runtime), or all those for whom there is no room. */
+/** A node of the graph: an agent, a person (or the runtime), or all those for whom there is no room. */
 export interface GraphNode {
   id: string;
   kind: 'agent' | 'person' | 'others';
   name: string;
 }
 
-/** Everything that one has addressed to another, in one direction. */
+/** Everything that one node has addressed to another, in one direction. */
 export interface GraphEdge {
   id: string;
   from: string;
@@ -16,16 +16,16 @@ export interface GraphEdge {
   messages: number;
   tasks: number;
   handoffs: number;
-  /** The newest in the conversation shown; 0 for none. */
+  /** Seq of the newest message in the conversation shown; 0 if there is none. */
   seq: number;
-  /** The thread of the newest task that was given in another conversation. */
+  /** Thread of the newest task that was given in another conversation. */
   thread: string | null;
 }
 
 export interface Graph {
   nodes: GraphNode[];
   edges: GraphEdge[];
-  /** For those of the conversation, the node that stands for them. */
+  /** The node that stands for a participant of the conversation. */
   nodeOf: (key: string) => string;
 }
 
@@ -33,7 +33,7 @@ export const MAX_NODES = 30;
 export const OTHERS = 'others';
 const NO_COUNTS = { messages: 0, tasks: 0, handoffs: 0 };
 
-/** What the graph of a moment is drawn from: a projection, and the tasks that agents have given in threads by then. */
+/** The data of the graph at a moment: a projection, and the tasks that agents have given in threads by then. */
 export interface Talked extends Pick<Projection, 'links' | 'agents'> {
   inThreads: readonly TreeNode[];
 }
@@ -44,10 +44,7 @@ function senderKey({ by, from }: Link): string {
   return by === 'agent' ? agentKey(from) : `${by} ${from}`;
 }
 
-/**
- * Who is in the graph as of `latest`, and what they have written to each other as of `shown`: nobody changes places when
- * the page shows the past.
- */
+/** The participants as of `latest`, and their messages as of `shown`, so that no node moves when the page shows the past. */
 export function graphOf(latest: Talked, shown: Talked): Graph {
   const all = [...pairsOf(latest)];
   const traffic = new Map<string, number>();
@@ -75,7 +72,7 @@ function agentNode({ name }: Pick<AgentView, 'name'>): Omit<GraphNode, 'id'> {
   return { kind: 'agent', name };
 }
 
-/** The keys with the most traffic; of equals the first. */
+/** The keys with the most traffic; of equal ones the first. */
 function busiest(keys: readonly string[], traffic: ReadonlyMap<string, number>): ReadonlySet<string> {
   if (keys.length <= MAX_NODES) return new Set(keys);
   return new Set(keys.toSorted((a, b) => (traffic.get(b) ?? 0) - (traffic.get(a) ?? 0)).slice(0, MAX_NODES));
@@ -103,7 +100,7 @@ function* pairsOf({ links, inThreads }: Talked): Generator<Pair> {
   }
 }
 
-/** One edge for each direction; those of several who share a node are one. */
+/** One edge for each direction. Participants that share a node also share its edges. */
 function edgesOf(pairs: Iterable<Pair>, nodeOf: Graph['nodeOf']): GraphEdge[] {
   const edges = new Map<string, GraphEdge>();
   for (const pair of pairs) {
@@ -126,16 +123,16 @@ export function sumOf({ messages, tasks, handoffs }: typeof NO_COUNTS): number {
   return messages + tasks + handoffs;
 }
 
-/** More events at once are a jump, not messages that pass. */
+/** Most new events that count as passing messages; more are a jump. */
 const MOST_PASSING = 50;
 
-/** The edges on which something passes, since the page came or jumped to a moment. */
+/** The edges on which messages have passed since the page was opened, or last jumped to a moment. */
 export interface Passing {
   seq: number;
   edges: ReadonlySet<string>;
 }
 
-/** As of the moment `seq`. What has passed before stays until the page jumps or goes back. */
+/** The passing edges at the seq `seq`. Earlier ones stay until the page jumps or goes back. */
 export function passOn(before: Passing, edges: readonly GraphEdge[], seq: number): Passing {
   if (seq === before.seq) return before;
   if (seq < before.seq || seq - before.seq > MOST_PASSING) return { seq, edges: new Set() };

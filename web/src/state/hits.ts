@@ -2,32 +2,32 @@ import { computed, effect, signal, untracked } from '@preact/signals';
 import { conversation, go, route } from './route.ts';
 
 /**
- * The words that were searched for are marked wherever they are shown, by ranges over the text: the document stays as it is.
- *  H1  In a conversation they are those of its filter, or the `hit` in the address of what a search has found.
+ * Marks the searched words wherever they are shown, by ranges over the text, so that the document stays unchanged.
+ *  H1  In a conversation they come from its filter, or from `hit` in the address that a search result leads to.
  *  H2  On home they are what is typed into the search over all conversations.
  */
 const typed = signal('');
 const words = computed(() => {
   const { q, hit } = route.value;
   const sought = conversation.value === null ? typed.value || q : hit || q;
-  // Quotation marks hold the words of a phrase together; they are not looked for.
+  // Quotation marks only keep the words of a phrase together.
   return sought.replaceAll('"', '').trim();
 });
 
-/** Parts of the page whose text is searched. */
+/** Parts of the page in whose text hits are marked. */
 const SEARCHED = '.list-rows, .reading-column, .detail-panel, .search-all ul, .home-groups, .palette-items';
 const MAX_RANGES = 2_000;
 const MAX_CHARS = 300_000;
 const NAME = 'hit';
 
-/** Begins to mark hits. A browser without the Custom Highlight API shows none. */
+/** Starts marking hits. A browser without the Custom Highlight API shows none. */
 export function markHits(): void {
   if (!('highlights' in CSS)) return;
   document.addEventListener('input', ({ target }) => {
     if (target instanceof HTMLInputElement && target.id === 'search' && conversation.peek() === null)
       typed.value = target.value;
   });
-  // Whoever follows a hit to its conversation finds the words marked there, as does the address.
+  // A reader who follows a hit finds the words marked in the conversation, because the address names them.
   effect(() => {
     const { conversation: id, event, hit } = route.value;
     if (id === null || event === null || hit !== '') return;
@@ -56,7 +56,7 @@ export function markHits(): void {
   });
 }
 
-/** The whole phrase where it occurs, else each of its words. */
+/** The places where the whole phrase occurs, else those of each word. */
 function rangesOf(sought: string): Range[] {
   const phrase = rangesOfAny([sought]);
   return phrase.length > 0 ? phrase : rangesOfAny(sought.split(/\s+/).filter((word) => word.length > 1));
@@ -79,7 +79,7 @@ function rangesOfAny(sought: readonly string[]): Range[] {
   return ranges;
 }
 
-/** `text` is that of the node in lower case; a letter that changes its length leaves the node without marks. */
+/** `text` is the node's text in lower case. If a letter changes its length in lower case, the node gets no marks. */
 function addRanges(ranges: Range[], node: Node, text: string, wanted: readonly string[]): void {
   if (text.length !== node.nodeValue?.length) return;
   for (const word of wanted) {

@@ -8,7 +8,7 @@ import { connection, failed, isLost, reached } from './connection.ts';
 import { live, onEvents } from './live.ts';
 import { conversation, type Route, route } from './route.ts';
 
-/** What the server answered for the filters in the address; with an open conversation, for no filters. */
+/** The server's answer for the filters in the address; with an open conversation, without filters. */
 export const inbox = signal<Inbox | null>(null);
 export const queues = signal<Queues | null>(null);
 export const stuck = signal<StuckReport | null>(null);
@@ -16,17 +16,17 @@ export const stuck = signal<StuckReport | null>(null);
 export const stuckIn = computed(() => {
   const lines = stuck.value?.stuck.toReversed() ?? [];
   const own = lines.map((line) => [line.conversation, line] as const);
-  // What waits for the task of a task is as stuck as that.
+  // A conversation is as stuck as the nested tasks that it waits for.
   const roots = lines.map((line) => [rootOf(line.conversation), line] as const);
   return new Map<string, StuckLine>([...roots, ...own]);
 });
-/** What does not go on by itself; what waits for people stands in the list. */
+/** Stuck work that does not wait for people. Work that waits for people is in the list. */
 export const broken = computed(
   () => stuck.value?.stuck.filter(({ reason }) => reason.kind !== 'unanswered') ?? [],
 );
-/** The conversation that a thread of a task is named after, or itself. */
+/** The conversation after which a thread is named, or the conversation itself. */
 export const rootOf = (id: string) => id.replace(/\.[a-z]-[0-9a-f]{12}$/, '');
-/** Whether home shows the queue; beside a conversation it always stands. */
+/** Whether home shows the queue. Beside a conversation it is always shown. */
 export const isQueueShown = signal(false);
 
 /** Why a queued agent of the open conversation has not begun, in the server's words. */
@@ -55,12 +55,12 @@ export const KINDS = ['conversation', 'thread'] as const;
 export const PERIODS = { hour: 3_600_000, day: 86_400_000, week: 604_800_000, month: 2_592_000_000 } as const;
 
 const REFRESH_MS = 5_000;
-/** While the server does not respond. */
+/** Pause between tries while the server does not respond, ms. */
 const RETRY_MS = 1_000;
-/** Delay after the last of a burst of events. */
+/** Delay after the last of a burst of events, ms. */
 const SETTLE_MS = 500;
 const PAGE = 50;
-/** Pages that are read again at each refresh; to see more, the reader filters. */
+/** Most pages that are read at each refresh. To see more, the reader must filter. */
 const MAX_PAGES = 10;
 
 /** States in which somebody has to act. */
@@ -76,12 +76,12 @@ export function showMore(): void {
   void watchInbox();
 }
 
-/** Reads the list again: something on it was acted upon. */
+/** Reads the list again after a command about one of its lines. */
 export function refreshInbox(): void {
   void watchInbox();
 }
 
-/** The filters that an address names. */
+/** The filters in an address. */
 export function filterOf({ state, agent, owner, since, order, of, q }: Route): InboxQuery {
   const period = PERIODS[since as keyof typeof PERIODS];
   return {
@@ -102,7 +102,7 @@ async function readPages(): Promise<Inbox> {
   let { next } = first;
   for (let page = 1; page < pages.peek() && next !== null; page += 1) {
     const more: Inbox = await api.inbox({ ...query, limit: PAGE, after: next });
-    // A conversation that changed meanwhile may be in both.
+    // A conversation that changed in the meantime may be in both.
     for (const line of more.lines) if (!lines.has(line.id)) lines.set(line.id, line);
     next = more.next;
   }
@@ -110,7 +110,7 @@ async function readPages(): Promise<Inbox> {
   return { ...first, lines: [...lines.values()], next };
 }
 
-/** What needs somebody is read whole, so that it can be grouped by its cause. */
+/** All lines that need somebody are read, so that they can be grouped by cause. */
 async function readUrgent(
   query: InboxQuery,
   { counts, lines }: Pick<Inbox, 'counts' | 'lines'>,
@@ -139,10 +139,10 @@ async function refresh(): Promise<void> {
   asked += 1;
   const mine = asked;
   const [list, depth, report] = await Promise.allSettled([readPages(), api.queues(), api.stuck()]);
-  // The filters have changed meanwhile.
+  // The filters have changed in the meantime.
   if (mine !== asked) return;
   if (list.status === 'fulfilled') inbox.value = list.value;
-  // An open conversation has a stream, which says more of the connection.
+  // An open conversation has a stream, which tells more about the connection.
   if (conversation.peek() === null && list.status === 'fulfilled') reached();
   else if (conversation.peek() === null && list.status === 'rejected') failed(list.reason);
   if (depth.status === 'fulfilled') queues.value = depth.value;
@@ -168,7 +168,7 @@ onEvents(() => {
   settling = setTimeout(() => void watchInbox(), SETTLE_MS);
 });
 
-/** What the list is asked for: an address with other filters is read anew, and from its first page. */
+/** The filters to request. After a change, the list is read anew, from its first page. */
 const wanted = computed(() => {
   const { conversation: open, state, agent, owner, since, order, of, q } = route.value;
   return open ?? JSON.stringify([state, agent, owner, since, order, of, q]);

@@ -24,8 +24,8 @@ const ACTS: Record<string, (event: KeyboardEvent) => void> = {
 };
 
 /**
- * Global keys, active while no field has the focus. Elements that use a key themselves, such as a button for space,
- * take precedence.
+ * Global keys, active while no field has the focus. An element that uses a key itself, such as a button for space, takes
+ * precedence.
  */
 export function listenToKeys(): void {
   addEventListener('keydown', typeAhead, { capture: true });
@@ -54,7 +54,7 @@ function act(event: KeyboardEvent): void {
   action(event);
 }
 
-/** Leaves a field first, then deselects the event. */
+/** Leaves a field first, and then deselects the event. */
 function leave(target: HTMLElement): void {
   if (target.closest('input,textarea,select')) target.blur();
   else if (route.peek().event !== null) go({ event: null });

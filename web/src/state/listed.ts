@@ -7,9 +7,9 @@ import { route } from './route.ts';
 import type { RowSource } from './row-source.ts';
 import { selectEvent, selectTurn, turns } from './selection.ts';
 
-/** The visible list of events, for keyboard navigation. */
+/** The visible list of events, for the keyboard. */
 export const listed = signal<RowSource | null>(null);
-/** The turns in the order of their list; null while it is not shown. */
+/** The turns in the order of their list; null while the list is not shown. */
 export const listedTurns = signal<readonly TurnView[] | null>(null);
 
 /** Selects the row below (1) or above (-1) the selected one. */

@@ -29,7 +29,7 @@ export interface LiveState {
 }
 
 const RECONNECT_MS = 1_000;
-/** Characters kept of a running turn's text: its end. */
+/** Most characters kept of a running turn's text, from its end. */
 const MAX_STREAM_CHARS = 60_000;
 
 export const live = signal<Projection | null>(null);
@@ -57,12 +57,11 @@ let newest: readonly Event[] = [];
 /** The newest events of the conversation when it was opened. */
 export const newestEvents = (): readonly Event[] => newest;
 
-/** Rises when what was read before may not be shown any longer: words of it are erased. */
+/** Increases when content that was read before may no longer be shown, because text of it was erased. */
 export const readings = signal(0);
 
 let current: AbortController | null = null;
 
-/** Shows another conversation, or none. */
 export function openConversation(id: string | null): void {
   current?.abort();
   current = null;
@@ -106,7 +105,7 @@ async function load(id: string, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Resolves when the tab sleeps, and if the log is another one. Throws when the stream ends otherwise. */
+/** Resolves when the tab sleeps, or when the log was replaced. Throws if the stream ends otherwise. */
 async function stream(id: string, signal: AbortSignal): Promise<void> {
   const seen = whileSeen(signal);
   try {
@@ -121,7 +120,7 @@ async function stream(id: string, signal: AbortSignal): Promise<void> {
         due(frame);
         continue;
       }
-      // Another log than the one that is shown: it is loaded again.
+      // The log was replaced by another one, so it is loaded again.
       live.value = null;
       return;
     }
@@ -133,19 +132,19 @@ async function stream(id: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Running turns are told again by a stream, from their beginning, and not at all without one. */
+/** Forgets running turns. A stream reports them again from their beginning; without a stream nothing reports them. */
 function forgetNotes(): void {
   states.value = new Map();
   streams.value = new Map();
   calls.value = new Map();
 }
 
-/** One look at the log, for a tab without a place for a stream. */
+/** Reads the log once, for a tab without a place for a stream. */
 async function poll(id: string, signal: AbortSignal): Promise<void> {
   const seq = live.value?.seq ?? 0;
   const { events, head } = await api.events(id, { after: seq });
   if (signal.aborted) return;
-  // Another log than the one that is shown.
+  // The log was replaced by another one.
   if (head < seq) live.value = null;
   batch(() => {
     reached();
@@ -154,7 +153,7 @@ async function poll(id: string, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Collects frames until the next screen refresh, or for a short time when nothing is drawn. */
+/** Collects frames until the next screen refresh, or for a short time if nothing is drawn. */
 function frameBuffer(flush: (frames: ServerFrame[]) => void): (frame: ServerFrame) => void {
   let waiting: ServerFrame[] = [];
   return (frame) => {
@@ -223,7 +222,7 @@ function take(frames: readonly ServerFrame[]): void {
   else show(incoming);
 }
 
-/** What is on the page was folded from words that are gone. */
+/** The content of the page was folded from text that is now erased. */
 function readAgain(): void {
   readings.value += 1;
   openConversation(conversation.peek());
@@ -239,7 +238,7 @@ function show(incoming: Incoming): void {
   if (incoming.isActorChanged) refreshActors();
 }
 
-/** As `isErasure` of the events, which come with their schemas. */
+/** Like `isErasure` of the events, whose module would bring its schemas along. */
 export function isErasure(event: Event): boolean {
   return event.kind === 'command' && event.body.erasure !== undefined;
 }

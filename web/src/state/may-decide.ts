@@ -4,17 +4,17 @@ import { api } from './api.ts';
 import { maySay } from './caller.ts';
 import { type Fetched, useFetched } from './fetched.ts';
 
-/** Whether the user of the page may answer or decide. Null: it is not known yet. Words: not, and who may. */
+/** Whether the user of the page may answer or decide. Null: unknown yet. A text: no, and who may. */
 export type MayDecide = true | string | null;
 
 /**
- * The server says it: it knows the key, who is asked, and whom the company trusts. `state` names what it depends on beside
- * the task, such as which tasks are open: another one asks again.
+ * The server decides, because it knows the key, who is asked, and whom the company trusts. `state` names what else the answer
+ * depends on, such as the open tasks: after a change the server is asked again.
  */
 export function useMayDecide(conversation: string, task: string, state: string): MayDecide {
   const before = useRef<MayDecide>(null);
   const found = useFetched(`may ${conversation} ${state}`, null, () => api.openTasks(conversation), ALWAYS);
-  // Buttons stay where they are while it is asked again.
+  // The previous answer stays while the server is asked again, so that buttons do not move.
   if (found.state !== 'loading') before.current = mayOf(found, task);
   return before.current;
 }
@@ -29,7 +29,7 @@ function mayOf(found: Exclude<Fetched<TaskInfo[]>, { state: 'loading' }>, task: 
   return whoMay(one.by ?? []);
 }
 
-/** For those who may not. */
+/** Text for users who may not decide. */
 export function whoMay(by: readonly string[]): string {
   const people = by.length > 0 ? by.join(' or ') : 'A person';
   if (!maySay('write')) return `${people} may, with a key that has the scope write; yours has not.`;

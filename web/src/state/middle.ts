@@ -2,7 +2,7 @@ import { computed } from '@preact/signals';
 import { isFiltered } from './filter.ts';
 import { type List, route } from './route.ts';
 
-/** What the middle column shows. A filter looks for turns or events, since a conversation, tree or graph with holes is none. */
+/** What the middle column shows. A filter shows turns or events, because a conversation, tree or graph with gaps would mislead. */
 export const middle = computed<List>(() => {
   const { list, kind, problems } = route.value;
   const hasNoHoles = list === 'talk' || list === 'tree' || list === 'graph';

@@ -20,11 +20,11 @@ export interface Item {
   text: string;
   note: string;
   act: () => void;
-  /** Chosen once, it asks; only its answer acts. */
+  /** Choosing it opens a question; only the answer acts. */
   asks?: boolean;
 }
 
-/** The answers to an item that asks, the one that changes nothing first. */
+/** The answers to an item that asks; the first changes nothing. */
 export function answersOf({ text, act }: Item): Item[] {
   return [
     { key: 'no', group: 'Commands', text: 'Cancel', note: '', act: () => {} },
@@ -104,7 +104,7 @@ function conversationItem({ id, state, about }: InboxLine): Item {
   };
 }
 
-/** Conversations of any age by id or first words. */
+/** Conversations of any age, by id or first text. */
 export async function findConversations(q: string): Promise<Item[]> {
   return (await api.inbox({ q, limit: MAX_FOUND })).lines.map(conversationItem);
 }
@@ -157,7 +157,7 @@ function commandItems(): Item[] {
   ];
 }
 
-/** Each opens a dialog that asks. */
+/** Each opens a dialog that asks for confirmation. */
 function erasures(): { text: string; subject: Erasing }[] {
   const open = shown.value;
   if (!canErase()) return [];

@@ -6,12 +6,9 @@ import { remember, remembered } from './remember.ts';
 import { conversation, go, route } from './route.ts';
 import { head } from './selection.ts';
 
-/**
- * Time travel: `route.at` names the moment, and this module fetches its state. One request at a time; the last choice
- * wins.
- */
+/** Time travel: `route.at` names the moment, and this module fetches its state. One request at a time; the last choice wins. */
 export const isPast = computed(() => route.value.at !== null);
-/** The seq of the last event shown. An address may name a later one than there is. */
+/** The seq of the last event shown. An address may name a later seq than the log has. */
 export const shownSeq = computed(() => Math.min(route.value.at ?? Infinity, head.value));
 export const isPlaying = signal(false);
 
@@ -45,7 +42,7 @@ async function fetchPast(): Promise<void> {
   }
 }
 
-/** At or beyond the last event the page becomes live again. */
+/** At or beyond the last event, the page becomes live again. */
 export function goTo(seq: number): void {
   const head = live.peek()?.seq ?? 0;
   go({ at: seq >= head ? null : Math.max(1, Math.round(seq)) }, { replace: true });
@@ -61,9 +58,9 @@ export function goLive(): void {
   go({ at: null });
 }
 
-/** The pace of a replay, remembered in this browser. */
+/** The speed of a replay, remembered in this browser. */
 export const speed = signal<Speed>(SPEEDS.find((each) => each === remembered('speed')) ?? '1');
-/** How long nothing happened, while a replay shortens it. */
+/** Length of the silence that a replay is shortening, ms; null if there is none. */
 export const silence = signal<number | null>(null);
 
 const player = createPlayer({
@@ -100,12 +97,12 @@ export function changeSpeed(to: Speed | undefined): void {
   remember('speed', to);
 }
 
-/** The next faster or slower pace. */
+/** Switches to the next faster or slower speed. */
 export function shiftSpeed(by: number): void {
   changeSpeed(SPEEDS[SPEEDS.indexOf(speed.peek()) + by]);
 }
 
-/** Live: stops here. In the past: plays on from that moment, or stops. */
+/** When live, stops at this moment. In the past, plays on or stops. */
 export function togglePlay(): void {
   const head = live.peek()?.seq ?? 0;
   if (route.peek().at === null) {

@@ -1,4 +1,4 @@
-/** Events per time: as many times the pace of a replay, or the pace at which they came. */
+/** Speeds of a replay: multiples of the usual pace, or the pace at which the events came. */
 export const SPEEDS = ['1', '4', '16', 'real'] as const;
 export type Speed = (typeof SPEEDS)[number];
 
@@ -13,28 +13,31 @@ export interface PlayerDeps {
   /** Seq of the last event shown. */
   at(): number;
   goTo(seq: number): void;
-  /** Whether the moment last gone to is on the screen. */
+  /** Whether the requested moment is on the screen. */
   isShown(): boolean;
-  /** The times of an event and those after it. */
+  /** The times of an event and of those after it. */
   timesFrom(seq: number): Promise<EventTimes>;
-  /** Told how long nothing happened where that is shortened, and null where it is not. */
+  /** Called with the length of a silence that is shortened, ms, and with null when it is over. */
   silence(ms: number | null): void;
 }
 
 export interface Player {
-  /** Plays on from the moment shown, at this speed from now on. */
+  /** Plays on from the moment shown. A running replay changes its speed. */
   play(speed: Speed): void;
   stop(): void;
 }
 
-/** Between two events. */
+/** Time between two events, ms. */
 const STEP_MS = 350;
-/** Several events are one step if they would follow faster: browsers refuse to change the address more often. */
+/**
+ * Least time between two steps, ms: events that follow faster form one step, because browsers limit how often the address may
+ * change.
+ */
 const MIN_MS = 120;
-/** A longer silence takes as long. */
+/** Longest time that a silence takes in a replay, ms. */
 export const MAX_SILENCE_MS = 2_000;
 
-/** Steps through a log. Each step waits until the one before is on the screen. */
+/** Steps through a log. Each step waits until the previous one is on the screen. */
 export function createPlayer(deps: PlayerDeps): Player {
   const { clock } = deps;
   let run = 0;
@@ -65,7 +68,7 @@ export function createPlayer(deps: PlayerDeps): Player {
       timer = clock.setTimeout(() => arrive(mine, speed, step), MIN_MS);
       return;
     }
-    // Whoever has moved the scrubber meanwhile is elsewhere.
+    // The user may have moved the scrubber in the meantime.
     if (deps.at() === step.at) deps.goTo(step.to);
     if (mine === run) void next(mine, speed);
   }

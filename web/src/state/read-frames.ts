@@ -4,12 +4,12 @@ export interface ServerFrame {
   data: string;
 }
 
-/** The server is heard every 15 s, if only to say that it is there. */
+/** Longest silence, ms. A working server sends something every 15 s. */
 const SILENCE_MS = 40_000;
 
 /**
  * Frames as they arrive; ends with the response. Uses `fetch`, because `EventSource` cannot send a token. `heard` is called
- * whenever anything arrives. Throws `TypeError` if nothing does for long.
+ * whenever anything arrives. Throws `TypeError` after `SILENCE_MS` without anything.
  */
 export async function* readFrames(
   response: Response,

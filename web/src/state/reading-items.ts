@@ -14,10 +14,10 @@ import type {
 import { rowOf } from '../../../src/library/projection/row.ts';
 
 interface Piece {
-  /** Of its first event, and when that was, ms since the epoch. */
+  /** Seq of its first event. `at`: the event's time, ms since the epoch. */
   seq: number;
   at: number;
-  /** Words of it are erased. */
+  /** Some of its text is erased. */
   isErased?: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface ReadCall {
   endedAt: number | null;
 }
 
-/** What one agent did between two of its messages: the words and calls of its steps. */
+/** What one agent did between two of its messages: the text and calls of its steps. */
 export interface WorkItem extends Piece {
   kind: 'work';
   author: Author;
@@ -46,7 +46,7 @@ export interface WordsItem extends Piece {
   to: AgentId[];
   text: string;
   attachments: readonly Attachment[];
-  /** People only: no agent sees it. */
+  /** For people only: no agent sees it. */
   isNotice: boolean;
   turn: TurnId | null;
 }
@@ -68,7 +68,7 @@ export interface DelegationItem extends Piece {
   from: AgentId;
   to: AgentId;
   text: string;
-  /** What the assignee was given with the words, by the event `seq` of `conversation`. */
+  /** The attachments that the assignee got with the task, from the event `seq` of `conversation`. */
   attachments: readonly Attachment[];
   conversation: ConversationId;
   thread: ConversationId;
@@ -82,7 +82,7 @@ export interface HandoffItem extends Piece {
   summary: HandoffSummary;
 }
 
-/** What happened beside the words, in one line. */
+/** Something that happened besides messages, in one line. */
 export interface NoteItem extends Piece {
   kind: 'note';
   level: 'quiet' | 'problem';
@@ -91,10 +91,10 @@ export interface NoteItem extends Piece {
   failed: TurnId | null;
 }
 
-/** A piece of a conversation as people read it. `seq` is that of its first event. */
+/** A piece of a conversation as people read it. `seq` is the seq of its first event. */
 export type ReadingItem = WordsItem | WorkItem | AskItem | DelegationItem | HandoffItem | NoteItem;
 
-/** The items of these events, which are a part of one conversation without gaps, oldest first. */
+/** The items of these events, which are a gapless part of one conversation, oldest first. */
 export function readingItems(events: readonly Event[]): ReadingItem[] {
   const reading = new Reading();
   for (const event of events) reading.take(event);
@@ -127,7 +127,7 @@ class Reading {
   };
 
   take(event: Event): void {
-    // A row that cannot be read as an event, or was changed after its append, is told in its own words.
+    // A row that cannot be read as an event, or that was changed after its append, is described in words of its own.
     if (event.altered) return this.#note(event);
     const read = this.#readers[event.kind] as ((event: Event) => void) | undefined;
     const before = this.items.length;
@@ -138,7 +138,7 @@ class Reading {
     if (item) item.isErased = true;
   }
 
-  /** The item that an event has gone on with. */
+  /** The item that an event continues. */
   #goneOn(event: Event): ReadingItem | undefined {
     const { kind, body } = event;
     const turn = event.turn ?? null;
@@ -153,7 +153,7 @@ class Reading {
     const { seq, at, author, to, body, kind } = event;
     const turn = event.turn ?? null;
     const attachments = body.attachments ?? [];
-    // An agent that has nothing to say ends its turn without words.
+    // An agent that has nothing to say ends its turn without text.
     if (body.content.trim() === '' && attachments.length === 0) return;
     this.items.push({
       kind: 'words',
@@ -197,7 +197,7 @@ class Reading {
   #opened(event: EventOf<'delegation.opened'>): void {
     const { seq, at, author, body } = event;
     if (body.thread === event.conversation) {
-      // The thread itself begins with the task, as a message of the delegator.
+      // The thread itself begins with the task, as a message from the delegator.
       const from: Author = { ...author, id: body.delegator, name: author.name };
       const rest = {
         to: [body.assignee],
@@ -270,7 +270,7 @@ class Reading {
   #note(event: Event): void {
     const { seq, at, level, summary, author } = rowOf(event);
     const text = event.author.kind === 'system' ? summary : `${author}: ${summary}`;
-    // A failed call and the end of its turn say the same.
+    // A failed call and the end of its turn report the same.
     const last = this.items.at(-1);
     if (last?.kind === 'note' && last.text === text) this.items.pop();
     this.items.push({
@@ -284,7 +284,7 @@ class Reading {
   }
 }
 
-/** Kinds that a reader of the conversation wants to know of. */
+/** Kinds of events that a reader of the conversation wants to see. */
 const TOLD: ReadonlySet<string> = new Set<Event['kind']>([
   'membership.changed',
   'injection',

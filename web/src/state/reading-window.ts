@@ -5,36 +5,36 @@ import { messageOf } from './row-source.ts';
 
 /**
  * The part of a conversation that is on the screen, as events without gaps.
- *  W1  `events` are consecutive: each seq is that of its predecessor plus one.
+ *  W1  `events` are consecutive: each seq is its predecessor's plus one.
  *  W2  At most `MAX_EVENTS` are kept; the far end is dropped, and can be loaded again.
- *  W3  A window that reaches the end of the log goes on to reach it: live events are added, and what came while a page was
- *      loaded is loaded as well.
+ *  W3  A window that reaches the end of the log stays there: live events are added, and events that came during a load are
+ *      loaded as well.
  */
 export interface ReadingWindow {
   readonly events: ReadonlySignal<readonly Event[]>;
   readonly problem: ReadonlySignal<string | null>;
   /** Whether there are events before the first one. */
   hasEarlier(): boolean;
-  /** Whether there are events behind the last one. */
+  /** Whether there are events after the last one. */
   hasLater(): boolean;
   earlier(): Promise<void>;
   later(): Promise<void>;
-  /** Shows the surroundings of an event, or the end of the conversation for null. */
+  /** Shows an event with its surroundings, or for null the end of the conversation. */
   seek(seq: number | null): Promise<void>;
-  /** Tells of live events, and of the last seq of the log. */
+  /** Adds live events. `head`: last seq of the log. */
   arrived(events: readonly Event[], head: number): void;
 }
 
 const PAGE = 120;
 const MAX_EVENTS = 1_200;
-/** Events shown before one that is looked for. */
+/** Number of events shown before the requested one. */
 const BEFORE = 40;
 
 interface Opening {
   /** The last seq that may be shown; null for the present, whose last seq is `head`. */
   end: number | null;
   head: number;
-  /** The event that is looked for; null for the end. */
+  /** The requested event; null for the end. */
   at: number | null;
   /** Events that the page already has; they are shown at once if they reach the end. */
   newest: readonly Event[];
@@ -44,7 +44,7 @@ export function openReading(conversation: string, { end, head, at, newest }: Ope
   const isKnown = at === null && newest.at(-1)?.seq === Math.min(end ?? head, head);
   const events = signal<readonly Event[]>(isKnown ? newest : []);
   const problem = signal<string | null>(null);
-  // An address may name a later moment than there is.
+  // An address may name a later moment than the log has.
   let last = Math.min(end ?? head, head);
   /** Whether the window reached the end of the log when it was loaded. */
   let isAtEnd = isKnown;
@@ -53,12 +53,12 @@ export function openReading(conversation: string, { end, head, at, newest }: Ope
   const lastSeq = () => events.peek().at(-1)?.seq ?? 0;
 
   const { load, loading } = oneAtATime(problem, () => {
-    // What came since the work looked last.
+    // Events may have come since the last read.
     if (isAtEnd && lastSeq() < last) void load(reachEnd);
   });
   const read = (after: number, upTo: number) => readEvents(conversation, after, upTo);
 
-  /** Loads what is missing up to the end, also what comes meanwhile. */
+  /** Loads everything up to the end, including events that arrive meanwhile. */
   async function reachEnd(): Promise<void> {
     for (let before = -1; isAtEnd && lastSeq() < last && lastSeq() > before;) {
       before = lastSeq();
@@ -70,7 +70,7 @@ export function openReading(conversation: string, { end, head, at, newest }: Ope
   }
 
   const seek = async (seq: number | null) => {
-    // A page that is being loaded is not what is looked for.
+    // Waits first, because a page that is already loading is not the requested one.
     await loading();
     await load(async () => {
       const target = Math.min(seq ?? last, last);
@@ -109,7 +109,7 @@ export function openReading(conversation: string, { end, head, at, newest }: Ope
     arrived(fresh, newHead) {
       if (end !== null) return;
       last = Math.max(last, newHead);
-      // A page that is being loaded goes on to the new end.
+      // A running load continues to the new end.
       if (!isAtEnd || loading() !== null) return;
       const next = fresh.filter(({ seq }) => seq > lastSeq());
       if (next[0]?.seq === lastSeq() + 1) events.value = [...events.peek(), ...next].slice(-MAX_EVENTS);
@@ -118,7 +118,7 @@ export function openReading(conversation: string, { end, head, at, newest }: Ope
   };
 }
 
-/** A page of the server holds as many events as fit into it. */
+/** Reads page by page, because the server limits a page by its size. */
 async function readEvents(conversation: string, after: number, upTo: number): Promise<Event[]> {
   const found: Event[] = [];
   for (let from = after; from < upTo;) {
@@ -130,7 +130,7 @@ async function readEvents(conversation: string, after: number, upTo: number): Pr
   return found;
 }
 
-/** A second work would ask for the same events. `onDone` is called when one has succeeded. */
+/** Runs one load at a time, because a second one would request the same events. `onDone` is called after each success. */
 function oneAtATime(problem: Signal<string | null>, onDone: () => void) {
   let loading: Promise<void> | null = null;
   function load(work: () => Promise<void>): Promise<void> {

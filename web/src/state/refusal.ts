@@ -1,4 +1,4 @@
 import { signal } from '@preact/signals';
 
-/** A command's refusal. It outlives the button or the palette in which the command was chosen. */
+/** The refusal of a command. It stays visible longer than the button or palette in which the command was chosen. */
 export const refusal = signal<string | null>(null);

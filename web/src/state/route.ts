@@ -5,28 +5,27 @@ import { base } from './settings.ts';
 export interface Route {
   /** Null for the list of conversations. */
   conversation: string | null;
-  /** Without a conversation: the list of them, or another page. */
+  /** Without a conversation: '' for the list of conversations, or another page. */
   view: '' | 'costs';
   turn: string | null;
   tab: Tab;
   /** The turn that the Diff tab compares with; null for the previous one. */
   vs: string | null;
-  /** Model call of the turn; null for the last. */
+  /** Number of the model call within the turn; null for the last. */
   step: number | null;
   /** The selected agent when no turn is selected. */
   agent: string | null;
-  /** The event shown. */
   event: number | null;
-  /** The middle column: the conversation as people read it, its turns, or its single events. */
+  /** What the middle column shows: the conversation for reading, its turns, or its single events. */
   list: List;
   kind: string;
   /** Agents whose turns and events are listed, separated by commas; empty for all. */
   by: string;
   q: string;
-  /** The column that the turns are sorted by, after a minus the largest first; empty for the newest turn first. */
+  /** The column by which turns are sorted; a minus before it puts the largest first; empty puts the newest turn first. */
   sort: string;
   problems: boolean;
-  /** The words of the search that has found the event; they are marked. */
+  /** Words of the search that found the event. They are marked. */
   hit: string;
   /** Filters of the list of conversations; empty for all. */
   state: string;
@@ -35,9 +34,9 @@ export interface Route {
   order: string;
   /** `conversation` or `thread`. */
   of: string;
-  /** The seq at which everything is shown; null when live. */
-  /** What all conversations are searched for. */
+  /** Search text for all conversations. */
   find: string;
+  /** The seq at which everything is shown; null when live. */
   at: number | null;
 }
 
@@ -77,7 +76,7 @@ export const conversation = computed(() => route.value.conversation);
 
 window.addEventListener('popstate', () => (route.value = parseRoute(location)));
 
-/** Use `replace` for changes that should not become a step in the history, such as typing or scrubbing. */
+/** Changes the address. Use `replace` for changes that should not become steps of the history, such as typing or scrubbing. */
 export function go(patch: Partial<Route>, { replace = false } = {}): void {
   const next = { ...route.value, ...patch };
   const url = hrefOf(next);

@@ -6,22 +6,19 @@ export interface RunningCall {
   step: number;
   call: string;
   name: string;
-  /** The arguments so far. */
   args: string;
   status: 'writing' | 'running' | ToolOutcome;
   progress: ToolProgress | null;
-  /** Its result. */
   text: string;
 }
 
-/** The newest calls of a turn that are kept, and the length of their arguments. */
+/** Most calls kept of a turn, the newest ones, and most characters of their arguments. */
 const MAX_CALLS = 20;
 const MAX_ARGS = 4_096;
 
-/** What happens in a turn. */
 export type LiveTold = Pick<LivePlace, 'attempt' | 'step'> & Told;
 
-/** The calls of a turn after a note. Another process that goes on with the turn begins a new attempt. */
+/** The calls of a turn after a note. Another process that continues the turn begins a new attempt. */
 export function withNote(known: readonly RunningCall[], note: LiveTold): readonly RunningCall[] {
   const calls = known.every(({ attempt }) => attempt === note.attempt) ? known : [];
   switch (note.type) {

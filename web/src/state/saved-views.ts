@@ -54,7 +54,7 @@ export function isSame(a: Filters, b: Filters): boolean {
   return (Object.keys(NO_FILTERS) as (keyof Filters)[]).every((key) => a[key] === b[key]);
 }
 
-/** A view of the same name is replaced. */
+/** Replaces a view of the same name. */
 export function saveView(view: SavedView): void {
   keep([...savedViews.peek().filter(({ name }) => name !== view.name), view].slice(-MAX_VIEWS));
 }

@@ -13,16 +13,16 @@ const NOBODY: Record<string, AgentView> = {};
 export const turns = computed<readonly TurnView[]>(() => shown.value?.turns ?? NO_TURNS);
 const NO_TURNS: readonly TurnView[] = [];
 
-/** Null when none is selected, or it is older than the projection keeps. */
+/** Null if no turn is selected, or the selected one is older than the projection keeps. */
 export const selectedTurn = computed(() => turns.value.find(({ id }) => id === route.value.turn) ?? null);
 
-/** The agent of the selected turn, else the one named in the address, else the one that most needs attention. */
+/** The agent of the selected turn, else the one in the address, else the one that most needs attention. */
 export const selectedAgent = computed<AgentView | null>(() => {
   const id = route.value.turn === null ? route.value.agent : (selectedTurn.value?.agent ?? route.value.agent);
   return (id === null ? undefined : agentsById.value[id]) ?? agentsByNeed.value[0] ?? null;
 });
 
-/** The last seq of the present, whatever moment is shown. */
+/** The last seq of the present, whichever moment is shown. */
 export const head = computed(() => live.value?.seq ?? 0);
 
 export function selectAgent({ id, turn, lastTurn }: AgentView): void {
@@ -43,7 +43,10 @@ export function selectEvent(seq: number, turn: string | null): void {
   });
 }
 
-/** Whoever acts goes on to see the same agent: without one in the address the most urgent one is shown, and acts change that. */
+/**
+ * Puts the selected agent into the address before a command. Without one the most urgent agent is shown, which the command may
+ * change.
+ */
 export function keepSelection(): void {
   const { conversation: id, agent, turn } = route.peek();
   const shownAgent = selectedAgent.peek();

@@ -10,14 +10,14 @@ export const version = meta('version');
 
 let token = meta('token');
 
-/** Required with every write: pages from other origins cannot know it. */
+/** Required with every write. Pages from other origins cannot know it. */
 export function writeToken(): string {
   return token;
 }
 
-/** Reads the token again from the page that the server now serves; false when it has not changed. */
+/** Reads the token again from the page that the server now serves. False if it has not changed. */
 export async function renewWriteToken(): Promise<boolean> {
-  // The server sends the page only to those who ask for one.
+  // The server sends the page only to requests that accept HTML.
   const served = await fetch(base, { headers: { accept: 'text/html' } });
   const page = new DOMParser().parseFromString(await served.text(), 'text/html');
   const given = page.querySelector<HTMLMetaElement>('meta[name="troupe-token"]')?.content ?? '';
@@ -40,13 +40,12 @@ export function serverToken(): string | null {
   return sessionStorage.getItem(TOKEN_KEY);
 }
 
-/** Opens the page anew with another token. */
+/** Reloads the page with another token. */
 export function useToken(token: string): void {
   sessionStorage.setItem(TOKEN_KEY, token);
   location.reload();
 }
 
-/** Forgets the token. */
 export function leave(): void {
   sessionStorage.removeItem(TOKEN_KEY);
   location.reload();

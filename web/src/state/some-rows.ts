@@ -4,7 +4,7 @@ import { foldNoise, type Line } from './fold-noise.ts';
 import { changes, messageOf, type RowSource } from './row-source.ts';
 
 const PAGE_ROWS = 300;
-/** Maximum of loaded rows. Above it the far end is dropped, and fetched again on demand. */
+/** Most loaded rows. Above it the far end is dropped, and fetched again on demand. */
 const MAX_ROWS = 6_000;
 /** Distance from an edge, in rows, at which more are requested. */
 const NEAR_EDGE = 60;
@@ -12,7 +12,7 @@ const SETTLE_MS = 80;
 
 interface SomeRowsOptions {
   query: RowsQuery;
-  /** Last seq of the list; null: the list follows the log. */
+  /** Last seq of the list. Null: the list follows the log. */
   end: number | null;
   isFolded: boolean;
 }
@@ -37,7 +37,7 @@ class SomeRows implements RowSource {
   #hasOlder = true;
   #hasNewer = false;
   #isAsking = false;
-  /** Events arrived during the request; the answer may or may not include them. */
+  /** Events arrived during the request, so the answer may or may not include them. */
   #isStale = false;
   #isClosed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -80,7 +80,7 @@ class SomeRows implements RowSource {
       this.#show();
       return;
     }
-    // The server decides what matches.
+    // The server decides which events match.
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#askNewer(), SETTLE_MS);
   }

@@ -1,12 +1,15 @@
 /**
- * Browsers open six connections to a server over HTTP/1.1, for all tabs together. Streams take at most `PLACES` of them, so
- * that requests always have some; a tab without a place asks again and again instead. A hidden tab gives its place back.
+ * Most streams of all tabs together. Over HTTP/1.1 browsers open only six connections to a server for all tabs, and some must
+ * be left for requests. A tab without a place polls instead. A hidden tab gives its place back.
  */
 const PLACES = 3;
 
-/** Resolves to false at once if all places are taken, else to true when `use` has ended. Throws what `use` throws. */
+/**
+ * Runs `use` with a place. Resolves to false at once if all places are taken, else to true when `use` has ended. Throws what
+ * `use` throws.
+ */
 export async function withPlace(use: () => Promise<void>): Promise<boolean> {
-  // Only secure contexts have locks. Without them hidden tabs give way, and nothing counts the others.
+  // Only secure contexts have locks. Without them hidden tabs still give way, but the other tabs are not counted.
   if (!navigator.locks) {
     await use();
     return true;
@@ -25,7 +28,7 @@ export async function withPlace(use: () => Promise<void>): Promise<boolean> {
   return false;
 }
 
-/** Resolves when the tab is seen, or the signal aborts. */
+/** Resolves when the tab becomes visible, or the signal aborts. */
 export function untilSeen(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const look = () => {
@@ -40,7 +43,7 @@ export function untilSeen(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** How long a tab may be hidden before it sleeps, ms: whoever looks elsewhere for a moment finds it as it was left. */
+/** Time after which a hidden tab sleeps, ms. A user who looks elsewhere for a moment finds it unchanged. */
 const DOZE_MS = 10_000;
 
 /** Aborts when the tab has been hidden for a while, or with `signal`. `end` stops watching. */

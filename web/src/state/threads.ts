@@ -5,7 +5,7 @@ import { shown } from './live.ts';
 /** A task that an agent works on in a conversation of its own. */
 export type Delegation = TaskView & { thread: ConversationId };
 
-/** The delegations of this conversation; the thread itself, if this is one, is none of them. */
+/** The delegations of this conversation. If it is a thread, its own task is not among them. */
 export function delegations(): Delegation[] {
   const projection = shown.value;
   return (projection?.tasks ?? []).filter(
@@ -20,7 +20,7 @@ export function threadsOf({ agent, from, to }: Pick<TurnView, 'agent' | 'from' |
   );
 }
 
-/** The task that a call has opened: its result begins with the id. */
+/** The task that a call has opened: the call's result begins with the task's id. */
 export function threadOfCall(result: string | null): Delegation | null {
   const id = /^\S{1,64}/.exec(result ?? '')?.[0];
   return delegations().find((task) => task.id === id) ?? null;

@@ -2,8 +2,8 @@ import type { Projection } from '../../../src/library/projection/model.ts';
 import { type Tree, type TreeNode, treeOf } from '../../../src/library/projection/tree.ts';
 
 /**
- * The tree as of the moment of a projection of its conversation. The conversation's own turns and tasks are those of the
- * projection, as far as it keeps them. All others are known by their times, and by what they came from.
+ * The tree at the moment of a projection of its conversation. The conversation's own turns and tasks come from the projection,
+ * as far as it keeps them. All others count by their times and causes.
  */
 export function treeAt(tree: Tree, shown: Projection, { isLive }: { isLive: boolean }): TreeNode[] {
   const own = treeOf(shown);
@@ -15,7 +15,7 @@ export function treeAt(tree: Tree, shown: Projection, { isLive }: { isLive: bool
   const isThere = ({ id, conversation, seq, at, parent }: TreeNode): boolean => {
     const found = known.get(id);
     if (found !== undefined) return found;
-    // Also ends a circle, which no log should have.
+    // Set before the recursion, so that it ends even in a circle, which no log should have.
     known.set(id, false);
     const hasBegun = conversation === shown.conversation ? seq <= shown.seq : at <= shown.at;
     const cause = parent === null ? undefined : all.get(parent);

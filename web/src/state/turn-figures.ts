@@ -4,12 +4,12 @@ import { dollarsFor } from '../../../src/library/projection/standing.ts';
 import type { AgentInfo } from '../../../src/library/troupe.ts';
 import { api } from './api.ts';
 
-/** What the list of turns shows and sorts in columns. Null where nothing is known. */
+/** The numbers that the turn list shows and sorts by column. Null where unknown. */
 export interface Figures {
   tokens: number | null;
-  /** US dollars at the present price of the agent's model. */
+  /** US dollars at the current price of the agent's model. */
   dollars: number | null;
-  /** Share of the input that was read from the cache, from 0 to 1. */
+  /** Share of the input that was read from the cache, 0 to 1. */
   cache: number | null;
   /** Duration, ms. */
   time: number | null;
@@ -18,7 +18,7 @@ export interface Figures {
 const agents = signal<readonly AgentInfo[]>([]);
 void api.agents().then(
   (answer) => (agents.value = answer.agents),
-  // Without prices the column has tokens.
+  // Without prices the column shows tokens.
   () => undefined,
 );
 const prices = computed(() => new Map(agents.value.map(({ id, price }) => [id as string, price])));
@@ -55,7 +55,7 @@ export function orderOf(sort: string): Order {
   return column ? { column, isDescending: sort.startsWith('-') } : { column: 'turn', isDescending: true };
 }
 
-/** Sorted by a column. Turns without a value come last either way. */
+/** Sorted by a column. Turns without a value always come last. */
 export function sortTurns(turns: readonly TurnView[], { column, isDescending }: Order): TurnView[] {
   const unit = unitOf(turns);
   const keyed = turns.map((turn) => {

@@ -8,8 +8,8 @@ import { agentsByNeed, selectedAgent } from './selection.ts';
 const known = computed(() => new Map(actors.value.map((actor) => [actor.agent, actor])));
 
 /**
- * Window usage at the last model call of the agent's last turn. The server tells it shortly after the end of a turn; until
- * then the one before stands. Null when unknown, as in the past of an agent that has taken turns since.
+ * Window usage at the last model call of the agent's last turn. The server reports it shortly after the end of a turn; until
+ * then the previous usage is shown. Null if unknown, as in the past of an agent that has taken turns since.
  */
 export function usageOf({ id, lastTurn, turn }: AgentView): PromptTokens | null {
   const actor = known.value.get(id);

@@ -1,11 +1,11 @@
-/** The part of a list of equally high rows that is drawn. */
+/** The part of a list of rows of equal height that is drawn. */
 export interface Window {
   first: number;
   /** Exclusive. */
   end: number;
 }
 
-/** Rows drawn beyond each edge, so that a turn of the wheel shows no gap. */
+/** Rows drawn beyond each edge, so that the wheel reveals no gap. */
 const SPARE_ROWS = 12;
 
 export function windowOf(scrollTop: number, height: number, rowHeight: number, count: number): Window {
@@ -14,7 +14,7 @@ export function windowOf(scrollTop: number, height: number, rowHeight: number, c
   return { first, end: Math.max(first, end) };
 }
 
-/** Scroll position that makes a row fully visible, a distant one in the middle; null when it already is. */
+/** Scroll position that makes a row fully visible, in the middle if it is distant; null if it already is. */
 export function scrollFor(
   index: number,
   { scrollTop, height, rowHeight }: { scrollTop: number; height: number; rowHeight: number },

@@ -14,7 +14,7 @@ interface CacheBreakProps {
 
 const MOST_EVENTS = 500;
 
-/** Where the provider's cache of the previous prompt ends, why, and which event caused it. */
+/** Where the provider's cache of the previous prompt ends, why, and which event is the cause. */
 export function CacheBreak({ broke, before }: CacheBreakProps) {
   const { layer, message, event, cause } = broke;
   const seq = useSeqOf(event, before);

@@ -7,7 +7,7 @@ import { actors, shown } from '../../state/live.ts';
 import { route } from '../../state/route.ts';
 import { selectedAgent } from '../../state/selection.ts';
 
-/** Stands for a turn in the address: the prompt that the agent would be sent now. */
+/** Stands in the address in place of a turn: the prompt that the agent would be sent now. */
 export const NEXT = 'next';
 
 /** The agent and turn that the right column shows. */
@@ -42,14 +42,14 @@ export const chosen = computed<Chosen>(() => {
   };
 });
 
-/** Whether the address names a turn after which its agent has begun others: what the agent does now is not about it. */
+/** Whether the agent has begun other turns after the one in the address: what the agent does now is then not about that turn. */
 export const isTurnOver = computed(() => {
   const { agent, turn, turnId } = chosen.value;
   if (turn === null || turn.to === null || agent === null) return false;
   return (agent.turn ?? agent.lastTurn) !== turnId;
 });
 
-/** The selected agent, unless the address names an event on its own, which belongs to no agent. */
+/** The selected agent. Null if the address names only an event, which belongs to no agent. */
 function agentWithoutTurn(): AgentView | null {
   const { turn, event, agent, tab } = route.value;
   const isEvent = event !== null && turn === null && (agent === null || tab === 'events' || tab === 'raw');

@@ -7,14 +7,13 @@ interface About {
   actor: ActorStatus | null;
   conversation: ConversationId;
   agent: AgentId;
-  /** The selected turn. */
   turn: TurnId | null;
 }
 
 export interface Offer {
   command: Command;
   label: string;
-  /** The machine event that the command causes; null when that depends. */
+  /** The machine event that the command causes; null if that depends on the state. */
   event: string | null;
   isMain?: boolean;
 }

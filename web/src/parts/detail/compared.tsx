@@ -12,7 +12,6 @@ const FACTS: readonly [string, (turn: ComparedTurn) => string][] = [
   ['Time', ({ ms }) => (ms === null ? '–' : `${ms.toLocaleString()} ms`)],
 ];
 
-/** Two turns side by side. */
 export function Compared({ of: { a, b, words, calls, omitted } }: { of: TurnComparison }) {
   const parts = partsOf(b.turn);
   return (

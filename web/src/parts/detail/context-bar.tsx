@@ -12,7 +12,7 @@ interface ContextBarProps {
 const WIDE = 0.6;
 const LEVELS = { normal: '', warning: 'nearly full', critical: 'full' } as const;
 
-/** The window as one bar, layer by layer. A prompt that fills little of it is shown again, enlarged. */
+/** The window as one bar, layer by layer. If the prompt fills little of it, a second bar shows the prompt enlarged. */
 export function ContextBar({ prompt, diff }: ContextBarProps) {
   const { window, reserved, percent: used, level } = prompt.tokens;
   const { tokens, isReported } = sizeOf(prompt);
@@ -101,7 +101,7 @@ function Slices({ prompt, of, isNamed = false }: SlicesProps) {
   ));
 }
 
-/** The tokens the vendor reported as read from its cache, else what a warm cache would hold. */
+/** The tokens that the vendor reported as read from its cache, else those that a warm cache would hold. */
 function cacheOf(prompt: InspectedPrompt): { tokens: number; isReported: boolean } {
   const { usage, cached } = prompt;
   if (usage && usage.cacheRead + usage.cacheWrite > 0) return { tokens: usage.cacheRead, isReported: true };

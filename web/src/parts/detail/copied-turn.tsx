@@ -3,7 +3,7 @@ import type { Original } from '../../state/copied.ts';
 import { route } from '../../state/route.ts';
 import { partsOf, turnLabel } from './chosen.ts';
 
-/** Prompts are kept in the conversation that sent them. A fork copies only the events. */
+/** Prompts are kept only in the conversation that sent them, because a fork copies only the events. */
 export function CopiedTurn({ of: { conversation, turn, seq } }: { of: Original }) {
   const { tab } = route.value;
   return (

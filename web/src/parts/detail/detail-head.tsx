@@ -67,7 +67,7 @@ function Ids() {
   );
 }
 
-/** How a turn has ended, and the way to what its agent does now. */
+/** How a turn ended, and a link to what its agent does now. */
 function Then({ turn, agent }: { turn: TurnView; agent: AgentView }) {
   return (
     <>
@@ -103,7 +103,7 @@ function Commands() {
   const { at, conversation } = route.value;
   if (agentId === null) return null;
   const commands =
-    // A turn that is over takes no commands; those for its agent belong to what the agent does now.
+    // Commands belong to the agent's current turn, not to one that has ended.
     conversation === null || isTurnOver.value
       ? []
       : commandsOf({ actor, conversation: conversation as ConversationId, agent: agentId, turn: turnId });

@@ -9,7 +9,7 @@ const WORDS: Record<Tab, string> = {
   raw: 'Raw',
 };
 
-/** The arrow keys move between tabs; the Tab key leaves the list. */
+/** The arrow keys move between tabs; the Tab key leaves them. */
 export function DetailTabs() {
   const { tab } = route.value;
   const move = (event: KeyboardEvent) => {

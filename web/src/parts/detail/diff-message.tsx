@@ -8,9 +8,9 @@ import { type DiffLine, withWords } from './word-diff.ts';
 
 type Change = PromptDiff['messages']['changes'][number];
 
-/** Marks omitted lines; every other line of a diff starts with a sign. */
+/** Marks omitted lines. Every other line of a diff starts with `+`, `-` or a space. */
 const GAP = '@';
-/** Lines of one run of additions or removals that are shown before the reader expands it. */
+/** Lines of a run of additions or removals that are shown before the reader expands it. */
 const MAX_RUN = 6;
 const MAX_RUNS = 12;
 const SIGNS: Record<string, string> = { '+': 'diff-added', '-': 'diff-removed' };

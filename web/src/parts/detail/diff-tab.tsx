@@ -74,7 +74,7 @@ function DiffTurns({ a, b }: { a: string | null; b: string }) {
   );
 }
 
-/** Maximum of changed messages shown: after a compaction all of them have changed. */
+/** Most changed messages shown, because after a compaction all have changed. */
 const MOST = 40;
 
 function Diff({ diff }: { diff: PromptDiff }) {

@@ -4,7 +4,6 @@ import { EventBody } from './event-body.tsx';
 import { Loaded } from './loaded.tsx';
 import { useEvent } from './turn-answers.ts';
 
-/** The event named in the address. */
 export function EventView({ seq }: { seq: number }) {
   const event = useEvent(seq);
   return (

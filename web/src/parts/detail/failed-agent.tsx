@@ -5,7 +5,7 @@ import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
 
-/** Why an agent starts no more turns, and what a person can do. */
+/** Why an agent starts no further turns, and what a person can do. */
 export function FailedAgent() {
   const { agent, actor } = chosen.value;
   const { at, conversation } = route.value;

@@ -60,7 +60,7 @@ function Reminder({ text }: { text: string }) {
   return text === '' ? <p class="quiet">Nothing new.</p> : <LongText text={text} />;
 }
 
-/** The newest messages; older ones on request. */
+/** The newest messages; older ones are shown on request. */
 function Messages({ messages, cached }: { messages: readonly Placed[]; cached: number }) {
   const [most, setMost] = useState(MOST);
   const hidden = Math.max(0, messages.length - most);
@@ -78,7 +78,7 @@ function Messages({ messages, cached }: { messages: readonly Placed[]; cached: n
   );
 }
 
-/** At the end of a message: a time, or items up to the line that ends them. */
+/** The live block at the end of a message: a time, or items up to the line that ends them. */
 const LIVE = /\n\n(?:\[[\d :-]+(?:\([^()\n]*\) #\d{6})?\]|\[reminder #(\d{6})\]\n[^]*\n#\1)$/;
 
 /** The live block, which is appended to the message that woke the agent. */

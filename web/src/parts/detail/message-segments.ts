@@ -1,23 +1,23 @@
 import type { PromptMessage } from '../../../../src/events/index.ts';
 
-/** Consecutive lines of a message that come from one event; null for Troupe's own framing or several events. */
+/** Consecutive lines of a message that come from one event. Null for Troupe's own framing, or for several events. */
 export interface Segment {
   seq: number | null;
   lines: string[];
 }
 
-/** A line with no author: it marks where someone's words begin and end. */
+/** A line without an author: it marks where somebody's text begins or ends. */
 export const FENCE =
   /^(?:<\/?(?:msg|missed|handoff|reminder|summary|transcript)-[0-9a-f]+>|\[(?:new|reminder|[\d :-]+(?: \([^()\n]*\))?) #\d{6}\]|\[[\d :-]+\]|#(?:\d{6})?)$/;
 export const HEADER = /^(?:\d{4}-\d\d-\d\dT\d\d:\d\dZ )?\[[^\]\n]{0,200}\]/;
 
-/** `[name #123456]`: the words up to the line `#123456`. */
+/** The mark `[name #123456]`, whose text ends at the line `#123456`. */
 const MARK = /^\[([^\]\n]*) #(\d{6})\]$/;
 
 /** The end of a block. */
 const END = '#';
 
-/** The lines of a message of several events: in a block, every line at the margin begins an event. */
+/** The lines at which a message of several events is split. Within a block, every line that is not indented begins an event. */
 function startsOf(lines: readonly string[]): number[] {
   const starts: number[] = [];
   for (let at = 0; at < lines.length; at += 1) {
@@ -33,7 +33,7 @@ function startsOf(lines: readonly string[]): number[] {
   return starts;
 }
 
-/** Null if the lines do not fit the events. */
+/** Null if the lines do not match the events. */
 function markedSegments(lines: readonly string[], seqs: readonly number[]): Segment[] | null {
   const starts = startsOf(lines);
   if (starts.length !== seqs.length) return null;
@@ -46,7 +46,7 @@ function markedSegments(lines: readonly string[], seqs: readonly number[]): Segm
   return [...head, ...said, { seq: null, lines: lines.slice(last) }];
 }
 
-/** Attributes lines to events. A block of missed messages has them in their order. */
+/** Attributes lines to events. A block of missed messages has its events in their order. */
 export function segmentsOf({ content, seqs }: Pick<PromptMessage, 'content' | 'seqs'>): Segment[] {
   const lines = content.split('\n');
   if (seqs.length < 2) return [{ seq: seqs[0] ?? null, lines }];

@@ -4,14 +4,13 @@ import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 import { isWithin } from './chart-paths.ts';
 
-/** A moment of a machine. */
+/** The state of a machine at some time. */
 export interface Moment {
   /** State path, such as `working.streaming`. */
   state: string;
   /** The event that led to the state, if known. */
   event: string | null;
   since: number;
-  /** Tools being called. */
   doing: readonly string[];
 }
 
@@ -22,7 +21,7 @@ export interface Legal {
   target: string;
 }
 
-/** True when something keeps the agent from its turns. */
+/** Whether something keeps the agent from taking turns. */
 export function isAway({ state }: Moment): boolean {
   return state === 'paused' || state === 'failed' || state === 'retired';
 }
@@ -45,7 +44,7 @@ function presentMoment(since: number): Moment | null {
   return actor && { state: actor.state, event: last?.event ?? null, since: last?.at ?? since, doing: [] };
 }
 
-/** What the machine accepts now: as the actor says, else as its chart does. */
+/** What the machine accepts now, by the actor's status, else by its chart. */
 export function legalAt(chart: Chart | null, { state }: Moment): readonly Legal[] {
   const { actor } = chosen.value;
   return route.value.at === null && actor?.state === state ? actor.legal : legalIn(chart, state);

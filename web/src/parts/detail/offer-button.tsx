@@ -2,7 +2,7 @@ import { AskFirst } from '../../shared/ask-first.tsx';
 import { CommandButton } from '../../shared/command-button.tsx';
 import type { Offer } from './commands.ts';
 
-/** The button of a command. What takes an agent out of the company asks first. */
+/** The button of a command. A command that removes an agent from the company asks for confirmation. */
 export function OfferButton({ offer, label, class: name }: { offer: Offer; label: string; class: string }) {
   const { command } = offer;
   if (command.command !== 'retire') return <CommandButton command={command} label={label} class={name} />;

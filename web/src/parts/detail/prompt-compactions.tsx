@@ -5,7 +5,7 @@ import { shown } from '../../state/live.ts';
 import { CompactionCard } from '../compaction-card.tsx';
 import { chosen } from './chosen.ts';
 
-/** A prune or compaction with its details from the log. */
+/** A prune or compaction, with details from the log. */
 type CutDetail = Cut & { by?: AgentId; strategy?: string; trimmed?: number; steps?: number };
 
 const REASONS: Record<string, string> = {
@@ -20,7 +20,7 @@ const MOST = 5;
 export function PromptCompactions({ cuts }: { cuts: readonly CutDetail[] }) {
   const own = compactionsOfTurn();
   const turn = chosen.value.turnId;
-  // Compactions of this turn have a separate card with their outcome.
+  // This turn's compactions have a card of their own, with their outcome.
   const older = own.length === 0 ? cuts : cuts.filter(({ event }) => !event.startsWith(`${turn}:`));
   if (older.length + own.length === 0) return null;
   return (

@@ -1,17 +1,17 @@
 import type { PromptDiff } from '../../../../src/library/troupe.ts';
 import { type LaidPrompt, messageTokens, scaleOf, slicesOf } from './prompt-layout.ts';
 
-/** A reason why the size differs from the previous prompt: an event, or a frozen layer. */
+/** A reason why the size differs from the previous prompt's: an event, or a frozen layer. */
 export interface Growth {
   /** Events shown in the message; empty when none is known. */
   seqs: readonly number[];
-  /** The layer, when the reason is not a message. */
+  /** The layer, if the reason is not a message. */
   layer: string | null;
   role: string | null;
   tokens: number;
 }
 
-/** Additions and removals, largest first. Split by characters: the record has token sums for layers only. */
+/** Additions and removals, largest first. Their tokens are estimated from characters: the record has token sums only for layers. */
 export function growthOf(diff: PromptDiff, prompt: LaidPrompt): Growth[] {
   const sizes = messageTokens(prompt);
   const chars = prompt.messages.reduce(

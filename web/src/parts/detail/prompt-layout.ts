@@ -34,13 +34,13 @@ export function slicesOf(prompt: LaidPrompt): Slice[] {
   return prompt.layers.flatMap(({ name, tokens }) => (tokens > 0 ? [{ name, tokens: tokens * scale }] : []));
 }
 
-/** Factor from our token counts to the vendor's. */
+/** Factor from Troupe's token counts to the vendor's. */
 export function scaleOf(prompt: LaidPrompt): number {
   const { total } = prompt.tokens;
   return total === 0 ? 1 : sizeOf(prompt).tokens / total;
 }
 
-/** Tokens of each message outside the frozen layers, split by characters: the record has sums for layers only. */
+/** Tokens of each message outside the frozen layers, estimated from characters: the record has token sums only for layers. */
 export function messageTokens(prompt: LaidPrompt): number[] {
   const { messages, layers } = prompt;
   const moving = layers.reduce((sum, { stability, tokens }) => sum + (stability === 'epoch' ? 0 : tokens), 0);
@@ -50,7 +50,7 @@ export function messageTokens(prompt: LaidPrompt): number[] {
   return weights.map((weight) => weight * perChar);
 }
 
-/** Characters that every message costs in addition to its text. */
+/** Characters that every message costs besides its text. */
 const FRAME_CHARS = 16;
 
 function charsOf(message: PromptMessage): number {
@@ -87,7 +87,7 @@ export interface Placed {
 
 const BLOCK = /^\[new #|^\[[^\n]*(?:handed this conversation over to you|began the phase )/;
 
-/** Groups messages by layer. The frozen texts form one message; `own` holds this turn's own steps. */
+/** Groups messages by layer. The frozen texts form one message; `own` holds the steps of this turn. */
 export function messagesByLayer(
   { messages, layers, upTo }: LaidPrompt,
   inputs: readonly number[],
@@ -111,7 +111,7 @@ export function messagesByLayer(
   return found;
 }
 
-/** Index of the first message of this turn: its trigger, or the missed messages right before it. */
+/** Index of the first message of this turn: its trigger, or the missed messages directly before it. */
 function firstInput(messages: readonly PromptMessage[], upTo: number, inputs: readonly number[]): number {
   const woken = messages.findIndex(
     ({ role, seqs }) => role === 'user' && seqs.some((seq) => inputs.includes(seq)),

@@ -13,7 +13,7 @@ import { PromptGrew } from './prompt-grew.tsx';
 import { PromptLayers } from './prompt-layers.tsx';
 import { isRunning, useDiff, useNextPrompt, usePrompt, useTrace } from './turn-answers.ts';
 
-/** The prompt the model was sent, layer by layer, and why it has its size. */
+/** The prompt that the model was sent, layer by layer, and why it has its size. */
 export function PromptTab() {
   const { isNext, turnId, agentId } = chosen.value;
   if (isNext) return <NextPrompt agent={agentId} />;

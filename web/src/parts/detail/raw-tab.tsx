@@ -66,7 +66,7 @@ function Json({ value, lines }: { value: unknown; lines: number }) {
   return <LongText text={JSON.stringify(value, null, 2)} lines={lines} />;
 }
 
-/** Omits the token; the reader adds it. */
+/** The command omits the token, which the reader must add. */
 function Curl({ path }: { path: string }) {
   return <Copy text={`curl '${location.origin}${base}${path}'`} label="copy as curl" />;
 }

@@ -7,7 +7,7 @@ import { mode } from '../../state/settings.ts';
 
 const RerunDialog = later(async () => (await import('./rerun-dialog.tsx')).RerunDialog);
 
-/** Runs a turn again in a fork, with a change. A turn that runs has nothing to compare with yet. */
+/** Runs a turn again in a fork, with a change. A turn that is still running cannot be compared yet. */
 export function RerunButton({ turn }: { turn: TurnView }) {
   const [isOpen, setOpen] = useState(false);
   if (turn.status === 'running') return null;

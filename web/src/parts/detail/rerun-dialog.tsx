@@ -25,7 +25,7 @@ const KINDS: readonly [Draft['kind'], string, string][] = [
   ['same', 'Nothing: the same again', ''],
 ];
 
-/** What is to be different, and then both turns side by side. */
+/** Asks what should be different, and then shows both turns side by side. */
 export function RerunDialog({ turn, onClose }: { turn: TurnView; onClose: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
   const [made, setMade] = useState<TurnId | null>(null);
@@ -162,9 +162,9 @@ function changeIn({ kind, text, call }: Draft): RerunChange | null {
   }
 }
 
-/** Events come in bursts: the end of a turn is five of them. */
+/** Events come in bursts: the end of a turn is five of them. In ms. */
 const SETTLE_MS = 250;
-/** What the stream of the fork begins with: the end of the turn is among it, if it has come before the stream. */
+/** Newest events with which the fork's stream begins. They include the end of the turn if it came before the stream. */
 const NEWEST = '20';
 
 /** Follows the fork until its turn has ended. */
@@ -174,7 +174,7 @@ function Beside({ turn, made }: { turn: TurnId; made: TurnId }) {
     let isOver = false;
     const ask = async () => {
       const answer = await api.compare(turn, made).catch((error: unknown) => {
-        // It has not begun.
+        // The turn has not begun.
         if (error instanceof ApiError && error.code === 'turn_unknown') return null;
         return error instanceof Error ? error.message : String(error);
       });
@@ -185,7 +185,7 @@ function Beside({ turn, made }: { turn: TurnId; made: TurnId }) {
     const news = settled(SETTLE_MS, () => void ask());
     const conversation = partsOf(made)?.conversation ?? '';
     const leave = followStream({ conversation, newest: NEWEST }, (frame) => {
-      // At a beginning it may have happened already.
+      // At the beginning of the stream, the turn may already have ended.
       if (frame === null || (frame.event === 'event' && (JSON.parse(frame.data) as Event).turn === made))
         news.soon();
     });

@@ -4,10 +4,10 @@ import type { Chart } from '../../../../src/library/projection/chart.ts';
 import { chartPaths, isWithin, lastEdge } from './chart-paths.ts';
 import type { Moment } from './moment.ts';
 
-/** Enlargement factor; by default the chart is as wide as the column. */
+/** Enlargement factor. By default the chart is as wide as the column. */
 const LARGER = 1.6;
 
-/** The statechart as the server laid it out. The active states and the transition that led there are highlighted. */
+/** The statechart as the server laid it out. The active states, and the transition that led to them, are highlighted. */
 export function StateChart({ chart, moment }: { chart: Chart; moment: Moment }) {
   const [isLarge, setLarge] = useState(false);
   const frame = useRef<HTMLDivElement>(null);

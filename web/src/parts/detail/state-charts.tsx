@@ -6,7 +6,7 @@ import { legalAt, isAway, type Moment } from './moment.ts';
 
 const StateChart = later(async () => (await import('./state-chart.tsx')).StateChart);
 
-/** Kept while the reader goes from agent to agent. */
+/** Stays set while the reader goes from agent to agent. */
 const isOpen = signal(false);
 
 interface StateChartsProps {
@@ -15,7 +15,7 @@ interface StateChartsProps {
   moment: Moment;
 }
 
-/** The statecharts, drawn when somebody asks for them. */
+/** The statecharts. They are drawn only on request. */
 export function StateCharts({ turns, availability, moment }: StateChartsProps) {
   const away = isAway(moment);
   const chart = (away ? availability : turns) ?? null;

@@ -8,7 +8,7 @@ import { EventLink } from './event-link.tsx';
 
 interface StateFactsProps {
   agent: AgentView;
-  /** The tasks that it waits for. */
+  /** The tasks that the agent waits for. */
   tasks: readonly TaskView[];
   /** Null in the past. */
   actor: ActorStatus | null;

@@ -6,7 +6,7 @@ import { commandsOf } from './commands.ts';
 import { OfferButton } from './offer-button.tsx';
 import { legalAt, type Moment } from './moment.ts';
 
-/** What the machine accepts in this state. Commands of people are buttons; events of the runtime are text. */
+/** What the machine accepts in this state. People's commands are buttons; events of the runtime are text. */
 export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Moment }) {
   const { actor, agentId, turn, turnId } = chosen.value;
   const { at, conversation } = route.value;
@@ -15,7 +15,7 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
   const offers =
     isLive && agentId !== null && conversation !== null
       ? commandsOf({ actor, conversation: conversation as ConversationId, agent: agentId, turn: turnId })
-          // A failed turn offers this in its own card.
+          // A failed turn has this button in its own card.
           .filter(({ command }) => command.command !== 'retry' || turn?.status !== 'failed')
       : [];
   const byItself = legal.filter(({ event }) => offers.every((offer) => offer.event !== event));

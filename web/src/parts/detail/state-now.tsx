@@ -9,10 +9,10 @@ import { lastEdge } from './chart-paths.ts';
 import { legalAt, type Moment } from './moment.ts';
 
 const TICK_MS = 500;
-/** Next states that are named; the statechart has all. */
+/** Most next states that are named; the statechart has all. */
 const MAX_NEXT = 4;
 
-/** The machine in a line: where it was, where it is and since when, and where it may go. */
+/** The machine in one line: the previous state, the current one and since when, and the possible next ones. */
 export function StateNow({ chart, moment }: { chart: Chart | null; moment: Moment }) {
   const { state, event, doing } = moment;
   const from = chart === null ? null : lastEdge(chart.edges, moment);
@@ -61,7 +61,10 @@ function Since({ moment: { state, since } }: { moment: Moment }) {
   return <>since {date.includes(':') ? clock(since) : `${date}, ${clock(since)}`}</>;
 }
 
-/** The states that can follow, each once, in the order of the machine. What a person may cause is among the commands. */
+/**
+ * The possible next states, each once, in the order of the machine. Those that a person causes are left out: they are among
+ * the commands.
+ */
 function nextStates(chart: Chart | null, moment: Moment): { name: string; title: string }[] {
   const found = new Map<string, string[]>();
   for (const { event, guard, target } of legalAt(chart, moment)) {
@@ -76,7 +79,7 @@ function nameOf(path: string): string {
   return path.split('.').at(-1) ?? path;
 }
 
-/** The current time, which advances only while something runs. */
+/** The current time. It advances only while something runs. */
 function useNow(isRunning: boolean): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

@@ -13,7 +13,7 @@ import { StateNow } from './state-now.tsx';
 import { TurnAnswer } from './turn-answer.tsx';
 import { TurnThen } from './turn-then.tsx';
 
-/** What the turn said, the state of the agent's machine, how it got there, and what may come next. */
+/** The turn's answer, the state of the agent's machine, how it got there, and what may come next. */
 export function StateTab() {
   const { agent, agentId, turn } = chosen.value;
   if (!agent)

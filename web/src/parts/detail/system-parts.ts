@@ -2,8 +2,8 @@ import type { PromptLayer, PromptMessage } from '../../../../src/events/index.ts
 import { type Fetched, useFetched } from '../../state/fetched.ts';
 
 /**
- * The texts of the frozen layers, which are sent as one. The record holds no boundaries, but a hash of each text: the
- * prefix with that hash is the text. Null when this cannot be computed, for example without a secure context.
+ * The texts of the frozen layers, which are sent as one message. The record has no boundaries, but a hash of each text: the
+ * prefix with that hash is the text. Null if this cannot be computed, such as without a secure context.
  */
 export function useSystemParts(
   messages: readonly PromptMessage[],
@@ -44,7 +44,7 @@ async function beginningOf(text: string, hash: string): Promise<string | null> {
 
 /** Hashes as the server does: the first 128 bits of SHA-256. */
 async function hashOf(text: string): Promise<string | null> {
-  // Missing over plain http from another machine.
+  // Missing if the page comes over plain http from another machine.
   const subtle = crypto.subtle as SubtleCrypto | undefined;
   const bytes = await subtle?.digest('SHA-256', new TextEncoder().encode(text));
   return bytes

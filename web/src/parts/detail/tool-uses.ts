@@ -11,8 +11,8 @@ export interface ToolUse {
 }
 
 /**
- * The calls of a turn in order. The log holds no durations, because the events of a turn are written together. Two
- * calls of one step may have the same id.
+ * The calls of a turn, in order. The log has no durations, because the events of a turn are written together. Two calls of one
+ * step may have the same id.
  */
 export function toolUsesOf(events: readonly Event[]): ToolUse[] {
   const uses: ToolUse[] = [];

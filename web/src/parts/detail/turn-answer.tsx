@@ -9,7 +9,7 @@ import { EventLink } from './event-link.tsx';
 import { threadsOf } from '../../state/threads.ts';
 import { useTrace } from './turn-answers.ts';
 
-/** What a turn was asked, and what it said: the answer before all that explains it. */
+/** What a turn was asked, and its answer: these come before everything that explains them. */
 export function TurnAnswer({ turn }: { turn: TurnView }) {
   const { id, trigger, inputs, status, handoff } = turn;
   const trace = useTrace(id);
@@ -41,7 +41,7 @@ export function TurnAnswer({ turn }: { turn: TurnView }) {
   );
 }
 
-/** The calls of the turn, with ways to its tools and to the threads of its tasks. */
+/** The calls of the turn, with links to its tools and to the threads of its tasks. */
 function Calls({ turn: { id, agent, from, to, calls, callCount } }: { turn: TurnView }) {
   if (callCount === 0) return null;
   const names = [...new Set(calls.map(({ name }) => name))];

@@ -6,7 +6,7 @@ import { ANY, type Fetched, useFetched } from '../../state/fetched.ts';
 import { route } from '../../state/route.ts';
 import { NEXT } from './chosen.ts';
 
-/** Answers of the server about turns, keyed by name. */
+/** The server's answers about turns, keyed by name. */
 export function useTrace(turn: string | null): Fetched<TurnTrace> {
   return useFetched(turn && `trace ${turn}`, turn, () => api.trace(turn ?? ''));
 }
@@ -16,7 +16,7 @@ export function usePrompt(turn: string | null, step: number | null): Fetched<Sen
   return useFetched(turn && `prompt ${turn} ${step}`, turn, load, () => isRunning(turn));
 }
 
-/** A prompt is sent some time after its turn has begun, and no event tells of it. */
+/** Whether the turn is running: its prompt may then still come, without an event that reports it. */
 export function isRunning(turn: string | null): boolean {
   return live.value?.turns.find(({ id }) => id === turn)?.status === 'running';
 }

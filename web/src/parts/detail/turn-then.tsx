@@ -14,7 +14,7 @@ interface Then {
   tasks: TaskView[];
 }
 
-/** A turn that is over, and the agent as it was when the turn ended: what it does now says nothing about that. */
+/** A turn that has ended, with its agent as it was at that time, because what the agent does now is not about that turn. */
 export function TurnThen({ turn, to }: { turn: TurnView; to: number }) {
   const { status, startedAt, endedAt, callCount, retries, tokens, agent } = turn;
   const then = useThen(agent, to);

@@ -6,16 +6,16 @@ export interface Piece {
   isChanged: boolean;
 }
 
-/** A line of a diff with its sign. Without pieces, the line is new or gone as a whole. */
+/** A line of a diff with its sign. Without pieces, the whole line is new or removed. */
 export interface DiffLine {
   line: string;
   pieces: readonly Piece[] | null;
 }
 
-/** Bounds of the work on one pair of changed passages: the texts come from strangers. */
+/** Limits of the work on one pair of changed passages, because the texts come from outside. */
 const MAX_CHARS = 20_000;
 const MAX_EDITS = 200;
-/** Below this part in common, marks would only be noise. */
+/** Below this share of common text, marks would only be noise. */
 const MIN_COMMON = 0.3;
 const WORDS = /[\p{L}\p{N}_]+|\s+|[^]/gu;
 
@@ -48,7 +48,7 @@ function textOf(lines: readonly string[]): string {
   return lines.map((line) => line.slice(1)).join('\n');
 }
 
-/** What differs between two texts by words. Null if they are too long or too different for it. */
+/** The differences between two texts, by words. Null if the texts are too long or too different. */
 export function wordDiff(before: string, after: string): { before: Piece[]; after: Piece[] } | null {
   if (before.length > MAX_CHARS || after.length > MAX_CHARS) return null;
   const options = { maxEditLength: MAX_EDITS };

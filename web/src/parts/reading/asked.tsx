@@ -12,11 +12,11 @@ import { Markdown } from './markdown.tsx';
 interface AskedProps {
   item: AskItem;
   conversation: string;
-  /** The task while it waits for a person and this page may answer it. */
+  /** The task, while it waits for a person and this page may answer it. */
   task: TaskView | null;
 }
 
-/** A question or an approval in its place: what is asked, what will happen, and what came of it. */
+/** A question or an approval at its place in the conversation: what is asked, what will happen, and the outcome. */
 export const Asked = memo(function Asked({ item, conversation, task }: AskedProps) {
   const { author, asks, end, at, seq } = item;
   const isOpen = end === null;

@@ -9,7 +9,7 @@ interface AttachmentsProps {
   seq: number;
 }
 
-/** The files of a message: images are shown, texts open, others can be saved. */
+/** The files of a message: images are shown, texts can be opened, others can be saved. */
 export function Attachments({ of, conversation, seq }: AttachmentsProps) {
   return (
     <ul class="words-files" aria-label="Attachments">
@@ -36,7 +36,7 @@ interface StoredProps {
   place: { conversation: string; seq: number; index: number };
 }
 
-/** An image is loaded at once, another file when it is asked for. */
+/** An image is loaded at once, any other file on request. */
 function Stored({ file, place: { conversation, seq, index } }: StoredProps) {
   const [url, setUrl] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);

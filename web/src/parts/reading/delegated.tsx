@@ -10,7 +10,7 @@ import { type DelegationItem, type ReadingItem, readingItems } from '../../state
 import { LongText } from '../detail/long-text.tsx';
 import { Attachments } from './attachments.tsx';
 
-/** Events of a thread that are shown in place; a longer one is read in its own conversation. */
+/** Most events of a thread shown in place; a longer thread is read in its own conversation. */
 const MAX_EVENTS = 200;
 const MAX_DEPTH = 4;
 
@@ -23,7 +23,7 @@ interface DelegatedProps {
   draw: DrawThread;
 }
 
-/** A task that one agent gave another, with its thread folded in. */
+/** A task that one agent gave another, with its thread folded inside. */
 export const Delegated = memo(function Delegated({ item, depth, draw }: DelegatedProps) {
   const { from, to, text, attachments, conversation, seq, thread, end, at } = item;
   const [isOpen, setOpen] = useState(false);

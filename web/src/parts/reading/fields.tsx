@@ -1,6 +1,6 @@
 import { LongText } from '../detail/long-text.tsx';
 
-/** The arguments of a call as names and values; what is no JSON object is shown as written. */
+/** The arguments of a call as names and values. Text that is not a JSON object is shown as written. */
 export function Fields({ args }: { args: string }) {
   const fields = fieldsOf(args);
   if (fields === null) return <LongText text={args} />;

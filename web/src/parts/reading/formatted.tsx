@@ -2,9 +2,9 @@ import { lexer, type MarkedToken, type Token, type Tokens } from 'marked';
 import type { ComponentChildren, VNode } from 'preact';
 import { memo } from '../../shared/memo.ts';
 
-/** Characters above which a text is shown as it is: formatting takes time that grows with it. */
+/** Most characters of a text that is formatted, because formatting time grows with the length. Longer texts are shown as written. */
 const MAX_CHARS = 20_000;
-/** Levels of quotes and lists that are drawn; what is deeper is shown as text. */
+/** Most levels of quotes and lists that are drawn; deeper ones are shown as text. */
 const MAX_DEPTH = 16;
 
 /** See `Markdown`. */
@@ -14,7 +14,7 @@ export const Formatted = memo(function Formatted({ text }: { text: string }) {
   return <div class="words-formatted">{blocks(tokens, 0)}</div>;
 });
 
-/** Null for what cannot be formatted: it is too long or too deep. */
+/** Null if the text is too long or too deep to be formatted. */
 function tokensOf(text: string): Token[] | null {
   if (text.length > MAX_CHARS) return null;
   try {
@@ -56,7 +56,7 @@ const SPANS: Drawings = {
   text: ({ tokens, text }, depth) => (tokens ? inline(tokens, depth) : text),
 };
 
-/** A kind of token without a drawing, such as HTML, is shown as it was written. */
+/** A kind of token without a drawing, such as HTML, is shown as written. */
 function draw(drawings: Drawings, token: Token, depth: number): ComponentChildren {
   const one = drawings[token.type as MarkedToken['type']] as Draw<Token> | undefined;
   return one && depth <= MAX_DEPTH ? one(token, depth) : token.raw;

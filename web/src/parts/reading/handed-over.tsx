@@ -10,7 +10,7 @@ const PARTS = [
   ['why', 'Why'],
 ] as const;
 
-/** A hand-over: from whom to whom, for what, and what the receiver is told. */
+/** A handoff: from whom to whom, for which purpose, and what the receiver is told. */
 export const HandedOver = memo(function HandedOver({ item }: { item: HandoffItem }) {
   const { author, to, summary, at } = item;
   const told = PARTS.filter(([key]) => summary[key] !== '');

@@ -13,7 +13,7 @@ import { HandedOver } from './handed-over.tsx';
 import { Words } from './words.tsx';
 import { Work } from './work.tsx';
 
-/** A speaker who goes on within this time is not named again, ms. */
+/** A speaker who continues within this time is not named again, ms. */
 const SAME_BREATH_MS = 5 * 60_000;
 const DAY = new Intl.DateTimeFormat('en-GB', {
   weekday: 'long',
@@ -25,15 +25,15 @@ const DAY = new Intl.DateTimeFormat('en-GB', {
 interface ItemsProps {
   items: readonly ReadingItem[];
   conversation: string;
-  /** 0 in the conversation, above in threads within it. */
+  /** 0 in the conversation, more in threads within it. */
   depth: number;
-  /** Seq of the item that is looked for. */
+  /** Seq of the item to show. */
   shown: number | null;
   /** The tasks that this page may answer, by id. */
   open?: ReadonlyMap<string, TaskView>;
 }
 
-/** The items in order, with the days between them. */
+/** The items in order, with a heading for each day. */
 export function Items({ items, conversation, depth, shown: sought, open }: ItemsProps) {
   return (
     <>
@@ -100,7 +100,7 @@ function Item({ item, goesOn, conversation, depth, task }: ItemProps) {
   }
 }
 
-/** A failed turn of this conversation comes with what a person can do about it. */
+/** A failed turn of this conversation shows what a person can do about it. */
 const Note = memo(function Note({ item: { at, text, level, seq, failed } }: { item: NoteItem }) {
   const turn = failed === null ? undefined : turns.value.find(({ id }) => id === failed);
   if (turn?.error)

@@ -8,7 +8,6 @@ const NEAR_PX = 600;
 const END_PX = 40;
 
 interface Place {
-  /** The event in the address. */
   event: number | null;
   /** Seq of the item that shows it, if it is loaded. */
   shown: number | null;
@@ -22,8 +21,8 @@ interface ReadingScroll {
 }
 
 /**
- * The scroll position of a conversation. A reader at the end stays there while it grows; one who reads elsewhere keeps the
- * line that is read, whatever is added above or below; an event in the address is brought into view.
+ * The scroll position of a conversation. A reader at the end stays at the end while the conversation grows. A reader elsewhere
+ * keeps the current line, whatever is added above or below. An event in the address is scrolled into view.
  */
 export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): ReadingScroll {
   const box = useRef<HTMLDivElement>(null);
@@ -44,7 +43,7 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
     before.current = { first, height: element.scrollHeight };
   }, [events]);
 
-  // Text that streams in, images, and items that are drawn for the first time change the height as well.
+  // The height also changes through streamed text, images, and items that are drawn for the first time.
   useEffect(() => {
     const column = box.current?.firstElementChild;
     if (!column) return;
@@ -60,7 +59,7 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
   }, [part]);
 
   useEffect(() => {
-    // Once it was there, the reader goes where the reader wants.
+    // Once the event was found, the reader may scroll away from it.
     if (event === null || events.length === 0 || found.current === event) return;
     if (event < first || event > (events.at(-1)?.seq ?? 0)) {
       if (asked.current !== event) void part.seek(event);
@@ -69,7 +68,7 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
     }
     const item = box.current?.querySelector<HTMLElement>(`[data-seq="${shown}"]`);
     if (!item || !box.current) return;
-    // What is chosen within the page stays where it is read; what an address names is brought into the middle.
+    // An event chosen within the page stays where it is if it is visible. One from the address is scrolled to the middle.
     const isChosen = found.current !== null;
     found.current = event;
     if (isChosen && isVisible(item, box.current)) return;

@@ -35,7 +35,7 @@ export function Reading() {
   );
   useEffect(() => {
     if (!part) return;
-    // What came between opening the window and here.
+    // Events that arrived between opening the window and this effect.
     part.arrived([], head.peek());
     return onEvents((events) => part.arrived(events, head.peek()));
   }, [part]);
@@ -50,7 +50,7 @@ export function Reading() {
 
 function Part({ part, id }: { part: ReadingWindow; id: string }) {
   const items = useComputed(() => readingItems(part.events.value)).value;
-  // A turn that is chosen elsewhere is looked for as well.
+  // A turn that was chosen elsewhere is also scrolled into view.
   const event = route.value.event ?? selectedTurn.value?.from ?? null;
   const found = event === null ? null : itemAt(items, event);
   const { box, isAtEnd, onScroll, toEnd } = useReadingScroll(part, { event, shown: found?.seq ?? null });
@@ -86,7 +86,7 @@ function Part({ part, id }: { part: ReadingWindow; id: string }) {
   );
 }
 
-/** The end of what is loaded; at that of the conversation, what is under way. */
+/** The end of what is loaded. At the end of the conversation it shows running turns. */
 function End({ isCut }: { isCut: boolean }) {
   if (isCut) return <p class="quiet reading-edge">Later messages …</p>;
   return isPast.value ? null : <UnderWay />;
@@ -104,11 +104,11 @@ function openTasks(): ReadonlyMap<string, TaskView> {
 interface NeedsYouProps {
   open: ReadonlyMap<string, TaskView>;
   box: RefObject<HTMLDivElement | null>;
-  /** What is drawn: their cards come and go with it. */
+  /** The drawn items; the tasks' cards are among them. */
   items: readonly ReadingItem[];
 }
 
-/** Leads to the oldest question or approval that is out of view. */
+/** Links to the oldest question or approval that is out of view. */
 function NeedsYou({ open, box, items }: NeedsYouProps) {
   const [seen, setSeen] = useState<ReadonlySet<number>>(new Set());
   const seqs = [...open.values()].map(({ seq }) => seq).join();

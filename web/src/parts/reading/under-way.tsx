@@ -3,7 +3,7 @@ import { calls, shown, streams } from '../../state/live.ts';
 import { RunningCalls } from '../running-calls.tsx';
 import { SpeakerLine } from './words.tsx';
 
-/** What running turns have said so far. Provisional: their events take its place. */
+/** The text of running turns so far. Provisional: their events replace it. */
 export function UnderWay() {
   const running = (shown.value?.turns ?? []).filter(({ status }) => status === 'running');
   return (

@@ -10,11 +10,11 @@ import { Markdown } from './markdown.tsx';
 interface WordsProps {
   item: WordsItem;
   conversation: string;
-  /** The speaker before it has gone on. */
+  /** The same speaker continues. */
   goesOn: boolean;
 }
 
-/** A message: who, when, to whom, and what. */
+/** A message: who, when, to whom, and its text. */
 export const Words = memo(function Words({ item, conversation, goesOn }: WordsProps) {
   const { author, at, to, seq, text, attachments, isNotice, turn } = item;
   return (

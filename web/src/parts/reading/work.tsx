@@ -10,7 +10,7 @@ import { Fields } from './fields.tsx';
 import { Markdown } from './markdown.tsx';
 import { SpeakerLine } from './words.tsx';
 
-/** What an agent did before it answered: its words in between, and a card for each tool call. */
+/** What an agent did before it answered: its text in between, and a card for each tool call. */
 export const Work = memo(function Work({ item, goesOn }: { item: WorkItem; goesOn: boolean }) {
   const { author, at, seq, turn, steps } = item;
   return (
@@ -68,7 +68,7 @@ function Call({ call }: { call: ReadCall }) {
   );
 }
 
-/** For a call that has given another agent a task. */
+/** The link for a call that gave another agent a task. */
 function ThreadLink({ result }: { result: string | null }) {
   const task = threadOfCall(result);
   if (task === null) return null;

@@ -15,14 +15,14 @@ import { wordsOf } from './words.ts';
 interface CanvasProps {
   width: number;
   height: number;
-  /** How far the lanes are scrolled. */
+  /** Scroll position of the lanes. */
   top: number;
 }
 
 const DRAG_PX = 4;
 const TOOLTIP_PX = 300;
 
-/** The drawing for sighted users, the mouse and touch. `TimelineText` and the keyboard give the same as text. */
+/** The drawing for sighted users, with mouse and touch. `TimelineText` and the keyboard give the same as text. */
 export function TimelineCanvas(size: CanvasProps) {
   const { width, height } = size;
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -73,7 +73,7 @@ export function TimelineCanvas(size: CanvasProps) {
   );
 }
 
-/** Draws what is in view whenever something of it changes. Returns what is drawn. */
+/** Redraws whenever something in view changes. Returns what is drawn. */
 function useDrawing(
   canvas: { current: HTMLCanvasElement | null },
   { width, height, top }: CanvasProps,
@@ -109,7 +109,7 @@ function askForThreads({ boxes }: Layout): void {
   }
 }
 
-/** A thread is read once it is wide enough for its turns. */
+/** A thread is loaded once it is wide enough to show its turns, px. */
 const THREAD_PX = 12;
 
 function isSame(a: Target, b: Target): boolean {
@@ -120,7 +120,7 @@ function isSame(a: Target, b: Target): boolean {
   return false;
 }
 
-/** The context of a canvas that is as fine as the screen. */
+/** The context of a canvas in the resolution of the screen. */
 function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
   const ratio = window.devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
@@ -130,7 +130,7 @@ function sized(canvas: HTMLCanvasElement, width: number, height: number): Canvas
   return to;
 }
 
-/** The colours, read again when the theme changes. */
+/** The colours. They are read again when the theme changes. */
 function useColours(canvas: { current: HTMLElement | null }) {
   const known = useRef<{ of: string; colours: Colours } | null>(null);
   const system = useSignal(matchMedia('(prefers-color-scheme: dark)').matches);
@@ -159,7 +159,7 @@ interface TooltipProps {
   height: number;
 }
 
-/** Names and durations beside the pointer. */
+/** Names and durations, beside the pointer. */
 function Tooltip({ target, x, y, width, height }: TooltipProps) {
   const { title, lines } = wordsOf(target, nameOf);
   const isBelow = y < height / 2;

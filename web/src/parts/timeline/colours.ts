@@ -1,6 +1,6 @@
 import type { Tone } from '../../state/timeline/layout.ts';
 
-/** A canvas knows no custom properties: the colours of `tokens.css` as the browser has resolved them for the theme. */
+/** The colours of `tokens.css` as the browser has resolved them for the theme, because a canvas knows no custom properties. */
 export interface Colours {
   page: string;
   panel: string;

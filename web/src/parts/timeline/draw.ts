@@ -12,7 +12,7 @@ export interface Picture {
   top: number;
   /** Position of the moment shown; null when live. */
   moment: number | null;
-  /** What is selected, under the pointer, or has the keyboard. */
+  /** Whether the target is selected, under the pointer, or has the keyboard focus. */
   isChosen: (target: Target) => boolean;
   isHot: (target: Target) => boolean;
   event: number | null;
@@ -52,7 +52,7 @@ function line(to: CanvasRenderingContext2D, [x1, y1, x2, y2]: Line, colour: stri
   to.stroke();
 }
 
-/** Lines of lanes and times, and gaps as bands through all lanes. */
+/** Draws the lines of lanes and times, and gaps as bands across all lanes. */
 function drawGround(
   to: CanvasRenderingContext2D,
   { layout, width, height, top }: Picture,
@@ -114,7 +114,7 @@ function drawChosen(to: CanvasRenderingContext2D, { x, y, width, height }: Box, 
   to.stroke();
 }
 
-/** Narrower boxes are filled only. */
+/** Narrower boxes have no outline. */
 const OUTLINED_PX = 5;
 
 function drawOutline(to: CanvasRenderingContext2D, { x, y, width, height, tone }: Box, colour: string): void {
@@ -141,7 +141,7 @@ function shape(
   to.roundRect(x, y, Math.max(0.5, width), height, radius);
 }
 
-/** Waiting is a line with an end: thin before a turn, in the colour of what needs somebody for a person. */
+/** Draws waiting as a line with an end: thin before a turn; thicker for a person, in the colour for needed attention. */
 function drawWait(to: CanvasRenderingContext2D, { x, y, width, height, tone }: Box, colours: Colours): void {
   const middle = crisp(y + height / 2);
   const colour = colours.fill[tone];
@@ -149,7 +149,7 @@ function drawWait(to: CanvasRenderingContext2D, { x, y, width, height, tone }: B
   line(to, [crisp(x), middle - 3, crisp(x), middle + 3], colour);
 }
 
-/** A label that starts out of view moves to the visible edge. */
+/** A label whose start is out of view moves to the visible edge. */
 function drawLabel(
   to: CanvasRenderingContext2D,
   { x, y, width, height, label, tone }: Box,
@@ -222,7 +222,7 @@ const GAP_LABEL_PX = 34;
 const DAY_Y = 10;
 const TIME_Y = 25;
 
-/** Dates above times; the length of a gap on its band. */
+/** Draws dates above times, and the length of each gap on its band. */
 function drawAxis(to: CanvasRenderingContext2D, { layout, width }: Picture, colours: Colours): void {
   to.fillStyle = colours.page;
   to.fillRect(0, 0, width, AXIS_PX);

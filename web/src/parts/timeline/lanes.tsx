@@ -6,7 +6,7 @@ import { selectAgent, selectedAgent } from '../../state/selection.ts';
 import { toggleLane } from '../../state/timeline/cursor.ts';
 import type { Placed } from '../../state/timeline/rows.ts';
 
-/** The names beside the lanes, in the order in which agents joined. */
+/** The names beside the lanes, in the order in which the agents joined. */
 export function TimelineLanes({ lanes }: { lanes: readonly Placed[] }) {
   const chosen = selectedAgent.value?.id;
   const agents = shown.value?.agents ?? {};

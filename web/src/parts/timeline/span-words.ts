@@ -2,7 +2,7 @@ import { clock, duration } from '../../shared/format.ts';
 import type { Scale } from '../../state/timeline/scale.ts';
 import { dateOf } from '../../state/timeline/ticks.ts';
 
-/** What is in view: Tue, 3 Nov 12:01:09 – 12:03:00, 1 m 51 s. */
+/** The period in view, such as: Tue, 3 Nov 12:01:09 – 12:03:00, 1 m 51 s. */
 export function span({ scale, left, width }: { scale: Scale; left: number; width: number }): string {
   const from = scale.timeAt(left);
   const to = scale.timeAt(left + width);

@@ -40,7 +40,7 @@ import '../../style/timeline.css';
 
 const BEAT_MS = 500;
 
-/** Who worked when, for how long, on what. */
+/** Who worked when, for how long, and on what. */
 export function Timeline() {
   const { scroller, size } = useScroller();
   const id = conversation.value;
@@ -117,7 +117,7 @@ export function Timeline() {
   );
 }
 
-/** An imported file without times: its events have the time of the import. */
+/** Shown for an imported file without times, all of whose events have the time of the import. */
 const AT_ONCE = 'Every event has the same time: the log it was imported from had none';
 const ONE_MOMENT_MS = 5;
 
@@ -125,7 +125,7 @@ function isOneMoment({ from, to, lanes }: NonNullable<typeof spans.value>): bool
   return head.value > 20 && to - from <= ONE_MOMENT_MS && lanes.every(({ turns: each }) => each.length === 0);
 }
 
-/** Scrolls to the lane of the selected turn or agent, and to the one that the keyboard is on. */
+/** Scrolls to the lane of the selected turn or agent, and to the lane with the keyboard focus. */
 function useLaneInView(scroller: { current: HTMLElement | null }): void {
   const { turn, agent: chosen } = route.value;
   const isChosen = turn !== null || chosen !== null;
@@ -148,7 +148,7 @@ function said(): string {
   return [title, ...lines].join(', ');
 }
 
-/** Follows the selection in the address, once its time is known. */
+/** Scrolls to the selection in the address, once its time is known. */
 function useRevealed(): void {
   const { turn, event } = route.value;
   const isKnown = logTimes.value.times.at.length > 0;
@@ -162,7 +162,7 @@ function useRevealed(): void {
   }, [turn, event, isThere, isKnown, first]);
 }
 
-/** Running turns grow while the page is looked at. */
+/** Lets running turns grow while the page is visible. */
 function useBeat(): void {
   useEffect(
     () =>
@@ -238,7 +238,7 @@ function Lineage() {
 
 const WHEEL_ZOOM = 1.0018;
 
-/** With Ctrl, or where no lanes are to be scrolled, the wheel zooms at the pointer; sideways it moves through time. */
+/** With Ctrl, or where the lanes cannot scroll, the wheel zooms at the pointer. Sideways it moves through time. */
 function onWheel(event: WheelEvent): void {
   const element = event.currentTarget as HTMLElement;
   const box = element.querySelector('.timeline-drawing')?.getBoundingClientRect();

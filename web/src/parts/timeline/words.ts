@@ -16,7 +16,7 @@ function momentOf(at: number): string {
 
 const sum = (parts: readonly Part[]) => parts.reduce((ms, { start, end }) => ms + end - start, 0);
 
-/** What the timeline says of a thing: in the box beside the pointer, and to a screen reader. */
+/** The timeline's words for a target: in the tooltip, and for screen readers. */
 export function wordsOf(target: Target, name: (agent: string) => string): Words {
   switch (target.kind) {
     case 'turn':

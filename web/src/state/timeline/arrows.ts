@@ -9,7 +9,7 @@ export interface ArrowLine {
   kind: 'message' | 'handoff' | 'delegation';
 }
 
-/** With more in view, plain messages are left out, and beyond that all. */
+/** Most arrows in view. Above it plain messages are left out, then all. */
 const MAX_ARROWS = 160;
 
 interface ArrowView {

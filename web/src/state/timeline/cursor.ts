@@ -6,14 +6,14 @@ import type { Target } from './layout.ts';
 import type { ThreadSpan, TurnSpan } from './spans.ts';
 import { expanded, fitRange, reveal, spans } from './view.ts';
 
-/** The turn that the keyboard is on; null until a key is pressed. */
+/** The turn with the keyboard focus; null until a key is pressed. */
 export const cursor = signal<TurnSpan | null>(null);
 
 export function nameOf(agent: string): string {
   return shown.peek()?.agents[agent]?.name ?? agent;
 }
 
-/** Moves to the turn before or after in its lane, or to the one in the next lane that began about the same time. */
+/** Moves to the previous or next turn in the lane, or to the turn in the next lane that began at about the same time. */
 export function moveCursor(across: -1 | 0 | 1, down: -1 | 0 | 1): void {
   const lanes = (spans.peek()?.lanes ?? []).filter(({ turns }) => turns.length > 0);
   const from = cursor.peek() ?? chosenTurn();
@@ -41,7 +41,6 @@ function setCursor(turn: TurnSpan | undefined): void {
   reveal([turn.start, turn.end]);
 }
 
-/** The turn in the address. */
 export function chosenTurn(): TurnSpan | null {
   const { turn: id } = route.peek();
   if (id === null) return null;
@@ -86,13 +85,13 @@ export function selectTarget(target: Target): void {
   }
 }
 
-/** A task that was given in a thread is in another conversation. */
+/** A task that was given in a thread belongs to another conversation. */
 function selectTask({ task, givenIn }: ThreadSpan): void {
   if (givenIn === null) return selectEvent(task.seq, null);
   go(parseRoute(new URL(href({ conversation: givenIn, event: task.seq }), location.href)));
 }
 
-/** A turn of a thread is in another conversation. */
+/** A turn of a thread belongs to another conversation. */
 function selectSpan({ id, agent }: TurnSpan, thread: string | null, isTool: boolean): void {
   if (thread === null)
     return go({

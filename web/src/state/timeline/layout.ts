@@ -16,7 +16,7 @@ import { type Gap, lastBefore, type Scale } from './scale.ts';
 import type { LaneSpans, Marks, Part, ThreadSpan, TurnSpan } from './spans.ts';
 import { type Tick, ticksOf } from './ticks.ts';
 
-/** The part of the timeline that is drawn: pixels of the scale from `left`, and of the lanes from `top`. */
+/** The part of the timeline that is drawn: in pixels, horizontally from `left`, vertically from `top`. */
 export interface View {
   scale: Scale;
   left: number;
@@ -42,9 +42,9 @@ export interface Box {
   width: number;
   height: number;
   tone: Tone;
-  /** Drawn inside if there is room. */
+  /** Text inside the box, if there is room. */
   label: string;
-  /** How much of its time is taken, 0 to 1; below 1 where many turns are too narrow to draw. */
+  /** Share of its time that is used, 0 to 1; below 1 where many turns are too narrow to draw. */
   density: number;
   isFailed: boolean;
   target: Target | null;
@@ -84,12 +84,12 @@ export const MARK_PX = 5;
 const STRIP_TOP_PX = 26;
 const STRIP_PX = 3;
 const ROW_BAR_PX = 13;
-/** Turns that are narrower are drawn together, in columns of this width. */
+/** Narrower turns are drawn together, in columns of this width. */
 const NARROW_PX = 2;
 const COLUMN_PX = 3;
 export const MARK_ROOM_PX = 7;
 
-/** Sizes in pixels of the view; linear in what is visible. */
+/** Computes the boxes in the view's pixels. Linear in what is visible. */
 export function layoutTimeline(placed: PlacedLanes, arrows: readonly Arrow[], view: View): Layout {
   const { lanes, height } = placed;
   const paint: Paint = { view, boxes: [], marks: [] };
@@ -147,7 +147,7 @@ interface NewBox extends Partial<Box> {
   least?: number;
 }
 
-/** Adds a box if any of it is visible. Its edges are kept near the view: canvases are inexact far outside. */
+/** Adds a box if any of it is visible. Its edges stay near the view, because canvases are inexact far outside. */
 function addBox({ view, boxes }: Paint, { start, end, least = 1, ...box }: NewBox): void {
   const x = xIn(view, start);
   const right = Math.max(xIn(view, end), x + least);
@@ -165,7 +165,7 @@ function visible<T extends { start: number; end: number }>(
 ): readonly T[] {
   const from = scale.timeAt(left);
   const to = scale.timeAt(left + width);
-  // Spans of one lane hardly overlap: one further back may still reach into the view.
+  // Spans of one lane hardly overlap, so only one further back may still reach into the view.
   const first = Math.max(0, lastBefore(spans, ({ start }) => start <= from) - 1);
   return spans.slice(first, lastBefore(spans, ({ start }) => start <= to) + 1);
 }
@@ -232,7 +232,7 @@ function addColumn({ view, boxes }: Paint, { x, turns, taken, failed }: Column, 
   });
 }
 
-/** The waiting before a turn, the turn, and its parts: in a strip, or in rows of their own below. */
+/** The wait before a turn, the turn, and its parts: in a strip, or in rows of their own below. */
 function layTurn(
   paint: Paint,
   turn: TurnSpan,
@@ -261,7 +261,7 @@ function layTurn(
     target,
   });
   for (const part of turn.parts) {
-    // Parts are timed by another clock than the log: what lies beyond the turn is not drawn.
+    // Parts are timed by another clock than the log's, so one may begin after its turn ended. It is not drawn.
     if (part.start > turn.end) continue;
     const of: Target = { kind: 'part', turn, part, thread };
     const end = Math.min(part.end, turn.end);
@@ -271,7 +271,7 @@ function layTurn(
   if (rowsAt !== null) layParts(paint, turn, rowsAt);
 }
 
-/** The parts of a turn in rows: the model in the first, tools that ran at the same time below each other. */
+/** The parts of a turn in rows: the model in the first, below it tools, in separate rows if they ran at the same time. */
 function layParts(paint: Paint, turn: TurnSpan, y: number): void {
   const model = turn.parts.filter(({ kind }) => kind !== 'tool');
   const tools = packRows(turn.parts.filter(({ kind }) => kind === 'tool'));
@@ -317,7 +317,7 @@ function layThread(paint: Paint, span: ThreadSpan, y: number): void {
     });
 }
 
-/** Marks of words and problems. Where there is no room for a mark, only a problem takes the place of another. */
+/** Marks of messages and problems. Where marks do not fit, a problem replaces another mark. */
 function layMarks(paint: Paint, { marks, turns, agent }: LaneSpans, y: number): void {
   const { view } = paint;
   let crowded = 0;
@@ -337,17 +337,17 @@ function layMarks(paint: Paint, { marks, turns, agent }: LaneSpans, y: number): 
       seq: marks.seq[shown] ?? 0,
     });
   }
-  // A log without turns, such as an imported one, shows where its events are.
+  // A log without turns, such as an imported one, shows its events instead.
   if (turns.length === 0 && crowded > 0 && agent !== null) layEvents(paint, marks, y);
 }
 
-/** Infinity if there is none from there on. */
+/** Infinity if there is none from that index on. */
 function indexOfProblem({ mark }: Marks, from: number): number {
   const found = mark.indexOf(MARK.problem, from);
   return found < 0 ? Number.POSITIVE_INFINITY : found;
 }
 
-/** The first mark at or behind `x`, and behind the mark `after`. Searched, because a hundred thousand may be in view. */
+/** The first mark at or after `x`, and after the mark `after`. A search, because a hundred thousand may be in view. */
 function firstFrom({ at }: Marks, { scale, left }: View, { x, after }: { x: number; after: number }): number {
   const time = scale.timeAt(left + x);
   return (

@@ -8,17 +8,16 @@ import { addPage, type LogTimes, newestPages, noTimes } from './log-times.ts';
 import { type ThreadTimes, threadTimes } from './spans.ts';
 
 /**
- * The times of the conversation's log that are loaded: the newest events at first, older ones when they are looked at.
+ * The loaded times of the conversation's log: first the newest events, older ones when they are viewed.
  *  T1  The pages follow each other without a gap, up to the last event.
- *  T2  `times` is changed in place; `version` says that it was.
- *  T3  While only the newest events are looked at, memory does not grow with them: the oldest pages are dropped, and can
- *      be loaded again.
+ *  T2  `times` is changed in place, and `version` then increases.
+ *  T3  While only the newest events are viewed, memory does not grow: the oldest pages are dropped, and can be loaded again.
  */
 interface Loaded {
   conversation: string;
   pages: TimePage[];
   times: LogTimes;
-  /** Events that came while a page was asked for. */
+  /** Events that arrived while a page was being requested. */
   waiting: Event[];
   isAsking: boolean;
   wantsAll: boolean;
@@ -26,9 +25,9 @@ interface Loaded {
 }
 
 const PAGE_EVENTS = 20_000;
-/** Live events are collected in pages of this many. */
+/** Number of live events that form a page. */
 const LIVE_PAGE_EVENTS = 5_000;
-/** Events that are kept at least. */
+/** Least number of events that are kept. */
 const MIN_EVENTS = 10_000;
 
 const loaded = signal<Loaded | null>(null);
@@ -40,14 +39,14 @@ export const logTimes = computed(() => {
 });
 const NONE = noTimes();
 
-/** Whether older events can be asked for. */
+/** Whether there are older events to request. */
 export function hasOlder(): boolean {
   return (loaded.peek()?.times.first ?? 1) > 1;
 }
 
 /**
- * Loads the newest times of a conversation and follows it. `isAtNewest`: whether nothing but the newest events is looked
- * at. Returns a function that ends this.
+ * Loads the newest times of a conversation and follows it. `isAtNewest`: whether only the newest events are viewed. Returns a
+ * function that stops this.
  */
 export function openTimes(conversation: string, isAtNewest: () => boolean): () => void {
   const mine: Loaded = {
@@ -73,7 +72,7 @@ export function openTimes(conversation: string, isAtNewest: () => boolean): () =
   };
 }
 
-/** Loads the events before the first that is known: a page of them, or all. */
+/** Loads the events before the first loaded one: a page of them, or all. */
 export function loadOlder({ all = false } = {}): void {
   const mine = loaded.peek();
   if (!mine) return;
@@ -100,7 +99,7 @@ async function ask(mine: Loaded, after: number): Promise<void> {
     rebuild(mine);
   } catch {
     mine.wantsAll = false;
-    // The turns of the projection are drawn all the same, and a later look asks again.
+    // The turns of the projection are drawn anyway, and a later view requests again.
   } finally {
     mine.isAsking = false;
   }
@@ -111,7 +110,7 @@ async function ask(mine: Loaded, after: number): Promise<void> {
 function append(mine: Loaded, events: readonly Event[]): void {
   const last = mine.times.first + mine.times.at.length - 1;
   const fresh = events.filter(({ seq }) => seq > last);
-  // After a failed request nothing can follow.
+  // After a failed request the next page would leave a gap.
   if (fresh.length === 0 || (mine.pages.length > 0 && fresh[0]?.seq !== last + 1)) return;
   const page = emptyTimes();
   addTimes(page, fresh, { parts: false });
@@ -125,7 +124,7 @@ function append(mine: Loaded, events: readonly Event[]): void {
   version.value += 1;
 }
 
-/** Drops the oldest pages, unless somebody looks at them. */
+/** Drops the oldest pages, unless somebody views them. */
 function forget(mine: Loaded): void {
   if (mine.wantsAll || !mine.isAtNewest()) return;
   const kept = newestPages(mine.pages, MIN_EVENTS);
@@ -152,7 +151,7 @@ const FRESH_MS = 5_000;
 const MAX_THREADS = 40;
 const THREAD_EVENTS = 2_000;
 
-/** Loads the turns of a thread; again after a while, as long as its task is open. */
+/** Loads the turns of a thread. Repeats this from time to time while its task is open. */
 export function needThread(thread: string, isOpen: boolean): void {
   const before = asked.get(thread);
   const isKnown = before !== undefined && (!isOpen || Date.now() - before < FRESH_MS);
@@ -167,6 +166,6 @@ export function needThread(thread: string, isOpen: boolean): void {
       const now = times.at.at(-1) ?? 0;
       threads.value = new Map(threads.peek()).set(thread, threadTimes(times, thread, now));
     },
-    () => undefined, // no thread is shown; opening it says why
+    () => undefined, // the thread is not shown; opening it tells why
   );
 }

@@ -2,7 +2,7 @@ import { MARK, type TimePage } from '../../../../src/library/projection/time-pag
 import type { TurnView } from '../../../../src/library/projection/model.ts';
 import type { Marks, Part } from './spans.ts';
 
-/** A turn as far as the times of a log show it. */
+/** A turn, as far as the times of a log reveal it. */
 export interface OldTurn {
   agent: string;
   number: number;
@@ -13,7 +13,7 @@ export interface OldTurn {
   parts: Part[];
 }
 
-/** A task that an agent gave another, as far as the times of a log show it. */
+/** A task that an agent gave another, as far as the times of a log reveal it. */
 export interface OldTask {
   id: string;
   owner: string;
@@ -23,7 +23,7 @@ export interface OldTask {
   end: number | null;
 }
 
-/** What the times of a log say: its turns, and its events by agent; '' for people. Pages are added in order, without a gap. */
+/** What the times of a log reveal: its turns, and its events by agent; '' for people. Pages are added in order, without a gap. */
 export interface LogTimes {
   readonly turns: OldTurn[];
   readonly tasks: Map<string, OldTask>;
@@ -39,7 +39,7 @@ export function noTimes(): LogTimes {
   return { turns: [], tasks: new Map(), at: [], first: 1, marks: new Map(), running: new Map() };
 }
 
-/** The fewest of the newest pages that hold so many events; all if they hold fewer. */
+/** The fewest of the newest pages that hold this many events; all if they hold fewer. */
 export function newestPages(pages: readonly TimePage[], atLeast: number): TimePage[] {
   const kept: TimePage[] = [];
   for (let events = 0, index = pages.length - 1; index >= 0 && events < atLeast; index--) {
@@ -113,7 +113,7 @@ function addMark(
   lane.mark.push(mark);
 }
 
-/** The parts of each turn by the seq of its end. Its tools come before it in the log. */
+/** The parts of each turn, by the seq of its end. In the log, a turn's tools come before its end. */
 function partsByEnd({ times, tools }: TimePage): (end: number) => Part[] {
   const byEnd = new Map(times.map(({ seq, times: each }) => [seq, each]));
   return (end) => {

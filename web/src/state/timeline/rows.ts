@@ -1,6 +1,6 @@
 import type { LaneSpans, ThreadSpan } from './spans.ts';
 
-/** A lane at its place. */
+/** A lane with its position. */
 export interface Placed {
   lane: LaneSpans;
   y: number;
@@ -9,9 +9,9 @@ export interface Placed {
 }
 
 interface LaneRows {
-  /** Whether the parts of its turns have rows. */
+  /** Whether its turns' parts have rows. */
   parts: boolean;
-  /** Those that have a row. */
+  /** The threads that have a row. */
   threads: PackedThreads['threads'];
   threadsAt: number;
 }
@@ -21,7 +21,7 @@ export const BAR_TOP_PX = 10;
 export const BAR_PX = 15;
 const PEOPLE_PX = 24;
 const LANE_PX = 32;
-/** Rows of the parts of turns: the model, and tools that run at the same time. */
+/** Rows of the turns' parts: the model, and tools that ran at the same time. */
 export const PARTS_AT_PX = 33;
 export const PART_ROW_PX = 15;
 export const MAX_TOOL_ROWS = 3;
@@ -34,7 +34,7 @@ export interface PlacedLanes {
   height: number;
 }
 
-/** Depends on the whole log, not on the view: lanes keep their height while time passes by. */
+/** Depends on the whole log, not on the view, so that lanes keep their height while time passes. */
 export function placeLanes(lanes: readonly LaneSpans[], expanded: ReadonlySet<string>): PlacedLanes {
   let y = 0;
   const placed = lanes.map((lane): Placed => {
@@ -70,7 +70,7 @@ interface Stretch {
   end: number;
 }
 
-/** Stretches of time in as few rows as they need, each in the first row that is free. */
+/** Puts periods into as few rows as they need, each into the first free row. */
 export function packRows<T extends Stretch>(spans: readonly T[]): T[][] {
   const rows: T[][] = [];
   for (const span of spans.toSorted((a, b) => a.start - b.start)) {
@@ -86,7 +86,7 @@ interface PackedThreads {
   threads: { span: ThreadSpan; row: number }[];
 }
 
-/** Threads in rows: what is nested in one lies right below it, and nothing else beside the two. */
+/** Threads in rows: nested threads stand directly below the outer one, with nothing else beside them. */
 export function packThreads(threads: readonly ThreadSpan[]): PackedThreads {
   const placed: PackedThreads['threads'] = [];
   const ends: number[] = [];

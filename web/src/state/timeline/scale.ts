@@ -1,12 +1,12 @@
 /**
- * Wall-clock time along x. Silence in which nothing happened takes at most `gapPx`, so that nights do not eat the width.
+ * Wall-clock time along x. A period in which nothing happened takes at most `gapPx`, so that nights do not use up the width.
  * Positions are in pixels from the first moment; a view is a window over them.
  */
 export interface Scale {
   readonly msPerPx: number;
   xOf(time: number): number;
   timeAt(x: number): number;
-  /** Silences that are drawn shorter than they were, between two positions. */
+  /** The shortened silences between two positions. */
   gapsIn(from: number, to: number): Gap[];
 }
 
@@ -17,7 +17,7 @@ export interface Gap {
   to: number;
 }
 
-/** Stretches of time without any event or turn, ascending. Ms since the epoch. */
+/** Periods without any event or turn, ascending. Ms since the epoch. */
 export interface Silences {
   from: Float64Array;
   to: Float64Array;
@@ -29,7 +29,7 @@ export interface Zoom {
   gapPx: number;
 }
 
-/** The longest and the shortest that `gapPx` is, and the share of the width that gaps may take when all is shown. */
+/** Greatest and least `gapPx`, and the share of the width that gaps may take when everything is shown. */
 const MAX_GAP_PX = 72;
 const MIN_GAP_PX = 3;
 const GAP_SHARE = 0.3;
@@ -85,7 +85,7 @@ export function createScale(origin: number, silences: Silences, { msPerPx, gapPx
   };
 }
 
-/** The silences that are drawn shorter, in columns: each step of a zoom computes them anew, and there may be 100,000. */
+/** The shortened silences, in typed arrays: each step of a zoom computes them anew, and there may be 100,000. */
 function gapsOf(
   origin: number,
   silences: Silences,
@@ -108,7 +108,7 @@ function gapsOf(
   return { from: froms.subarray(0, count), to: tos.subarray(0, count), x: xs.subarray(0, count) };
 }
 
-/** Pixels between two moments, and those of them that are gaps. */
+/** Pixels between two moments, and how many of them are gaps. */
 function lengthOf(
   silences: Silences,
   [from, to]: Range,
@@ -131,7 +131,7 @@ export type Range = readonly [number, number];
 
 const HALVINGS = 48;
 
-/** The zoom at which a stretch of time is `width` pixels long, with gaps of a given length. */
+/** The zoom at which a period is `width` pixels long, for gaps of a given length. */
 function zoomWith(gapPx: number, silences: Silences, range: Range, width: number): Zoom {
   let low = Math.log(MIN_MS_PER_PX);
   let high = Math.log(Math.max(2 * MIN_MS_PER_PX, (range[1] - range[0]) / width));
@@ -143,7 +143,7 @@ function zoomWith(gapPx: number, silences: Silences, range: Range, width: number
   return { msPerPx: Math.exp(high), gapPx };
 }
 
-/** The zoom that shows a stretch of time. The more gaps there are, the narrower each is. */
+/** The zoom that shows a whole period. The more gaps there are, the narrower each is. */
 export function zoomToFit(silences: Silences, range: Range, width: number): Zoom {
   const across = Math.max(1, width);
   const worth = worthCollapsing(silences, (range[1] - range[0]) / across / 50);
@@ -155,13 +155,13 @@ export function zoomToFit(silences: Silences, range: Range, width: number): Zoom
   }
 }
 
-/** Without the silences that are too short to matter. */
+/** Leaves out silences that are too short to matter. */
 function worthCollapsing({ from, to }: Silences, least: number): Silences {
   const isLong = (_: number, index: number) => (to[index] as number) - (from[index] as number) >= least;
   return { from: from.filter(isLong), to: to.filter(isLong) };
 }
 
-/** The zoom at another number of ms per pixel: gaps grow with what is beside them. `whole`: the zoom that shows all. */
+/** The zoom for another number of ms per pixel: gaps grow as well. `whole`: the zoom that shows everything. */
 export function zoomAt(msPerPx: number, whole: Zoom): Zoom {
   const gapPx = whole.gapPx * Math.max(1, whole.msPerPx / msPerPx);
   return { msPerPx, gapPx: Math.min(MAX_GAP_PX, gapPx) };
@@ -175,7 +175,7 @@ interface Items<T> {
   readonly [index: number]: T;
 }
 
-/** Index of the last item that holds, in a list where all that hold come first; -1 for none. */
+/** Index of the last item for which `holds` is true, in a list where all such items come first; -1 for none. */
 export function lastBefore<T>(items: Items<T>, holds: (item: T) => boolean): number {
   let low = 0;
   let high = items.length;

@@ -12,7 +12,7 @@ export interface TurnSpan {
   status: TurnView['status'];
   /** Seq of its start. */
   seq: number;
-  /** When its oldest input came; null if unknown. */
+  /** Time at which its oldest input came; null if unknown. */
   queued: number | null;
   start: number;
   end: number;
@@ -23,7 +23,7 @@ export interface TurnSpan {
   parts: readonly Part[];
 }
 
-/** A piece of a turn: waiting, a model at work, or a tool. */
+/** A part of a turn: waiting, a model at work, or a tool. */
 export interface Part {
   kind: TimedPart | 'tool';
   start: number;
@@ -32,10 +32,10 @@ export interface Part {
   isFailed: boolean;
 }
 
-/** A delegated task in the lane of the agent that asked, with the turns of its thread. */
+/** A delegated task in the lane of the agent that gave it, with the turns of its thread. */
 export interface ThreadSpan {
   task: Pick<TaskView, 'id' | 'owner' | 'assignee' | 'text' | 'outcome' | 'seq' | 'thread' | 'endedAt'>;
-  /** The thread in which the task was given; null for the conversation that is shown. */
+  /** The thread in which the task was given; null for the conversation shown. */
   givenIn: string | null;
   start: number;
   end: number;
@@ -44,20 +44,20 @@ export interface ThreadSpan {
   nested: readonly ThreadSpan[];
 }
 
-/** What is known of a thread from the times of its log. */
+/** What the times of a thread's log reveal. */
 export interface ThreadTimes {
   turns: readonly TurnSpan[];
   tasks: readonly OldTask[];
 }
 
-/** A time in which an agent waits for a person. */
+/** A period in which an agent waits for a person. */
 export interface WaitSpan {
   task: TaskView;
   start: number;
   end: number;
 }
 
-/** The events that are drawn as marks, in columns, by seq. */
+/** The events that are drawn as marks, in arrays sorted by seq. */
 export interface Marks {
   seq: number[];
   at: number[];
@@ -68,7 +68,7 @@ export interface LaneSpans {
   /** Null for people, who share the first lane. */
   agent: string | null;
   name: string;
-  /** By start. */
+  /** Sorted by start. */
   turns: readonly TurnSpan[];
   threads: readonly ThreadSpan[];
   waits: readonly WaitSpan[];
@@ -85,13 +85,13 @@ export interface Spans {
 
 interface Present {
   now: number;
-  /** By conversation. */
+  /** Threads by conversation. */
   threads: ReadonlyMap<string, ThreadTimes>;
 }
 
 /**
- * Everything that the timeline draws of a conversation. `now` is where running turns end. The projection has the newest
- * turns in full; `times` adds the older ones and the events.
+ * Everything that the timeline draws of a conversation. Running turns end at `now`. The projection has the newest turns in
+ * full; `times` adds the older ones and the events.
  */
 export function spansOf(projection: Projection, times: LogTimes, { now, threads }: Present): Spans {
   const lanes = new Map<string | null, { turns: TurnSpan[]; lane: LaneSpans }>();
@@ -124,10 +124,10 @@ function addTask(lane: LaneSpans | undefined, task: TaskView, { now, threads }: 
   (lane?.threads as ThreadSpan[] | undefined)?.push({ ...span, givenIn: null, ...inside });
 }
 
-/** Threads deeper than this are not drawn. */
+/** Most levels of threads that are drawn. */
 const MAX_DEPTH = 8;
 
-/** The turns of a thread, and what was given in it. A task that is still open is drawn as long as the one around it. */
+/** The turns of a thread, and the tasks given in it. An open task is drawn as long as the task around it. */
 function insideOf(
   threads: ReadonlyMap<string, ThreadTimes>,
   thread: string | null,
@@ -137,7 +137,7 @@ function insideOf(
   if (thread === null || !times || outer.length >= MAX_DEPTH) return { turns: [], nested: [] };
   const around = [...outer, thread];
   const nested = times.tasks
-    // A thread begins with the task that opened it.
+    // Leaves out the task that opened the thread, with which its log begins.
     .filter((task) => !around.includes(task.thread))
     .map((task): ThreadSpan => {
       const until = task.end ?? Math.max(task.start, end);
@@ -167,7 +167,7 @@ function insideOf(
 
 const NO_MARKS: Marks = { seq: [], at: [], mark: [] };
 
-/** Without the events after the moment shown. */
+/** Leaves out events after the moment shown. */
 function marksUpTo(marks: Marks | undefined, upTo: number): Marks {
   if (!marks) return NO_MARKS;
   const { seq, at, mark } = marks;
@@ -233,13 +233,13 @@ function olderSpan(turn: OldTurn, conversation: string, now: number): TurnSpan {
   };
 }
 
-/** What the times of its log say of a thread. */
+/** What the times of a thread's log reveal about the thread. */
 export function threadTimes(times: LogTimes, thread: string, now: number): ThreadTimes {
   const turns = times.turns.map((turn) => olderSpan(turn, thread, now));
   return { turns: turns.toSorted((a, b) => a.start - b.start), tasks: [...times.tasks.values()] };
 }
 
-/** A task with all that are nested in it. */
+/** A task with all tasks that are nested in it. */
 export function* nestedIn(thread: ThreadSpan): Generator<ThreadSpan> {
   yield thread;
   for (const each of thread.nested) yield* nestedIn(each);
@@ -270,10 +270,10 @@ function extentOf(
   return { silences: silencesOf(starts, ends), from, to: ends.reduce((a, b) => Math.max(a, b), from) };
 }
 
-/** A turn that waited longer, such as that of a paused agent, leaves a gap in the axis like any silence. */
+/** A longer wait for a turn, such as that of a paused agent, becomes a gap in the axis like any silence, ms. */
 const LONG_WAIT_MS = 1_800_000;
 
-/** Sorted spans and moments together. Moments are sorted but for clocks that were set back: those count as the latest. */
+/** Sorted spans and moments together. After a clock was set back, a moment counts as late as the latest one before it. */
 function merged(
   spans: readonly (readonly [number, number])[],
   moments: readonly number[],

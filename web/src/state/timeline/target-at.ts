@@ -1,6 +1,6 @@
 import type { Box, Layout, Target } from './layout.ts';
 
-/** The box or mark at a point: marks first, since they are small, then what was painted last. */
+/** The box or mark at a point: marks first, because they are small, then the box painted last. */
 export function targetAt(
   { boxes, marks }: Pick<Layout, 'boxes' | 'marks'>,
   x: number,

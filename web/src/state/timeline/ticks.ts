@@ -3,7 +3,7 @@ import type { Scale } from './scale.ts';
 /** A line of the time axis, in local time. */
 export interface Tick {
   x: number;
-  /** The time, as finely as the scale shows it. */
+  /** The time, as precise as the scale allows. */
   label: string;
   /** The date, where a day begins and at the first tick. */
   day: string | null;
@@ -21,7 +21,7 @@ const STEPS: readonly number[] = [
   ...[1, 2, 3, 6, 12].map((each) => each * HOUR),
   ...[1, 2, 7, 14, 28, 91, 364].map((each) => each * DAY),
 ];
-/** Room for a label. */
+/** Room for a label, px. */
 const LABEL_PX = 84;
 
 const formatter = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', options);
@@ -36,7 +36,7 @@ const MILLIS = formatter({
 const DATE = formatter({ weekday: 'short', day: 'numeric', month: 'short' });
 const DATE_OF_YEAR = formatter({ day: 'numeric', month: 'short', year: 'numeric' });
 
-/** The ticks between two positions: at round times, and where something happens again after a gap. */
+/** The ticks between two positions: at round times, and at the first moment after each gap. */
 export function ticksOf(scale: Scale, from: number, to: number): Tick[] {
   const step = STEPS.find((each) => each >= LABEL_PX * scale.msPerPx) ?? (STEPS.at(-1) as number);
   const ticks: Tick[] = [];
@@ -73,7 +73,7 @@ function labelOf(time: number, step: number): string {
   return (step < MINUTE ? SECONDS : HOURS).format(time);
 }
 
-/** Tue, 3 Nov; in another year 3 Nov 2024. */
+/** Such as Tue, 3 Nov; in another year 3 Nov 2024. */
 export function dateOf(time: number, now = Date.now()): string {
   const isThisYear = new Date(time).getFullYear() === new Date(now).getFullYear();
   return (isThisYear ? DATE : DATE_OF_YEAR).format(time);

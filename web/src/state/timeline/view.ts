@@ -6,7 +6,7 @@ import { placeLanes } from './rows.ts';
 import { createScale, MIN_MS_PER_PX, type Range, type Zoom, zoomAt, zoomToFit } from './scale.ts';
 import { spansOf } from './spans.ts';
 
-/** Which stretch of time is shown. With `at` null the end of the log stays at the right edge. */
+/** The period that is shown. With `at` null, the end of the log stays at the right edge. */
 type Place =
   | { kind: 'newest' }
   | { kind: 'all' }
@@ -16,15 +16,15 @@ const place = signal<Place>({ kind: 'newest' });
 export const isAtNewest = (): boolean => place.peek().kind === 'newest';
 /** Size of the drawing, in pixels. */
 export const width = signal(600);
-/** Agents whose turns are shown with their parts in rows. */
+/** Agents whose turns are shown with rows for their parts. */
 export const expanded = signal<ReadonlySet<string>>(new Set());
 
-/** Rises while something runs, so that it is seen to grow. */
+/** Increases while something runs, so that its growth is drawn. */
 export const beat = signal(0);
 let heardAt = 0;
 let heard: unknown = null;
 
-/** The present by the clock of the server: that of its last event, and the time since it came. */
+/** The current time by the server's clock: the time of its last event, plus the time since it came. */
 function now(): number {
   const projection = live.peek();
   if (projection !== heard) {
@@ -52,7 +52,7 @@ const whole = computed<Zoom>(() => {
   return all ? zoomToFit(all.silences, [all.from, all.to], room) : { msPerPx: 1, gapPx: 1 };
 });
 
-/** Turns that are shown at first. */
+/** Number of turns that are shown at first. */
 const FIRST_TURNS = 40;
 
 const firstZoom = computed<Zoom>(() => {
@@ -81,7 +81,7 @@ export const view = computed(() => {
   return { scale, left, width: width.value };
 });
 
-/** Whether all of the log is in view. */
+/** Whether the whole log is in view. */
 export const isAllSeen = computed(() => {
   const seen = view.value;
   if (logTimes.value.times.first > 1) return false;
@@ -93,13 +93,13 @@ function setPlace(zoom: Zoom, at: number, x: number): void {
   const all = spans.peek();
   const seen = view.peek();
   if (!all || !seen) return;
-  // Whoever goes to the end follows it.
+  // A view that reaches the end follows it from then on.
   if (seen.scale.xOf(all.to) + RIGHT_PX <= seen.left + width.peek() + 0.5)
     place.value = { kind: 'zoomed', zoom, at: null, x: 0 };
   if (seen.left <= LEFT_PX && hasOlder()) loadOlder();
 }
 
-/** A factor below 1 zooms in. The moment at `x` stays where it is. */
+/** A factor below 1 zooms in. The moment at `x` stays in place. */
 export function zoomBy(factor: number, x = width.peek() / 2): void {
   const seen = view.peek();
   if (!seen) return;
@@ -118,7 +118,7 @@ export function fitAll(): void {
   loadOlder({ all: true });
 }
 
-/** Shows a stretch of time with some of its surroundings. */
+/** Shows a period with some of its surroundings. */
 export function fitRange([from, to]: Range): void {
   const all = spans.peek();
   if (!all) return;
@@ -131,7 +131,7 @@ export function fitRange([from, to]: Range): void {
 const NARROW_PX = 4;
 const WIDE_PX = 120;
 
-/** Brings a stretch of time into view, and makes it wide enough to be seen. */
+/** Scrolls a period into view, and makes it wide enough to be seen. */
 export function reveal([from, to]: Range): void {
   const seen = view.peek();
   if (!seen) return;
@@ -148,7 +148,7 @@ export function resetView(): void {
   expanded.value = new Set();
 }
 
-/** The time of an event that is not loaded brings older events. */
+/** If the time of the event is not loaded, older events are loaded. */
 export function revealEvent(seq: number): void {
   const at = timeOfEvent(seq);
   if (at !== null) reveal([at, at]);
