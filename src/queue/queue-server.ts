@@ -45,6 +45,7 @@ export interface QueueServer {
   open(options: QueueOptions): Promise<Queue>;
 }
 
+/** An observer that counts the work of a router in these metrics. */
 export function queueObserver(metrics: Metrics): RouterObserver {
   return {
     onTaken: ({ waitMs }) => metrics.time('wake_wait', {}, waitMs),

@@ -122,6 +122,7 @@ export function excerpt(value: unknown): string {
 /** A JSON object with unknown, untrusted fields. */
 export type JsonObject = Record<string, unknown>;
 
+/** Whether a parsed value is an object with fields: not null, and no list. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
