@@ -81,7 +81,6 @@ function rulesFor({ framing, isAlone }: Pick<AgentProfile, 'framing' | 'isAlone'
   return isAlone ? TEXTS.system.rulesAlone : TEXTS.system.rules;
 }
 
-/** The four frozen layers, in sending order. */
 export function baselineTexts(
   agent: AgentProfile,
   roster: readonly AgentProfile[],
@@ -127,7 +126,6 @@ function withGiven(persona: LayerText, text: string | undefined): LayerText {
   return { ...persona, given, sources: { ...persona.sources, instructions: given.hash } };
 }
 
-/** The texts for a conversation in this mode. */
 export function textsInMode(texts: readonly BaselineText[], mode: Mode | null): readonly BaselineText[] {
   if (mode !== 'chat') return texts;
   return texts.map(({ inChat, ...text }) => {

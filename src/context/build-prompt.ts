@@ -117,7 +117,6 @@ export function baselineTokens({ layers }: BaselineBody): number {
   return sum;
 }
 
-/** Counted tokens by kind of content. */
 export function countedKinds(view: View, baseline: BaselineBody): KindTokens {
   const { kinds, note } = view;
   const counted = { ...kinds, system: kinds.system + baselineTokens(baseline) };

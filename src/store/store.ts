@@ -133,7 +133,6 @@ export type EffectRecord =
   | { status: 'started'; argsHash: string; by: string }
   | { status: 'settled'; argsHash: string; by: string; outcome: 'done' | 'failed' | 'lost'; data: string };
 
-/** Maximum bytes of one page of a log. */
 export const PAGE_BYTES = 4 * 1024 * 1024;
 
 /** A part of a log, small enough to be read and folded in one turn of the event loop. */

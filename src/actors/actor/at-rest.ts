@@ -58,7 +58,6 @@ function unreadableFor({ type }: AvailabilityEvent): Availability {
 
 type Publisher = Pick<EngineDeps, 'clock' | 'registry' | 'onLive' | 'onWarning'>;
 
-/** Publishes a change of an agent's availability. */
 export function publishAvailability(
   deps: Publisher,
   { tenant, conversation, agent }: ActorAddress,
@@ -142,7 +141,6 @@ function raise({ agents }: ImportedProgress, agent: AgentId, turns: number): voi
   agents.set(agent, Math.max(agents.get(agent) ?? 0, turns));
 }
 
-/** The name under which an import holds leases. */
 export function importOwner(process: string): string {
   return `${process}:import`;
 }

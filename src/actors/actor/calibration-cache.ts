@@ -37,7 +37,6 @@ const READ_EVERY_MS = 60_000;
 const WRITE_EVERY_MS = 20_000;
 /** Maximum reports that wait for a write. While the store is unavailable, older ones are dropped. */
 const MAX_WAITING = 64;
-/** Maximum pages in memory. The oldest is dropped first. */
 const MAX_PAGES = 1_000;
 /** Maximum agents with a warning about their usage. Further ones get none. */
 const MAX_DOUBTED = 1_000;

@@ -76,7 +76,6 @@ function spentTokens(
   return { usage: { ...NO_USAGE, input, output: heard }, isEstimate: true };
 }
 
-/** Tokens and cost of a call. */
 export function spentAmount(end: CallEnd, asked: Pick<AskedCall, 'input'>, price: ModelPrice | null): Amount {
   const isReported = end.kind === 'answered' && end.usage.input + end.usage.output > 0;
   return amountOf(isReported ? end.usage : spentTokens(end, asked).usage, price);
@@ -100,7 +99,6 @@ export function noteOther(
   } else others.push({ outcome, model, calls: 1, usage, ...(isEstimate && { estimated: true }) });
 }
 
-/** A call that was made, with its cost. */
 export function spent<T>(
   { outcome, end }: { outcome: T; end: CallEnd },
   asked: Pick<AskedCall, 'input'>,

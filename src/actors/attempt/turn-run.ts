@@ -288,7 +288,6 @@ export function cacheKeyOf({ live }: Pick<TurnRun, 'live'>): string {
   return `${tenant}/${conversation}/${agent}`;
 }
 
-/** The journal key of a step's answer. */
 export function journalKey(turn: TurnId, step: number): string {
   return `${turn}/${step}`;
 }

@@ -181,7 +181,6 @@ async function busyIn(
 }
 
 const PAGE = 50;
-/** Interval of listing all conversations, ms. */
 const LIST_EVERY_MS = 600_000;
 const MOST_LISTED = 1_000_000;
 

@@ -21,7 +21,6 @@ export interface PersonsWords {
 const RUN = 5;
 const RARE = 4;
 
-/** `isCommon`: whether it is an everyday word. */
 export function createPersonsWords(isCommon: (word: string) => boolean): PersonsWords {
   /** Rare words, with the time of their first use by the person. */
   const rare = new Map<string, number>();

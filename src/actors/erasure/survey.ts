@@ -20,7 +20,6 @@ export function isBy({ author }: Pick<Event, 'author'>, person: string): boolean
   return author.kind === 'user' && author.id === person;
 }
 
-/** All conversations of a tenant, newest first. */
 export async function* conversationsOf(
   store: Pick<Store, 'listConversations'>,
   tenant: TenantId,

@@ -35,7 +35,6 @@ export function featureCommands(): FeatureCommands {
   return Object.assign({}, ...FEATURES.map(({ commands = {} }) => commands)) as FeatureCommands;
 }
 
-/** Writes queued checkpoints and closes the memory search. */
 export async function closeFeatures({ checkpoints: stored, memory: search }: Features): Promise<void> {
   await Promise.all([stored?.close(), search?.close()]);
 }

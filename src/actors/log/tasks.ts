@@ -247,7 +247,6 @@ export function endId(task: string): EventId {
   return runtimeId(task, 'end');
 }
 
-/** Id of the opening event in the thread. */
 export function openedId(delegation: string): EventId {
   return runtimeId(delegation, 'opened');
 }

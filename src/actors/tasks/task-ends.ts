@@ -250,7 +250,6 @@ function cancelAll({ live, runtime }: TurnRun, tasks: readonly Task[], why: stri
 
 const OPENINGS: readonly EventDraft['kind'][] = ['delegation.opened', 'question', 'approval.requested'];
 
-/** Number of tasks that the turn opens. */
 export function openedBy({ outputs }: TurnRun): number {
   return outputs.filter(({ kind }) => OPENINGS.includes(kind)).length;
 }

@@ -163,7 +163,6 @@ function hearCalls(run: TurnRun) {
 const MAX_ARGS = 4_096;
 const MAX_PROGRESS = 1_000;
 const MAX_RESULT = 4_096;
-/** Pause between two reports of progress of one call, ms. */
 const PROGRESS_MS = 100;
 
 type Teller = Pick<TurnRun, 'deps' | 'live' | 'turn' | 'step' | 'meanwhile'>;
@@ -218,7 +217,6 @@ export function showCall(run: TurnRun, { id, name, args }: ToolCall): CallShow {
   };
 }
 
-/** Reports the result of a call, which is already redacted. */
 export function showResult(
   run: Teller,
   { id, name }: ToolCall,

@@ -264,7 +264,6 @@ function isUtf8(bytes: Uint8Array, start: number, end: number): boolean {
 const KINDS = ['prose', 'code', 'calls', 'system'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Troupe's token counts of a request, by kind. */
 export const KindTokens = z.record(z.enum(KINDS), z.number().nonnegative());
 export type KindTokens = z.infer<typeof KindTokens>;
 

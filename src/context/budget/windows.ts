@@ -56,7 +56,6 @@ interface ModelWindow {
   maxOutput: number;
 }
 
-/** Window of unknown models. */
 export const DEFAULT_WINDOW = 128_000;
 
 /** Name pattern, window, longest answer. The first match decides, so specific patterns come first. */

@@ -72,7 +72,6 @@ export function presentIn(view: View, plan: CompactionPlan): CompactionPlan {
   return { ...plan, pruned: [...new Set(plan.pruned)].filter((event) => left.has(event)) };
 }
 
-/** The newest shared compaction known to the view. */
 export function latestCompaction(view: View): SharedCompaction | null {
   const [id, body] = [...view.compactions].at(-1) ?? [];
   return id !== undefined && body !== undefined ? { id, body } : null;

@@ -334,7 +334,6 @@ function readItem(item: unknown): { text: string; status: string } {
 
 const MAX_QUESTIONS = 3;
 
-/** The last questions of a message, as sentences. */
 export function questionsOf(text: string): string[] {
   const asked = sentencesOf(text).map(bare);
   return asked

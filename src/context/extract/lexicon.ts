@@ -59,7 +59,6 @@ export const CONSTRAINT = lexicon(
 export const REFUSAL =
   /^(?:no|nope|nah|nein|non|não|нет|stop|wait,? no|don['’]?t|do not)(?![\p{L}\p{N}_])|^(?:不|别|いいえ|いや|ダメ|だめ)/iu;
 
-/** Words for work that is not done. */
 export const PENDING = lexicon(
   [
     `fixme|to[- ]dos?:|next steps?|next,? (?:i|we)(?:['’]ll)?|(?:i|we)(?:['’]ll| will) (?:then|next|later)`,
@@ -80,7 +79,6 @@ export const PENDING = lexicon(
   ],
 );
 
-/** Headings of lists of open work. */
 export const OPEN_HEADING = lexicon(
   [
     `to[- ]?dos?|remaining|pending|next(?: steps?| up)?|still (?:open|to do|left)|open (?:items|tasks|points|issues|work|questions)`,
@@ -100,7 +98,6 @@ const DONE_WORDS = [
 ];
 const DONE_SIGNS = ['(?<!未)完成了?|完了|済み|搞定'];
 
-/** Headings of lists of finished work. */
 export const DONE_HEADING = lexicon(DONE_WORDS, DONE_SIGNS);
 
 /** A sentence that says that something is done. It must not match if something is still to be done or was not done. */
@@ -128,12 +125,10 @@ export const GOAL =
 const GREETING =
   /^(?:hi|hello|hey|hallo|guten (?:tag|morgen)|moin|servus|salut|bonjour|hola|buen[oa]s?(?: d[ií]as| tardes)?|olá|oi|bom dia|ciao|buongiorno|привет|здравствуйте|你好|您好|こんにちは|good (?:morning|afternoon|evening))(?:[\s,!.]+(?:there|all|everyone|team|zusammen|@?[\p{L}\p{N}_-]{1,24}))?[\s!.,。！]*$/iu;
 
-/** Words that only acknowledge. */
 const CHATTER =
   /^(?:(?:ok(?:ay|e)?|kk?|yes|yep|yeah|no+pe|sure|noted|got it|understood|acknowledged|roger|copy that|will do|on it|of course|you['’]re welcome|my pleasure|thanks?|thank you|thx|cheers|great|nice|cool|perfect|excellent|awesome|fine|good|right|alright|done|continue|go on|go ahead|proceed|please|hm+|ah|oh|lol|haha|wow|so|then|and|very much|a lot|for (?:that|now|the update)|notiert|vermerkt|erledigt|verstanden|gerne?|noté|compris|c['’]est fait|anotad[oa]|entendido|hecho|de nada|feito|annotato|capito|fatto|prego|принято|понял[ао]?|готово|сделано|ja|nein|gut|danke|alles klar|weiter|passt|super|merci|oui|d['’]accord|bien|gracias|vale|sí|listo|obrigad[oa]|sim|certo|grazie|va bene|sì|спасибо|да|хорошо|понятно|ладно)(?![\p{L}])[\s,.!…:;)(-]*)+$|^(?:好的?|谢谢|謝謝|明白了?|收到|已记录|记住了|完成|继续|はい|ありがとう(?:ございます)?|了解(?:です|しました)?|続けて)[\s。！!，,]*$/iu;
 const MAX_CHATTER = 60;
 
-/** Whether a message is a mere acknowledgement. */
 export function isChatter(text: string): boolean {
   const words = text.trim();
   return words.length <= MAX_CHATTER && (CHATTER.test(words) || GREETING.test(words));

@@ -259,7 +259,6 @@ export function authorOf({ by }: Saying): string {
   return `${by.kind} ${by.id}`;
 }
 
-/** The speaker of an event. */
 export function speakerOfEvent(event: Event, trusted: Trusted): Omit<Saying, 'text'> {
   const { kind, id, name } = event.author;
   return { by: { kind, id, name }, ...(isUntrusted(trusted, event) && { untrusted: true }) };

@@ -142,7 +142,6 @@ function withLiveText(body: string, part: Part, secret: string): string {
 
 const LIVE_GAP = '\n\n';
 
-/** A rendered message without its live block. */
 export function withoutLive(content: string, live: string): string {
   return live === '' ? content : content.slice(0, content.length - live.length - LIVE_GAP.length);
 }

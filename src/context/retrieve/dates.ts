@@ -19,7 +19,6 @@ const MONTHS = [
   'december dec dezember dez decembre diciembre dicembre dezembro',
 ];
 
-/** Weekdays by the number of `getUTCDay`, Sunday first. */
 const WEEKDAYS = [
   'sunday sonntag dimanche domingo domenica zondag',
   'monday montag lundi lunes lunedi maandag',
@@ -30,7 +29,6 @@ const WEEKDAYS = [
   'saturday samstag sonnabend samedi sabado sabato zaterdag',
 ];
 
-/** Seasons by the number of their first month. */
 const SEASONS: Record<number, string> = {
   2: 'spring fruhling fruhjahr printemps primavera voorjaar',
   5: 'summer sommer estate verano verao zomer',
@@ -153,7 +151,6 @@ export function dayOf(at: number): number {
   return Math.floor(at / DAY_MS);
 }
 
-/** Whether a text asks for a time. */
 export function asksWhen(question: string): boolean {
   return ASKS_WHEN.test(plainText(question));
 }

@@ -84,7 +84,6 @@ export function endsInQuestion(text: string): boolean {
   return QUESTION_MARKS.has(text.trimEnd().at(-1) ?? '');
 }
 
-/** Question marks of several scripts. */
 export const QUESTION_MARKS: ReadonlySet<string> = new Set(['?', '\uFF1F', '\u061F', '\u037E']);
 
 /** Data of the events of a log without their words, as one array per property: 16 bytes per event and 8 per date. */

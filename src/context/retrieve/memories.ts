@@ -36,7 +36,6 @@ const BUDGET_TOKENS = 2_000;
 const LIMIT = 12;
 /** Maximum share of the budget for one event, so that it cannot push out all others. */
 const LARGEST_SHARE = 1 / 3;
-/** Shorter memories say nothing. */
 const SHORTEST_TOKENS = 24;
 /** Tokens of the break between two lines, by which joined lines may have more tokens than their sum. */
 const BREAK_TOKENS = 1;

@@ -292,7 +292,6 @@ export function requestAt(level: number, draftAt: DraftAt): SummaryRequest {
   return show(level < LAST_LEVEL ? entries : NEWEST_ENTRIES);
 }
 
-/** The line that says how many entries were omitted; none for 0. */
 export function leftOut(entries: number): string[] {
   return entries <= 0 ? [] : [`[the oldest ${entries} entries are left out here for length]`];
 }

@@ -164,7 +164,6 @@ export function visibleTokens(event: Event): number {
   return Math.ceil((event.tokens * content.length) / (content.length + hidden));
 }
 
-/** The images of an event. */
 export function imagesOf(event: Event | EventDraft): ImageRef[] {
   if (event.kind !== 'message' && event.kind !== 'delegation.opened') return [];
   const images: ImageRef[] = [];

@@ -30,7 +30,6 @@ function gapIn(shown: string, id: string): Gap | null {
   };
 }
 
-/** The text in place of a removed output. */
 export function placeholder(name: string, shown: string, id: string): string {
   const bytes = gapIn(shown, id)?.bytes ?? Buffer.byteLength(shown);
   return `[the output of ${name} (${bytes} bytes) was removed to make room. All of it: read_artifact with id @artifact/${id}]`;

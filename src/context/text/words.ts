@@ -20,7 +20,6 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** The text in lower case, without accents. */
 export function plainText(text: string): string {
   return text.normalize('NFKD').replace(ACCENTS, '').normalize('NFC').toLowerCase();
 }

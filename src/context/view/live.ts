@@ -54,7 +54,6 @@ export function statedUnder(stated: StatedItems, baseline: string): StatedItems 
   return stated.baseline === baseline ? stated : { ...NOTHING_STATED, baseline };
 }
 
-/** The items to state now. */
 export function liveDelta(facts: LiveItems, stated: StatedItems): LiveItems {
   const isFull = stated.turnsSinceFull >= REFRESH_TURNS;
   const said: LiveItems = {};
@@ -99,7 +98,6 @@ export function phaseItem(phase: Omit<Phase, 'seq'> | null, orchestrates: boolea
   return { phase: instructions === '' ? name : `${name}\n${instructions}` };
 }
 
-/** The items in force after `said`. */
 export function withStated(stated: StatedItems, said: LiveItems): StatedItems {
   const full = stated.turnsSinceFull >= REFRESH_TURNS;
   const { baseline, items } = stated;
@@ -125,7 +123,6 @@ export function markedLive(
   return mark('reminder', key, [...(time === '' ? [] : [`time: ${escapeWords(time)}`]), ...lines].join('\n'));
 }
 
-/** The live block in the plain framing. */
 export function plainLive(time: string, items: LiveItems): string {
   const clean = (text: string) => escapeHeads(escapeWords(text));
   const lines = Object.entries(items).map(([name, value]) => `${name}: ${clean(value)}`);

@@ -39,7 +39,6 @@ interface Held {
   events: readonly StepEvent[];
 }
 
-/** The row without the events in its outbox. */
 export function withoutEvents(row: ActorRow): ActorRow {
   return row.outbox ? { ...row, data: heldIn(row).data } : row;
 }

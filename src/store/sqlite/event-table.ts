@@ -44,7 +44,6 @@ const COLUMNS = 'seq, id, at, kind, recipients, hash, chain, tokens, turn, data'
 
 const MOST_TOGETHER = 8;
 
-/** The rows of events. */
 export function createEventTable(database: Database, logs: StoredLogs) {
   return {
     ...createEventAppends(createEventInsert(database, logs)),

@@ -110,7 +110,6 @@ function pragma(database: Database, name: 'user_version' | 'application_id'): nu
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
 }
 
-/** Whether the database has any table. */
 export function hasTables(database: Database): boolean {
   return database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
 }
@@ -129,7 +128,6 @@ export function termsText(tenant: string, kind: TermKind, terms: readonly string
   return terms.map((term) => prefix + term).join(' ');
 }
 
-/** The search expression of FTS5 for the terms. */
 export function matchOf(tenant: string, kind: TermKind, terms: readonly TermCondition[]): string {
   const prefix = prefixOf(tenant, kind);
   return terms

@@ -168,7 +168,6 @@ async function write(
   if (old.length > 0) await store.removeDerived(log, old);
 }
 
-/** Subject of the entries that record erasures. */
 const ERASED = '~erased';
 
 /** Records that words before `seq` were erased, so that no earlier fold is stored any more. Then removes the stored ones. */

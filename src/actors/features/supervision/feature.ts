@@ -103,7 +103,6 @@ function silentGate({ runtime, answer, silent }: TurnRun): string | null {
   return answer.text.trim() === '' ? TEXTS.turn.silent : null;
 }
 
-/** Maximum items that are named. The others are counted. */
 const MOST_NAMED = 12;
 const MOST_TEXT = 120;
 
