@@ -66,7 +66,7 @@ export function createDirectClient(troupe: Troupe): Client {
     webhooks: directWebhooks(troupe),
     queues: () => troupe.queues(),
     async stuck(query) {
-      // `stuck` finds people's answers in what the inbox has read.
+      // Read first, because `stuck` looks for people's answers in what the inbox has read.
       await directInbox(troupe, { limit: 1 });
       return troupe.stuck(query);
     },

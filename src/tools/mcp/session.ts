@@ -53,7 +53,7 @@ export async function openSession(link: Link, parts: SessionParts): Promise<Sess
   let isOpen = false;
   let ending: string | null = null;
   let flooded: Error | null = null;
-  // A constant version, so that no server behaves differently for one.
+  // A constant version, so that no server behaves differently after an update of Troupe.
   const client = new Client({ name: 'troupe', version: '1' }, optionsFor(link, parts));
   // In an older revision the question comes during the call, and does not name the call that it belongs to.
   const declined: string[] = [];

@@ -449,9 +449,9 @@ interface TaskPush {
   agent: string;
   conversation: string;
   seq: number;
-  /** Id of that message. */
+  /** Id of the message that began the task. */
   event: string;
-  /** Time of that message, ms. */
+  /** Time of that message, ms since the epoch. */
   at: number;
   url: string;
   /** Sent to the receiver in `X-A2A-Notification-Token`. */

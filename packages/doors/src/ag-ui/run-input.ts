@@ -105,7 +105,7 @@ export function saidIn(
   return { id: eventIdOf(last.id), content, attachments };
 }
 
-/** The text of a content of AG-UI: a string, or parts. */
+/** The text of an AG-UI content, which is a string or a list of parts. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   return partsOf(content)
