@@ -4,10 +4,14 @@ import { parseArgs } from 'node:util';
 import { openWorld } from '../test/page/world-stage.ts';
 import { SMALL_WORLD, WHOLE_WORLD } from '../test/page/world.ts';
 
-/**
- * `npm run world`: plays a month of thousands of conversations into a folder, once, and serves the page on it until Ctrl-C.
- * --data FOLDER, --seed N, --small, --port N, --no-serve.
- */
+const HELP = `npm run world: plays a month of thousands of conversations into a folder, once, and serves the page on it until Ctrl-C
+
+  --small        60 conversations in place of ${WHOLE_WORLD.conversations}
+  --seed N       other conversations (default 1)
+  --data FOLDER  beginning of the folder's name (default node_modules/.cache/troupe-world)
+  --port N       of the page (default 4600)
+  --no-serve     only plays`;
+
 const { values: given } = parseArgs({
   allowNegative: true,
   options: {
@@ -16,8 +20,13 @@ const { values: given } = parseArgs({
     small: { type: 'boolean', default: false },
     port: { type: 'string', default: '4600' },
     serve: { type: 'boolean', default: true },
+    help: { type: 'boolean', default: false },
   },
 });
+if (given.help) {
+  console.log(HELP);
+  process.exit(0);
+}
 
 const size = given.small ? SMALL_WORLD : WHOLE_WORLD;
 const folder = `${given.data}-${given.small ? 'small-' : ''}${given.seed}`;

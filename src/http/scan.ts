@@ -162,6 +162,9 @@ interface SearchQuery {
   q: string;
   conversation?: string | undefined;
   agent?: string | undefined;
+  /** Id or name of who wrote the event. */
+  author?: string | undefined;
+  kinds?: readonly string[] | undefined;
   states?: readonly StandingState[] | undefined;
   /** Bounds of the events' times: from <= at < to. */
   from?: number | undefined;
@@ -230,12 +233,19 @@ function filterOf({ agent, conversation, states, from }: SearchQuery, words: Wor
   };
 }
 
-function isSought(event: Event, { agent, from, to }: SearchQuery): boolean {
+function isSought(event: Event, { agent, author, kinds, from, to }: SearchQuery): boolean {
+  if (kinds && !kinds.includes(event.kind)) return false;
+  if (author !== undefined && !isBy(event, author.toLowerCase())) return false;
   if (from !== undefined && event.at < from) return false;
   if (to !== undefined && event.at >= to) return false;
   return agent === undefined || matchesRow(rowOf(event), event, { agents: [agent] });
 }
 
+function isBy({ author: { id, name } }: Event, lower: string): boolean {
+  return id.toLowerCase() === lower || name.toLowerCase() === lower;
+}
+
+/** Where an answer ended. */
 interface Place {
   /** Passage before the one in which it ended; '' for the first. */
   passage: string;

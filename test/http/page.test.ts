@@ -5,7 +5,7 @@ import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from '
 import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import { createApp } from '../../src/http/api/index.ts';
-import { startApi } from './harness.ts';
+import { ANA, startApi } from './harness.ts';
 
 const HTML = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 const SCRIPT = 'export const page = "of a test";'.repeat(40);
@@ -41,19 +41,47 @@ function saidTo(html: string): Record<string, string | undefined> {
   };
 }
 
-test.each(['/', '/c/plan', '/c/plan/t/plan:coder:7?tab=prompt', '/index.html', '/nowhere/at%20all'])(
-  'a browser that requests %s gets the page with the facts it needs',
-  async (url) => {
+test.each([
+  ['/', 200],
+  ['/index.html', 200],
+  ['/costs?since=day', 200],
+  ['/c/plan', 200],
+  ['/c/plan/t/plan:echo:1?tab=prompt', 200],
+  ['/c/plan/t/next', 200],
+  ['/c/plan/t/plan:echo:2', 404],
+  ['/c/plan/t/plan:nobody:1', 404],
+  ['/c/plan/t/seven', 404],
+  ['/c/plan/u/plan:echo:1', 404],
+  ['/c/unplanned', 404],
+  ['/c', 404],
+  ['/costs/of/all', 404],
+  ['/nowhere/at%20all', 404],
+  ['/%E0%A4%A', 404],
+] as const)(
+  'a browser that requests %s gets the page with the facts it needs and the status %i',
+  async (url, status) => {
     using built = builtPage();
     await using api = await startApi({ web: built.folder, writeToken: 'w1', version: '1.2.3' });
+    await api.troupe.send('plan', { author: ANA, to: ['echo'], content: 'Plan it.' });
+    await api.troupe.idle();
     const response = await api.app.request(url, { headers: HTML });
-    expect(response.status).toBe(200);
+    expect(response.status).toBe(status);
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(response.headers.get('cache-control')).toBe('no-store');
     const said = saidTo(await response.text());
     expect(said).toEqual({ base: '/', token: 'w1', mode: 'write', version: '1.2.3' });
   },
 );
+
+test('a server that asks for a credential tells nobody without one which conversations there are', async () => {
+  using built = builtPage();
+  await using api = await startApi({ web: built.folder, token: 'secret' });
+  for (const [path, status] of [
+    ['/c/plan', 200],
+    ['/nowhere', 404],
+  ] as const)
+    expect((await api.app.request(path, { headers: HTML })).status).toBe(status);
+});
 
 test('the document names the files and the answer that the asked view needs', async () => {
   using built = builtPage();

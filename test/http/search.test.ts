@@ -49,6 +49,14 @@ describe('a search', () => {
     return () => api[Symbol.asyncDispose]();
   });
 
+  test('is narrowed to who wrote it, by id or name, and to kinds of events', async () => {
+    expect(await found('q=parcel&author=ana&limit=3')).toHaveLength(3);
+    expect(await found('q=parcel&author=ANA&limit=3')).toHaveLength(3);
+    expect(await found('q=parcel&author=worker')).toEqual([]);
+    expect(await found('q=gefunden&author=other&kind=message')).toHaveLength(1);
+    expect(await found('q=gefunden&kind=tool.result,question')).toEqual([]);
+  });
+
   test('finds what is in none of the newest conversations, and where', async () => {
     const { hits, next, unread } = await search('q=needle');
     expect([hits.length, next, unread]).toEqual([1, null, 0]);

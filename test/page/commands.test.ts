@@ -176,22 +176,35 @@ pageTest('Retire acts only after the question is answered, by pointer or keyboar
   await stage().until('retire', isCommand('retire'));
 });
 
-pageTest('a turn is run again with another message, and both are shown side by side', async () => {
-  await playIdle(stage(), 'again');
-  const page = await browsing.open(`${stage().url}c/again/t/again:critic:1`);
-  await may(page).getByRole('button', { name: 'Run again…' }).click();
-  const asked = page.getByRole('dialog', { name: 'Run the turn again' });
-  await asked.getByRole('textbox', { name: 'Message' }).fill('Is anything missing? Be quick.');
-  await asked.getByRole('button', { name: 'Run again' }).click();
-  const state = asked.getByRole('row', { name: /^State/ });
-  await eventually(() => state.innerText()).toMatch(/done\s+done/);
-  await eventually(() => asked.getByRole('row', { name: /^Words/ }).innerText()).toContain('Nobody has said');
-  await asked.getByRole('link', { name: 'In the fork' }).click();
-  await eventually(() => decodeURIComponent(new URL(page.url()).pathname)).toMatch(
-    /\/c\/again-fork-\d+\/t\/again-fork-\d+:critic:1/,
-  );
-  await stage().until('again', isCommand('fork'));
-});
+pageTest(
+  'a turn is run again and again, and all are shown side by side on a page with an address',
+  async () => {
+    await playIdle(stage(), 'again');
+    const page = await browsing.open(`${stage().url}c/again/t/again:critic:1`);
+    await may(page).getByRole('button', { name: 'Run again…' }).click();
+    const asked = page.getByRole('dialog', { name: 'Run the turn again' });
+    await asked.getByRole('textbox', { name: 'Message' }).fill('Is anything missing? Be quick.');
+    await asked.getByRole('button', { name: 'Run again' }).click();
+    const both = page.getByRole('main', { name: 'Comparison' });
+    const row = (name: RegExp) => both.getByRole('row', { name }).innerText();
+    await eventually(() => row(/^State/)).toMatch(/done\s+done/);
+    expect(await row(/^Words/)).toContain('Nobody has said');
+    expect(await row(/^Changed/)).toContain('Is anything missing? Be quick.');
+    await page.reload();
+    await both.getByRole('link', { name: 'Back to the turn' }).click();
+    await may(page).getByRole('link', { name: 'compare with 1 run' }).waitFor();
+    await may(page).getByRole('button', { name: 'Run again…' }).click();
+    await asked.getByRole('combobox', { name: 'Change' }).selectOption('same');
+    await asked.getByRole('button', { name: 'Run again' }).click();
+    await eventually(() => row(/^State/)).toMatch(/done\s+done\s+done/);
+    expect(await row(/^Changed/)).toMatch(/Be quick\.\s+nothing/);
+    await both.getByRole('link', { name: 'Run 1' }).click();
+    await eventually(() => decodeURIComponent(new URL(page.url()).pathname)).toMatch(
+      /\/c\/again-fork-\d+\/t\/again-fork-\d+:critic:1/,
+    );
+    await stage().until('again', isCommand('fork'));
+  },
+);
 
 pageTest('Fork copies the conversation and opens the copy', async () => {
   await playIdle(stage(), 'fork');

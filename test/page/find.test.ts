@@ -118,3 +118,27 @@ pageTest('a conversation is exported as importable JSON lines and as one page', 
   const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
   expect(download.suggestedFilename()).toMatch(/failed.*\.jsonl$/);
 });
+
+pageTest('a path, a conversation or a turn that there is not is said to be none, with 404', async () => {
+  browsing.expectErrors(/404/);
+  const page = await browsing.open(stage().url);
+  for (const [path, words] of [
+    ['nowhere', 'There is no such page'],
+    ['c/nobody', 'There is no conversation “nobody”'],
+    ['c/failed/t/failed:critic:99', 'There is no turn 99 of critic'],
+  ] as const) {
+    const answer = await page.goto(`${stage().url}${path}`);
+    expect(answer?.status()).toBe(404);
+    await page.getByText(words).waitFor();
+  }
+});
+
+pageTest('the page of the API lists every route of the server, with a command to try each', async () => {
+  const page = await browsing.open(`${stage().url}routes`);
+  const document = (await (await fetch(`${stage().url}api/openapi.json`)).json()) as { paths: object };
+  const count = Object.values(document.paths).flatMap((methods) => Object.keys(methods as object)).length;
+  await page.getByText(`${count} routes`, { exact: true }).waitFor();
+  await page.getByLabel('Filter routes').fill('post message');
+  await page.getByText('/api/conversations/{conversation}/events').first().click();
+  await page.getByText(/^curl -X POST '.*Hello/).waitFor();
+});

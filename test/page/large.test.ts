@@ -1,15 +1,27 @@
+import { Readable } from 'node:stream';
 import { expect } from 'vitest';
 import { detail, eventually, happened, pageTest, shared, useBrowser } from './browser.ts';
 import { CROWD, CROWD_SIZE, playCrowd } from './crowd.ts';
+import { exportConversation } from '../../src/library/import/troupe-format.ts';
+import { ends, logOf, says, starts } from '../projection/logs.ts';
 import { importLongLog, NEEDLE } from './long-log.ts';
 import { OFFICE } from './office.ts';
 import { openStage } from './stage.ts';
 
 const EVENTS = 10_000;
+/** More than the page is sent. */
+const MANY_TURNS = 620;
 const browsing = useBrowser();
 const long = shared(async () => {
   const stage = await openStage(OFFICE);
   await importLongLog(stage, 'long', EVENTS);
+  const turns = Array.from({ length: MANY_TURNS }, (_, n) => [
+    says(`Ledger ${n + 1}`, ['researcher']),
+    { ...starts('researcher', n + 1, 3 * n + 1, [3 * n + 1]), id: `c:researcher:${n + 1}:started` },
+    ends('researcher', n + 1, 'done', [3 * n + 1]),
+  ]);
+  const log = logOf(...turns.flat());
+  await stage.troupe.import(exportConversation(Readable.from([log]), 'c', 'kept'), { conversation: 'c' });
   return stage;
 });
 const crowd = shared(async () => {
@@ -58,4 +70,23 @@ pageTest('the failed one of fifty agents comes first', async () => {
   expect(lines.filter((line) => line.includes('failed'))).toHaveLength(1);
   await agents.getByRole('listitem').first().getByRole('link').first().click();
   await detail(page).getByText('provider_auth').first().waitFor();
+});
+
+pageTest('turns that the page was not sent are listed and opened like all others', async () => {
+  const page = await browsing.open(`${long().url}c/c?list=turns`);
+  const table = happened(page).getByRole('table', { name: 'Turns' });
+  await table.locator('[data-turn]').first().waitFor();
+  const older = happened(page).getByRole('button', { name: 'Show older turns (120)' });
+  while (!(await older.isVisible()))
+    await happened(page)
+      .getByRole('button', { name: /^Show \d+ more$/ })
+      .click();
+  await older.click();
+  await table.locator('[data-turn="c:researcher:120"]').waitFor();
+  await page.goto(`${long().url}c/c/t/c:researcher:7`);
+  await detail(page)
+    .getByRole('heading', { name: /turn 7/ })
+    .waitFor();
+  await detail(page).getByRole('button', { name: 'Fork' }).waitFor();
+  await detail(page).getByRole('button', { name: 'Run again…' }).waitFor();
 });

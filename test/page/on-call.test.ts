@@ -82,19 +82,47 @@ pageTest(
       .getByRole('button', { name: 'Retry all…' })
       .click();
     await failed.getByRole('button', { name: 'Retry 7' }).click();
-    await failed.getByText('Done.', { exact: true }).waitFor();
-    for (const n of [0, 6, 12]) {
-      const { events } = await world().troupe.events(`bill-${n}`);
-      expect(
-        events.some(
-          ({ kind, body }) =>
-            kind === 'command' && /^(retry|resume)$/.test((body as { command: string }).command),
+    for (const n of [0, 6, 12])
+      await eventually(async () =>
+        (await world().troupe.events(`bill-${n}`)).events.map(({ kind, body }) =>
+          kind === 'command' ? (body as { command: string }).command : kind,
         ),
-      ).toBe(true);
-    }
+      ).toContain('retry');
     expect(await group.count()).toBe(0);
   },
 );
+
+pageTest('home is worked by keys: j and k move, Enter opens, a and d decide', async () => {
+  const page = await openWith('ben');
+  await page.getByRole('region', { name: 'Needs you' }).waitFor();
+  const focused = () =>
+    page.evaluate<string>(
+      "document.activeElement.matches('.inbox-row, .cause-open') ? document.activeElement.textContent : ''",
+    );
+  const moveTo = async (words: RegExp) => {
+    for (let presses = 0; presses < 40 && !words.test(await focused()); presses += 1)
+      await page.keyboard.press('j');
+    expect(await focused()).toMatch(words);
+  };
+  await moveTo(/× @refunds wants to run refund/);
+  await page.keyboard.press('Enter');
+  const isOpened = 'document.activeElement.ariaExpanded';
+  await eventually(() => page.evaluate(isOpened)).toBe('true');
+  const line = page.locator('li:has(> .inbox-row:focus)');
+  await moveTo(/^(?!.*×).*refund/);
+  const place = await line.locator('.inbox-row').getAttribute('href');
+  await eventually(() => line.locator('[aria-keyshortcuts="d"]').getAttribute('aria-disabled')).toBeNull();
+  await page.keyboard.press('d');
+  const denied = decodeURIComponent(place?.split('/').at(-1) ?? '');
+  await eventually(async () =>
+    (await world().troupe.events(denied)).events.findLast(({ kind }) => kind === 'approval.decided'),
+  ).toMatchObject({ body: { outcome: 'denied' } });
+  await page.getByText('7 × @refunds wants to run refund').waitFor();
+  expect(await page.evaluate('document.documentElement.dataset.theme')).toBeUndefined();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await eventually(() => new URL(page.url()).pathname).toMatch(/^\/c\/refund-/);
+});
 
 pageTest('approvals stand once, and those of one tool are denied together by whoever may', async () => {
   const page = await openWith('ben');
@@ -103,10 +131,10 @@ pageTest('approvals stand once, and those of one tool are denied together by who
     await page.getByRole('region', { name: 'Stuck now' }).getByText('waits for a decision').count(),
   ).toBe(0);
   const refunds = page.locator('.cause').filter({ hasText: 'wants to run refund' });
-  await refunds.getByRole('button', { name: /8 × @refunds/ }).click();
+  await refunds.getByRole('button', { name: /7 × @refunds/ }).click();
   await refunds.getByText('"euros"').first().waitFor();
   await refunds.getByRole('button', { name: 'Deny all…' }).click();
-  await refunds.getByRole('button', { name: 'Deny 8' }).click();
+  await refunds.getByRole('button', { name: 'Deny 7' }).click();
   await eventually(() => page.locator('.cause').filter({ hasText: 'wants to run refund' }).count()).toBe(0);
   const reader = await openWith('reader');
   await reader.getByRole('region', { name: 'Failed' }).waitFor();
@@ -185,4 +213,103 @@ pageTest('whoever acts goes on to see the same agent', async () => {
     .first()
     .click();
   await eventually(() => page.url()).toContain('agent=translator');
+});
+
+pageTest(
+  'the search has an address with author, kind and time, and quotes stand under what they quote',
+  async () => {
+    const page = await openWith('everything');
+    const search = page.getByRole('searchbox', { name: 'Search all conversations' });
+    await search.pressSequentially('refund');
+    const hits = page.locator('.search-all li');
+    await eventually(() => hits.count()).toBeGreaterThan(3);
+    expect(await page.getByRole('region', { name: 'Failed' }).count()).toBe(0);
+    await page.getByLabel('Author').fill('ben okafor');
+    await page.getByLabel('Author').press('Enter');
+    await page.getByLabel('Kinds of events').selectOption('talk');
+    await eventually(async () => new Set(await hits.locator('bdi').allInnerTexts())).toEqual(
+      new Set(['Ben Okafor']),
+    );
+    await page.getByLabel('Since').selectOption('day');
+    expect(new URL(page.url()).search).toMatch(/since=day.*find=refund&author=ben\+okafor/);
+    await page.reload();
+    await eventually(async () => new Set(await hits.locator('bdi').allInnerTexts())).toEqual(
+      new Set(['Ben Okafor']),
+    );
+    await page.getByRole('link', { name: 'All conversations' }).last().click();
+    await page.getByRole('region', { name: 'Failed' }).waitFor();
+    await search.fill('ledger quay ship');
+    const quotes = page.locator('.search-quotes').first();
+    await quotes.locator('summary').click();
+    await quotes
+      .getByText(/Ship by ship|ship by ship/)
+      .first()
+      .waitFor();
+  },
+);
+
+pageTest('what a bulk act has not sent yet can be stopped', async () => {
+  const page = await openWith('everything');
+  const cause = page.locator('.cause').filter({ hasText: '@translator' });
+  const { promise: isHeld, resolve: held } = Promise.withResolvers<void>();
+  const { promise: mayGo, resolve: release } = Promise.withResolvers<void>();
+  await page.route('**/api/commands', async (route) => {
+    held();
+    await mayGo;
+    await route.continue();
+  });
+  await cause.getByRole('button', { name: 'Retry all…' }).click();
+  await cause.getByRole('button', { name: /^Retry \d$/ }).click();
+  await isHeld;
+  await cause.getByRole('button', { name: 'Stop' }).click();
+  release();
+  await cause.getByText(/Stopped after 1 of \d/).waitFor();
+});
+
+/** What can be pressed or written into, and lies below something else at its middle. */
+const COVERED = `[...document.querySelectorAll('button, input, select, textarea, .task-acts, .failure')].flatMap((each) => {
+  const { x, y, width, height } = each.getBoundingClientRect();
+  const middle = [x + width / 2, y + height / 2];
+  if (width === 0 || each.closest('[hidden], dialog:not([open])') || !each.checkVisibility()) return [];
+  for (let box = each.parentElement; box; box = box.parentElement) {
+    const { top, bottom } = box.getBoundingClientRect();
+    // Below the fold of what scrolls.
+    if (getComputedStyle(box).overflowY !== 'visible' && (middle[1] < top || middle[1] > bottom)) return [];
+  }
+  const above = document.elementFromPoint(...middle);
+  const isOver = above !== null && !each.contains(above) && !above.contains(each);
+  const label = each.closest('label');
+  return isOver && above !== label && getComputedStyle(above).position !== 'static' ? [each.outerHTML.slice(0, 80)] : [];
+})`;
+
+pageTest('nothing floats over buttons, reasons and fields', async () => {
+  for (const width of [390, 1_440]) {
+    const page = await openWith('everything', 'c/archive', { viewport: { width, height: 800 } });
+    await page.getByRole('log').getByText('Indexed.').last().waitFor();
+    await eventually(async () => {
+      await page.evaluate('document.querySelector(".reading-scroller").scrollTop = 0');
+      return page.getByRole('button', { name: 'Newest' }).isVisible();
+    }).toBe(true);
+    expect(await page.evaluate(COVERED)).toEqual([]);
+    const asked = await openWith('everything', 'c/credit-4', { viewport: { width, height: 560 } });
+    await asked.getByRole('log').getByText('credit note').first().waitFor();
+    expect(await asked.evaluate(COVERED)).toEqual([]);
+  }
+});
+
+pageTest('every turn is a number away, whatever the page keeps', async () => {
+  const page = await openWith('everything', 'c/archive?agent=archivist');
+  await page.getByRole('region', { name: 'Agents' }).getByText('Archivist').waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('turn 7');
+  await page.getByRole('option').filter({ hasText: 'turn 7 archivist' }).first().click();
+  const heading = page.getByRole('region', { name: 'Detail', exact: true }).getByRole('heading').first();
+  await eventually(() => heading.innerText()).toMatch(/turn 7$/);
+  await page.getByRole('tab', { name: 'Diff' }).click();
+  await page.getByLabel('From turn').fill('12');
+  await page.getByLabel('From turn').press('Enter');
+  await page.getByLabel('to turn').fill('11');
+  await page.getByLabel('to turn').press('Enter');
+  await eventually(() => heading.innerText()).toMatch(/turn 11$/);
+  expect(new URL(page.url()).searchParams.get('vs')).toBe('archive:archivist:12');
 });

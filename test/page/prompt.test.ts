@@ -79,7 +79,7 @@ pageTest('a cache break is shown with its layer and its event', async () => {
 pageTest('the diff compares with the previous turn of the agent and names unchanged layers', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=diff`);
   const diff = panel(page, 'Diff');
-  await eventually(() => diff.innerText()).toMatch(/turn 1/);
+  await eventually(() => diff.getByLabel('From turn').inputValue()).toBe('1');
   await eventually(() => diff.innerText()).toMatch(/unchanged/);
   await eventually(() => diff.innerText()).toContain('read_report');
 });

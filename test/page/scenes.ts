@@ -41,6 +41,8 @@ const OFFICE_VIEWS: readonly Picture[] = [
     shows: /Statechart/,
     act: (page) => page.getByRole('button', { name: 'Statechart' }).click(),
   },
+  { name: 'routes', path: 'routes', shows: /GET \/api\/inbox/ },
+  { name: 'no-page', path: 'nowhere', shows: /no such page/ },
   {
     name: 'compare',
     path: `c/tariff-plan/t/tariff-plan:critic:1`,
@@ -50,7 +52,7 @@ const OFFICE_VIEWS: readonly Picture[] = [
       const asked = page.getByRole('dialog');
       await asked.getByRole('textbox', { name: 'Message' }).fill('Who must be told of the plan?');
       await asked.getByRole('button', { name: 'Run again' }).click();
-      await asked.getByRole('table').waitFor();
+      await page.getByRole('main', { name: 'Comparison' }).getByRole('table').waitFor();
     },
   },
   {

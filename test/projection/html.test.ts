@@ -24,7 +24,7 @@ function tagsOf(html: string): string[] {
 }
 
 const OURS =
-  /^<(?:!doctype html|html lang="en"|meta [^<>]*|\/?(?:html|head|title|style|body|header|h1|p|br|table|thead|tbody|tr|th|td|main|article|details|summary|span|pre)(?: class="[a-z ]+"| open)?)>$/;
+  /^<(?:!doctype html|html lang="en"|meta [^<>]*|\/?(?:html|head|title|style|body|header|h1|p|br|table|thead|tbody|tr|th|td|nav|ol|li|a|main|article|details|summary|span|pre)(?: href="#e\d+"| id="e\d+")?(?: class="[a-z ]+"| open)?)>$/;
 
 /** The same text in every place of a log that can have one. */
 function everywhere(text: string): Event[] {
@@ -126,6 +126,21 @@ test('a page has the agents, the turns and every word in the order of the log', 
   const places = order.map((each) => html.indexOf(each, html.indexOf('<main>')));
   expect(places).toEqual(places.toSorted((a, b) => a - b));
   expect(places).not.toContain(-1);
+});
+
+test('a page names every turn of a long log, says the cost and which time it is', async () => {
+  const long = Array.from({ length: 700 }, (_, n) => [
+    says(`Ledger ${n}`, ['ada']),
+    starts('ada', n + 1, 1 + 3 * n, [1 + 3 * n]),
+    ends('ada', n + 1, 'done', [1 + 3 * n]),
+  ]).flat();
+  let html = '';
+  for await (const part of exportHtml('c', () => Readable.from([logOf(...long)]), 0.5)) html += part;
+  expect(html.match(/<li><a href="#e\d+">@ada, turn \d+<\/a>/g)).toHaveLength(700);
+  expect(html.match(/<summary>@ada, turn \d+ · done/g)).toHaveLength(700);
+  for (const [, seq] of html.matchAll(/href="#e(\d+)"/g)) expect(html).toContain(`id="e${seq}"`);
+  expect(html).toContain('(UTC)<br>');
+  expect(html).toContain('$0.50 at the present prices');
 });
 
 test('the server sends the page sandboxed, and JSON lines unchanged', async () => {

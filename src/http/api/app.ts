@@ -18,6 +18,7 @@ import {
 } from '../guard.ts';
 import { createProjectionCaches } from '../projection-caches.ts';
 import { createInboxKeepers } from '../inbox.ts';
+import { scanRows } from '../scan.ts';
 import { type ProcessMetrics, createReadiness } from '../metrics.ts';
 import { type DocumentOptions, writeDocument } from './openapi.ts';
 import { placeInHono, mountPath, addPageRoutes, type PageOptions } from '../page/page.ts';
@@ -61,7 +62,7 @@ export function createApp(troupe: Troupe, options: AppOptions = {}): Hono {
   const app = new Hono();
   if (trust.cors) app.use('/api/*', allowOrigins(trust.cors));
   app.use('/api/*', compressJson);
-  addPageRoutes(app, { web, version, trust });
+  addPageRoutes(app, { web, version, trust, hasSubject: (...named) => hasSubject(troupe, ...named) });
   const routes = table.routes.filter(({ scopes }) => scopes !== 'public');
   addGuarded(app, troupe, routes, { clock, signal, metrics, trust, onError, table, version: version ?? '0' });
   const notFound = (context: Context) => errorResponse(context, unknownRoute(context, table), onError);
@@ -134,6 +135,29 @@ function addGuarded(
   const traffic = new Traffic(trust.traffic ?? {}, parts.clock);
   app.use(guard({ troupe: root, gate, options: trust, traffic, rules: table.rules }));
   addRoutes(app, routes, server);
+}
+
+/** A turn that a fork has copied is known by its events alone. */
+async function hasSubject(troupe: Troupe, conversation: string, turn: string | null): Promise<boolean> {
+  try {
+    await troupe.events(conversation, { after: 0, limit: 1 });
+    if (turn === null || (await isTraced(troupe, turn))) return true;
+    const { rows } = await scanRows(troupe, conversation, { turn, limit: 1 });
+    return rows.length > 0;
+  } catch (error) {
+    // A page whose store is away opens and says so.
+    return !(error instanceof TroupeError && /^(conversation_unknown|event_invalid)$/.test(error.code));
+  }
+}
+
+async function isTraced(troupe: Troupe, turn: string): Promise<boolean> {
+  try {
+    await troupe.trace(turn);
+    return true;
+  } catch (error) {
+    if (error instanceof TroupeError && error.code === 'turn_unknown') return false;
+    throw error;
+  }
 }
 
 function refuseIntegrations(doors: readonly Door[]): void {

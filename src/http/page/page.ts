@@ -14,6 +14,12 @@ export interface PageOptions {
   version?: string | undefined;
 }
 
+/** What a document may be about; see `isPageOf`. */
+interface PageSubjects {
+  /** Whether there is such a conversation and, unless null, such a turn. Asked only where nobody needs a credential. */
+  hasSubject(conversation: string, turn: string | null): Promise<boolean>;
+}
+
 /** First path segments that never answer with the page. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
 /** Headers of every document and file of a page. */
@@ -28,13 +34,17 @@ export const PAGE_HEADERS = {
 const FOREVER = 'public, max-age=31536000, immutable';
 
 /**
- * Serves the page at the path where the app is mounted: its files, and its document for every other path, because the page
- * does its own routing.
+ * Serves the page at the path that the app is mounted at: its files, and its document for every other path, which the page
+ * itself routes. The document of a path that leads nowhere has the status 404; what it leads to is asked for only where the
+ * asker may read it.
  *
  * The page is served before the guard. Where a credential is needed, the document holds no secret and asks the user for the
  * credential. Otherwise it contains the write token, and is served only under trusted host names.
  */
-export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOptions }): void {
+export function addPageRoutes(
+  app: Hono,
+  options: PageOptions & PageSubjects & { trust: GuardOptions },
+): void {
   const { web = BUILT_PAGE, version = '', trust } = options;
   if (web === false) return;
   // A middleware, not a route: requests that it does not answer continue.
@@ -57,11 +67,25 @@ export function addPageRoutes(app: Hono, options: PageOptions & { trust: GuardOp
       isReadable: facts.mode !== 'token',
     });
     const html = built ? fillPage(new TextDecoder().decode(built.bytes), facts, hints) : missingPage(base);
-    return documentOf(context, html);
+    const isFound = await isPageOf(path, facts.mode === 'token' ? null : options);
+    return documentOf(context, html, isFound ? 200 : 404);
   });
 }
 
-/** Empty in a folder without a manifest: the document then has no preload hints. */
+/** Views beside home and conversations; `VIEWS` of `web/src/state/route.ts` has the same. */
+const VIEWS = new Set(['', 'index.html', 'costs', 'routes', 'compare']);
+
+/** Whether a path leads to a view, and to something that there is. `subjects` null: the latter may not be told. */
+async function isPageOf(path: string, subjects: PageSubjects | null): Promise<boolean> {
+  const [first = '', ...rest] = path.replace(/\/$/, '').split('/').map(decoded);
+  if (rest.length === 0) return first !== null && VIEWS.has(first);
+  const [conversation, t, turn = null] = rest;
+  const isTurn = rest.length === 3 && t === 't' && turn !== null;
+  if (first !== 'c' || !conversation || !(rest.length === 1 || isTurn)) return false;
+  return subjects === null || subjects.hasSubject(conversation, turn === 'next' ? null : turn);
+}
+
+/** Empty in a folder without one: the document then names nothing in advance. */
 async function manifestOf(web: string): Promise<PageManifest> {
   const file = await readWebFile(web, 'manifest.json');
   return file ? (JSON.parse(new TextDecoder().decode(file.bytes)) as PageManifest) : {};
@@ -87,11 +111,11 @@ async function fileOf(context: Context, web: string, path: string): Promise<Resp
 }
 
 /** Never cached: it contains the token of this start. */
-function documentOf(context: Context, html: string): Response {
+function documentOf(context: Context, html: string, status: 200 | 404): Response {
   const etag = `"${createHash('sha256').update(html).digest('base64url').slice(0, 27)}"`;
   const headers = { ...PAGE_HEADERS, 'cache-control': 'no-store', etag, vary: 'accept' };
-  if (context.req.header('if-none-match') === etag) return context.body(null, 304, headers);
-  return context.body(html, 200, { ...headers, 'content-type': 'text/html; charset=utf-8' });
+  if (status === 200 && context.req.header('if-none-match') === etag) return context.body(null, 304, headers);
+  return context.body(html, status, { ...headers, 'content-type': 'text/html; charset=utf-8' });
 }
 
 /** What the page may do on this server. `token`: it first asks the user for a credential. */

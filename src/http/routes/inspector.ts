@@ -83,6 +83,8 @@ export const inspectorRoutes = [
       q: Words,
       conversation: ConversationId.optional(),
       agent: AgentId.optional(),
+      author: Words.optional(),
+      kind: Names,
       state: States.optional(),
       from: Seq.optional(),
       to: Seq.optional(),
@@ -90,8 +92,8 @@ export const inspectorRoutes = [
       after: z.string().min(1).max(600).optional(),
     }),
     answer: SearchAnswer,
-    handle: ({ context, troupe, query: { state, ...query } }, { keeperOf, clock }: RouteServer) =>
-      searchConversations(troupe, keeperOf(context), clock, { ...query, states: state }),
+    handle: ({ context, troupe, query: { state, kind, ...query } }, { keeperOf, clock }: RouteServer) =>
+      searchConversations(troupe, keeperOf(context), clock, { ...query, kinds: kind, states: state }),
   }),
   defineRoute({
     method: 'GET',

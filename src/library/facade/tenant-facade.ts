@@ -155,7 +155,9 @@ function readingMethods(context: TenantContext) {
       }
       if (format === 'html') {
         const { exportHtml } = await import('../projection/render-html.ts');
-        return yield* exportHtml(root.conversation, () => shown(root, root.head));
+        const { conversationCost } = await import('../inspect/conversation-cost.ts');
+        const { total } = await conversationCost(deps, root.tenant, root.conversation);
+        return yield* exportHtml(root.conversation, () => shown(root, root.head), total.usd);
       }
       const branches = threads ? await readTree(store, root) : [{ log: root }];
       for (const { log } of branches)

@@ -9,18 +9,29 @@ import { rowOf } from './row.ts';
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
+/** Events that are folded at a time: in so few no turn begins that the projection lets go. */
+const SLICE = 400;
+
 /**
  * A conversation as one self-contained page: no script, no request. Consecutive events of a turn are grouped. All
- * events stay in the order of the log, which is read twice: first for the head of the page, then for the events.
+ * events stay in the order of the log, which is read twice: first for the head of the page, then for the events. `usd`:
+ * what its model calls cost; null if no price is known.
  */
 export async function* exportHtml(
   conversation: string,
   read: () => AsyncIterable<readonly Event[]>,
+  usd: number | null = null,
 ): AsyncGenerator<string, void> {
   let projection = newProjection(conversation);
-  for await (const events of read()) projection = foldEvents(projection, events);
-  yield headOf(projection);
-  const turns = new Map<string, TurnView>(projection.turns.map((turn) => [turn.id, turn]));
+  const turns = new Map<string, TurnView>();
+  for await (const events of read()) {
+    for (let at = 0; at < events.length; at += SLICE) {
+      projection = foldEvents(projection, events.slice(at, at + SLICE));
+      for (const turn of projection.turns) turns.set(turn.id, turn);
+    }
+  }
+  yield headOf(projection, usd);
+  yield indexOf([...turns.values()]);
   let open: string | null = null;
   for await (const event of flat(read())) {
     // Other events may follow the start of a turn, so the group begins with the next event of the turn.
@@ -37,14 +48,15 @@ async function* flat<T>(pages: AsyncIterable<readonly T[]>): AsyncGenerator<T> {
   for await (const page of pages) yield* page;
 }
 
-function headOf(projection: Projection): string {
+function headOf(projection: Projection, usd: number | null): string {
   const { conversation, seq, began, at, mode, phase, archived, totals } = projection;
   const name = escapeHtml(conversation);
   const facts = [
-    `${seq} events, ${time(began)} to ${time(at)}`,
+    `${seq} events, ${time(began)} to ${time(at)} (UTC)`,
     `mode ${mode}${phase === null ? '' : `, phase ${phase}`}${archived ? ', archived' : ''}`,
     `${totals.turns} turns, ${totals.failed} failed, ${totals.compactions} compactions`,
     `${totals.tokens.input} tokens in (${totals.tokens.cacheRead} from a cache), ${totals.tokens.output} out`,
+    ...(usd === null ? [] : [`$${usd.toFixed(usd < 0.01 ? 6 : 2)} at the present prices`]),
   ];
   const rows = needOrder(Object.values(projection.agents)).map(agentRow).join('');
   const agents =
@@ -64,8 +76,18 @@ function headOf(projection: Projection): string {
 <header><h1>${name}</h1>
 <p class="about">${facts.map(escapeHtml).join('<br>')}</p>
 ${agents}</header>
-<main>
 `;
+}
+
+/** All turns, each a link to its beginning. */
+function indexOf(turns: readonly TurnView[]): string {
+  const lines = turns.map(({ from, agent, number, status, trigger }) => {
+    const words = [`@${agent}, turn ${number}`, ...(status === 'done' ? [] : [status])].join(' · ');
+    const look = status === 'failed' ? ' class="bad"' : '';
+    return `<li><a href="#e${from}"${look}>${escapeHtml(words)}</a> ${escapeHtml(trigger?.text ?? '')}</li>\n`;
+  });
+  const list = `<details><summary>Turns</summary>\n<ol>\n${lines.join('')}</ol>\n</details>\n`;
+  return `${lines.length === 0 ? '' : `<nav>${list}</nav>\n`}<main>\n`;
 }
 
 function agentRow(agent: AgentView): string {
@@ -94,7 +116,7 @@ function eventHtml(event: Event): string {
   const who = `<span class="who">${escapeHtml(author)}${escapeHtml(receivers)}</span>`;
   const what = `<span class="kind${level === 'problem' ? ' bad' : ''}">${escapeHtml(kind)}</span>`;
   const when = `<span class="when">${seq} · ${escapeHtml(time(at))}</span>`;
-  return `<article><header class="line">${who} ${what} ${when}</header>${wordsHtml(event, summary)}</article>\n`;
+  return `<article id="e${seq}"><header class="line">${who} ${what} ${when}</header>${wordsHtml(event, summary)}</article>\n`;
 }
 
 function wordsHtml(event: Event, summary: string): string {
@@ -193,5 +215,9 @@ header.line { display: flex; gap: 8px; flex-wrap: wrap; font-size: 13px; }
 pre { font: 12px/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0 0; }
 .words { white-space: pre-wrap; margin: 4px 0 0; }
 .bad { color: var(--bad); }
-@media print { details { break-inside: avoid; } }
+ol { padding-left: 32px; }
+li { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; color: var(--dim); }
+/* A long page is laid out where it is looked at. */
+article { content-visibility: auto; contain-intrinsic-size: auto 64px; }
+@media print { article { break-inside: avoid; } details { border: 0; background: none; } nav { display: none; } }
 `;

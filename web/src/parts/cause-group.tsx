@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Command, ConversationId, TurnId } from '../../../src/events/index.ts';
 import { age } from '../shared/format.ts';
 import { mayGive } from '../state/caller.ts';
@@ -34,17 +34,20 @@ export function CauseGroup({ cause: { words, detail, lines } }: { cause: Cause }
 
 interface Act {
   label: string;
-  /** Null for a line to which the command does not apply. */
+  shortcut: string;
+  /** Null for a line that it cannot be done for. */
   commandFor: (line: InboxLine) => Command | null;
 }
 
 const RETRY: Act = {
   label: 'Retry',
+  shortcut: 'r',
   commandFor: ({ failure }) => (failure?.turn ? { command: 'retry', turn: failure.turn as TurnId } : null),
 };
 
 const decide = (approved: boolean): Act => ({
   label: approved ? 'Approve' : 'Deny',
+  shortcut: approved ? 'a' : 'd',
   commandFor: ({ id, asks, may }) =>
     asks?.decide && may?.decide === true
       ? { command: 'decide', conversation: id as ConversationId, ...asks.decide, approved }
@@ -54,21 +57,32 @@ const decide = (approved: boolean): Act => ({
 const APPROVE = decide(true);
 const DENY = decide(false);
 
-/** Runs a command for all lines, after a question that gives their number. */
+/** Acts for all lines, after a question that names their number. What is not sent yet can be stopped. */
 function Acts({ lines }: { lines: readonly InboxLine[] }) {
   const [asked, setAsked] = useState<Act | null>(null);
   const [told, setTold] = useState('');
+  const [isRunning, setRunning] = useState(false);
+  const isStopped = useRef(false);
+  const sure = useRef<HTMLButtonElement>(null);
+  useEffect(() => sure.current?.focus(), [asked]);
   const acts = lines[0]?.state === 'failed' ? [RETRY] : [APPROVE, DENY];
   const commandsOf = ({ commandFor }: Act) => lines.flatMap((line) => commandFor(line) ?? []);
   const run = async (act: Act) => {
     setAsked(null);
+    setRunning(true);
+    isStopped.current = false;
     const commands = commandsOf(act);
     const refused: string[] = [];
-    for (const [index, command] of commands.entries()) {
-      setTold(`${index + 1} of ${commands.length} …`);
+    let sent = 0;
+    for (const command of commands) {
+      if (isStopped.current) break;
+      sent += 1;
+      setTold(`${sent} of ${commands.length} …`);
       await api.command(command).catch((error: unknown) => refused.push(String((error as Error).message)));
     }
-    setTold(refused.length === 0 ? 'Done.' : `${refused.length} were refused: ${refused[0]}`);
+    const ended = sent < commands.length ? `Stopped after ${sent} of ${commands.length}.` : 'Done.';
+    setTold(refused.length === 0 ? ended : `${refused.length} were refused: ${refused[0]}`);
+    setRunning(false);
     refreshInbox();
   };
   const offered = acts.filter((act) => {
@@ -77,12 +91,16 @@ function Acts({ lines }: { lines: readonly InboxLine[] }) {
   });
   return (
     <span class="cause-acts">
-      {asked ? (
+      {isRunning ? (
+        <button type="button" class="button" onClick={() => (isStopped.current = true)}>
+          Stop
+        </button>
+      ) : asked ? (
         <>
           <b>
             {asked.label} {commandsOf(asked).length}?
           </b>
-          <button type="button" class="button button-main" onClick={() => void run(asked)}>
+          <button type="button" class="button button-main" ref={sure} onClick={() => void run(asked)}>
             {asked.label} {commandsOf(asked).length}
           </button>
           <button type="button" class="button" onClick={() => setAsked(null)}>
@@ -96,6 +114,7 @@ function Acts({ lines }: { lines: readonly InboxLine[] }) {
             type="button"
             class="button"
             disabled={whyNoWrite.value !== null}
+            aria-keyshortcuts={act.shortcut}
             onClick={() => setAsked(act)}
           >
             {act.label} all…

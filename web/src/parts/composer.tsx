@@ -15,13 +15,20 @@ const POLICIES = [
   ['interrupt', 'interrupt: stop this turn'],
 ] as const;
 
+/** What was begun in each conversation: whoever looks at another one comes back to it. */
+const drafts = new Map<string | null, string>();
+
 /** Sends a message to agents. The message appears in the list once it is in the log. */
 export function Composer() {
-  const [content, setContent] = useState('');
+  const id = conversation.value;
+  const [content, setText] = useState(drafts.get(id) ?? '');
+  const setContent = (text: string) => {
+    drafts.set(id, text);
+    setText(text);
+  };
   const [to, setTo] = useState('');
   const [whileBusy, setWhileBusy] = useState('');
   const [answer, setAnswer] = useState<'sending' | 'sent' | { refused: string }>('sent');
-  const id = conversation.value;
   const why = isPast.value
     ? 'Messages cannot be sent in the past'
     : mode === 'read-only'

@@ -1,4 +1,5 @@
 import { later } from '../shared/later.tsx';
+import { api } from '../state/api.ts';
 import { column, COLUMNS } from '../state/column.ts';
 import { Spoken } from './banners.tsx';
 import { Composer } from './composer.tsx';
@@ -49,6 +50,10 @@ export function Conversation({ id }: { id: string }) {
         </nav>
         <main class="middle" aria-label="Conversation">
           <h1 class="unseen">{id}</h1>
+          <p class="print-note">
+            What is loaded of {id}. All of it: {location.origin}
+            {api.exportHref(id, 'html')}
+          </p>
           <ThreadHead />
           <Stalled />
           <section class="timeline" aria-label="Timeline">

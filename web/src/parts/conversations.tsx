@@ -1,5 +1,5 @@
 import type { Inbox, InboxLine } from '../state/api.ts';
-import { day, plural, short, whole } from '../shared/format.ts';
+import { age, day, plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';
 import { StateIcon } from '../shared/standing.tsx';
@@ -50,13 +50,15 @@ const ConversationLine = memo(function ConversationLine({
         class="who-conversation"
         to={{ conversation: id }}
         isCurrent={isCurrent}
-        title={[id, parent && `thread of ${parent}`, day(at), about?.text].filter(Boolean).join(', ')}
+        title={[id, parent && `thread of ${parent}`, plural(head, 'event'), day(at), about?.text]
+          .filter(Boolean)
+          .join(', ')}
       >
         <StateIcon of={state} />
-        <span class="clip">{id}</span>
-        <span class="quiet" title={plural(head, 'event')}>
-          {short(head)}
+        <span class="clip">
+          {id} {about?.text && <bdi class="quiet">{about.text}</bdi>}
         </span>
+        <span class="quiet">{age(Date.now() - at)}</span>
       </Go>
     </li>
   );

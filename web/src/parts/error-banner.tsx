@@ -30,7 +30,7 @@ export function ErrorBanner({ turn }: { turn: TurnView }) {
       {!isPast.value && (
         <p class="failure-acts">
           {retried === null && <RetryOffer turn={turn} />}
-          <ForkButton turn={id} label="Start a new conversation from here" />
+          <ForkButton turn={id} />
         </p>
       )}
     </div>

@@ -27,9 +27,12 @@ export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; is
       </span>
       <span class="event-text clip">
         <b>
-          {author}
+          <bdi>{author}</bdi>
           {to.length > 0 && ` → ${to.length > 3 ? `${to.length} agents` : to.join(', ')}`}
         </b>{' '}
+        {turn !== null && kind.startsWith('turn.') && (
+          <span class="quiet">turn {turn.slice(turn.lastIndexOf(':') + 1)} </span>
+        )}
         {erased && <span class="hole">{ERASED}</span>} <bdi>{summary}</bdi>
       </span>
     </Go>

@@ -23,7 +23,11 @@ export function Header() {
   const id = conversation.value;
   return (
     <header class="header">
-      <Go to={{ conversation: null, view: '' }} class="header-home" title="All conversations">
+      <Go
+        to={{ conversation: null, view: '', find: '', author: '', kind: '' }}
+        class="header-home"
+        title="All conversations"
+      >
         Troupe
       </Go>
       <button

@@ -7,7 +7,7 @@ import { Skeleton } from '../shared/skeleton.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { Inbox, InboxLine } from '../state/api.ts';
 import { isLost } from '../state/connection.ts';
-import { canGrow, inbox, isQueueShown, type PERIODS, showMore, broken } from '../state/inbox.ts';
+import { canGrow, inbox, isQueueShown, showMore, broken } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';
 import { filtersOf, isSame, NO_FILTERS, removeView, savedViews, saveView } from '../state/saved-views.ts';
 import { base } from '../state/settings.ts';
@@ -17,6 +17,7 @@ import { InboxRow } from './inbox-row.tsx';
 import { QueuesPanel } from './queues-panel.tsx';
 import { StuckList } from './stuck-list.tsx';
 import { SearchAll } from './search-all.tsx';
+import { Since } from './since.tsx';
 import '../style/home.css';
 
 /** All conversations, grouped by what they need. If there are none, how to start one. */
@@ -31,10 +32,11 @@ export function Home() {
     );
   const isFiltered = !isSame(filtersOf(route.value), NO_FILTERS);
   if (answer.lines.length === 0 && answer.unread === 0 && !isFiltered) return <Empty />;
+  const isSearch = route.value.find.trim() !== '';
   return (
-    <main class="home" aria-label="Conversations">
+    <main class="home" aria-label={isSearch ? 'Search' : 'Conversations'}>
       <header class="home-top">
-        <h1>Conversations</h1>
+        <h1>{isSearch ? 'Search' : 'Conversations'}</h1>
         {answer.unread > 0 && (
           <span class="quiet" role="status">
             Counting: {whole(answer.unread)} left
@@ -42,6 +44,15 @@ export function Home() {
         )}
         <SearchAll />
       </header>
+      {!isSearch && <Standing answer={answer} isFiltered={isFiltered} />}
+    </main>
+  );
+}
+
+/** What is stuck, and the list by state. */
+function Standing({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
+  return (
+    <>
       {broken.value.length > 0 && (
         <section aria-label="Stuck now" class="home-stuck">
           <h2>Stuck now</h2>
@@ -53,20 +64,22 @@ export function Home() {
           <QueuesPanel />
         </div>
       )}
-      <Tabs counts={answer.counts} />
+      <Tabs counts={answer.counts} isCounting={answer.unread > 0} />
       <Filters />
       <Lines answer={answer} isFiltered={isFiltered} />
-    </main>
+    </>
   );
 }
 
-function Tabs({ counts }: { counts: Inbox['counts'] }) {
+function Tabs({ counts, isCounting }: { counts: Inbox['counts']; isCounting: boolean }) {
+  // A number that still rises says so.
+  const told = (count: number) => `${whole(count)}${isCounting ? '+' : ''}`;
   const chosen = route.value.state;
   const all = STANDING_STATES.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
   return (
     <nav class="home-tabs" aria-label="States">
       <Go to={{ state: '' }} isCurrent={chosen === ''}>
-        All <b>{whole(all)}</b>
+        All <b>{told(all)}</b>
       </Go>
       {STANDING_STATES.map((state) => (
         <Go
@@ -75,7 +88,7 @@ function Tabs({ counts }: { counts: Inbox['counts'] }) {
           to={{ state }}
           isCurrent={chosen === state}
         >
-          {STATE_WORDS[state]} <b>{whole(counts[state] ?? 0)}</b>
+          {STATE_WORDS[state]} <b>{told(counts[state] ?? 0)}</b>
         </Go>
       ))}
       <span class="spring" />
@@ -85,13 +98,6 @@ function Tabs({ counts }: { counts: Inbox['counts'] }) {
     </nav>
   );
 }
-
-const PERIOD_WORDS: Record<keyof typeof PERIODS, string> = {
-  hour: 'Last hour',
-  day: 'Last 24 hours',
-  week: 'Last 7 days',
-  month: 'Last 30 days',
-};
 
 const ORDER_WORDS = { newest: 'Newest first', oldest: 'Oldest first', costliest: 'Most tokens first' };
 
@@ -123,14 +129,7 @@ function Filters() {
         value={owner}
         onChange={(event) => go({ owner: typed(event.currentTarget.value) }, { replace: true })}
       />
-      <select aria-label="Since" value={since} onChange={(event) => go({ since: event.currentTarget.value })}>
-        <option value="">Any time</option>
-        {Object.entries(PERIOD_WORDS).map(([value, words]) => (
-          <option key={value} value={value}>
-            {words}
-          </option>
-        ))}
-      </select>
+      <Since value={since} />
       <select aria-label="Kind" value={of} onChange={(event) => go({ of: event.currentTarget.value })}>
         <option value="">Threads too</option>
         <option value="conversation">Without threads</option>

@@ -34,12 +34,14 @@ function Buttons({ line: { id, asks } }: { line: InboxLine }) {
         class="button-run"
         command={{ ...decide, approved: true }}
         label="Approve"
+        shortcut="a"
         stillness={stillness}
         onAccepted={refreshInbox}
       />
       <CommandButton
         command={{ ...decide, approved: false }}
         label="Deny"
+        shortcut="d"
         stillness={stillness}
         onAccepted={refreshInbox}
       />

@@ -33,7 +33,9 @@ export function InboxRow({ line }: { line: InboxLine }) {
           {agents.map((agent) => agent.id).join(', ')}
           {others > 0 && ` +${others}`}
         </span>
-        <span class="inbox-owner clip">{owner?.name}</span>
+        <span class="inbox-owner clip">
+          <bdi>{owner?.name}</bdi>
+        </span>
         <span class="inbox-tokens" title={`${plural(tokens, 'token')} in ${plural(line.turns, 'turn')}`}>
           {inbox.value?.costs === 'dollars' && line.dollars !== null
             ? line.dollars > 0 && dollars(line.dollars)
@@ -56,7 +58,9 @@ export function InboxRow({ line }: { line: InboxLine }) {
 function About({ line: { id, about, parent } }: { line: InboxLine }) {
   return (
     <span class="inbox-about">
-      <b class="clip">{about?.text || id}</b>
+      <b class="clip">
+        <bdi>{about?.text || id}</bdi>
+      </b>
       {about?.text && <span class="inbox-id clip">{id}</span>}
       {parent !== null && <span class="inbox-id clip">thread of {parent}</span>}
     </span>
@@ -89,7 +93,7 @@ function Why({ line: { id, state, failure, asks, last, about } }: { line: InboxL
   if (!last || last.text === about?.text) return <span class="inbox-why clip" />;
   return (
     <span class="inbox-why clip">
-      {last.name}: {last.text}
+      <bdi>{last.name}</bdi>: <bdi>{last.text}</bdi>
     </span>
   );
 }

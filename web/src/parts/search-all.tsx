@@ -1,21 +1,31 @@
 import { useEffect, useState } from 'preact/hooks';
-import { clock, plural, whole } from '../shared/format.ts';
+import { moment, plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
-import { api, type SearchAnswer } from '../state/api.ts';
+import { api, type SearchAnswer, type SearchQuery } from '../state/api.ts';
 import { isLost } from '../state/connection.ts';
+import { PRESETS, rowsQuery } from '../state/filter.ts';
+import { sinceOf } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';
+import { Since } from './since.tsx';
 
 const PAUSE_MS = 250;
 
+/** Searches the text of all conversations. What is searched for and the filters are in the address. */
 export function SearchAll() {
-  const q = route.value.find;
+  const { find, author, kind, since } = route.value;
   const [answer, setAnswer] = useState<SearchAnswer | string | null>(null);
-  const words = q.trim();
+  const words = find.trim();
+  const query = (): SearchQuery => ({
+    q: words,
+    author: author.trim(),
+    kind: rowsQuery({ kind, q: '', problems: false, by: '' }).kind,
+    from: sinceOf(since),
+  });
   useEffect(() => {
     if (words === '') return setAnswer(null);
     let isOver = false;
     const timer = setTimeout(() => {
-      api.search(words).then(
+      api.search(query()).then(
         (found) => !isOver && setAnswer(found),
         (error: unknown) => !isOver && setAnswer(messageOf(error)),
       );
@@ -24,7 +34,7 @@ export function SearchAll() {
       isOver = true;
       clearTimeout(timer);
     };
-  }, [words]);
+  }, [words, author, kind, since]);
   const found = typeof answer === 'string' ? null : answer;
   return (
     <search class="search-all">
@@ -33,17 +43,18 @@ export function SearchAll() {
         type="search"
         aria-label="Search all conversations"
         placeholder="Search all conversations  /"
-        value={q}
+        value={find}
         disabled={isLost.value}
         onInput={(event) => go({ find: event.currentTarget.value }, { replace: true })}
       />
+      {words !== '' && <SearchFilters />}
       <div role="status">
         {typeof answer === 'string' && <p class="problem">{answer}</p>}
         {found && <p class="quiet">{summaryOf(found)}</p>}
       </div>
       {found && <Hits hits={found.hits} />}
       {found?.next && (
-        <button type="button" onClick={() => void more(words, found, setAnswer)}>
+        <button type="button" class="button" onClick={() => void more(query(), found, setAnswer)}>
           More hits
         </button>
       )}
@@ -51,9 +62,46 @@ export function SearchAll() {
   );
 }
 
-async function more(q: string, found: SearchAnswer, show: (answer: SearchAnswer | string) => void) {
+function SearchFilters() {
+  const { author, kind, since } = route.value;
+  const isFiltered = author !== '' || kind !== '' || since !== '';
+  return (
+    <fieldset class="home-filters" aria-label="Filters of the search" disabled={isLost.value}>
+      <input
+        type="text"
+        aria-label="Author"
+        placeholder="Author"
+        value={author}
+        onChange={(event) => go({ author: event.currentTarget.value.trim() })}
+      />
+      <select
+        aria-label="Kinds of events"
+        value={kind}
+        onChange={(event) => go({ kind: event.currentTarget.value })}
+      >
+        <option value="">All kinds</option>
+        {SEARCHED_KINDS.map(({ id, label }) => (
+          <option key={id} value={id}>
+            {label}
+          </option>
+        ))}
+      </select>
+      <Since value={since} />
+      {isFiltered && (
+        <button class="button" type="button" onClick={() => go({ author: '', kind: '', since: '' })}>
+          Clear
+        </button>
+      )}
+      <Go to={{ find: '', author: '', kind: '', since: '' }}>All conversations</Go>
+    </fieldset>
+  );
+}
+
+const SEARCHED_KINDS = PRESETS.filter(({ id }) => id !== '' && id !== '*');
+
+async function more(query: SearchQuery, found: SearchAnswer, show: (answer: SearchAnswer | string) => void) {
   try {
-    const further = await api.search(q, found.next ?? undefined);
+    const further = await api.search({ ...query, after: found.next ?? undefined });
     show({ ...further, hits: [...found.hits, ...further.hits] });
   } catch (error) {
     show(messageOf(error));
@@ -71,16 +119,54 @@ function summaryOf({ hits, unread, next }: SearchAnswer): string {
 function Hits({ hits }: Pick<SearchAnswer, 'hits'>) {
   return (
     <ul>
-      {hits.map(({ conversation, row, excerpt, marks }) => (
-        <li key={`${conversation}:${row.seq}`}>
-          <Go to={{ conversation, list: 'events', kind: '*', event: row.seq, turn: row.turn, tab: 'raw' }}>
-            <b>{conversation}</b> <span class="quiet">{`${row.seq}, ${clock(row.at)}`}</span>{' '}
-            <Marked text={excerpt} marks={marks} />
-          </Go>
+      {withQuotes(hits).map(({ hit, quotes }) => (
+        <li key={`${hit.conversation}:${hit.row.seq}`}>
+          <HitLink hit={hit} />
+          {quotes.length > 0 && (
+            <details class="search-quotes">
+              <summary>quoted later, {plural(quotes.length, 'time')}</summary>
+              {quotes.map((quote) => (
+                <HitLink key={quote.row.seq} hit={quote} />
+              ))}
+            </details>
+          )}
         </li>
       ))}
     </ul>
   );
+}
+
+function HitLink({ hit: { conversation, row, excerpt, marks } }: { hit: Hit }) {
+  return (
+    <Go to={{ conversation, list: 'events', kind: '*', event: row.seq, turn: row.turn, tab: 'raw' }}>
+      <b>{conversation}</b>{' '}
+      <span class="quiet">
+        <bdi>{row.author}</bdi>, {moment(row.at)}, event {row.seq}
+      </span>{' '}
+      <Marked text={excerpt} marks={marks} />
+    </Go>
+  );
+}
+
+type Hit = SearchAnswer['hits'][number];
+/** Summaries, and what a turn was reminded of. */
+const isQuote = ({ row }: Hit) => /^(compaction|baseline|turn\.started)/.test(row.kind);
+
+/** What quotes something found before it in its conversation stands below that. */
+function withQuotes(hits: readonly Hit[]): { hit: Hit; quotes: Hit[] }[] {
+  const quotes = new Map<Hit, Hit[]>();
+  const originalOf = (quote: Hit) =>
+    hits
+      .filter(
+        (hit) => hit.conversation === quote.conversation && hit.row.seq < quote.row.seq && !isQuote(hit),
+      )
+      .reduce<Hit | null>((nearest, hit) => (nearest && nearest.row.seq > hit.row.seq ? nearest : hit), null);
+  const own = hits.filter((hit) => {
+    const original = isQuote(hit) ? originalOf(hit) : null;
+    if (original) quotes.set(original, [...(quotes.get(original) ?? []), hit]);
+    return !original;
+  });
+  return own.map((hit) => ({ hit, quotes: quotes.get(hit) ?? [] }));
 }
 
 function Marked({ text, marks }: { text: string; marks: readonly [start: number, end: number][] }) {

@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { CompactionView, TurnView } from '../../../src/library/projection/model.ts';
-import { plural } from '../shared/format.ts';
+import { plural, whole } from '../shared/format.ts';
 import { calls, shown, streams } from '../state/live.ts';
 import { isFiltered, matchesTurn } from '../state/filter.ts';
+import { readOlder } from '../state/older-turns.ts';
 import { isPast } from '../state/past.ts';
 import { go, route } from '../state/route.ts';
 import { turns } from '../state/selection.ts';
@@ -58,11 +59,27 @@ export function TurnList() {
         </button>
       )}
       {entries.length <= count && total > turns.value.length && !isContext && (
-        <button type="button" class="list-more" onClick={() => go({ list: 'events', kind: '*' })}>
-          {plural(total - turns.value.length, 'older turn')}: see the events
-        </button>
+        <Older count={total - turns.value.length} onRead={() => setLimit(count + AT_ONCE)} />
       )}
     </div>
+  );
+}
+
+/** Reads the turns before those that are listed. */
+function Older({ count, onRead }: { count: number; onRead: () => void }) {
+  const [problem, setProblem] = useState('');
+  const [first] = turns.value;
+  const read = () => {
+    if (first)
+      readOlder(first).then(onRead, (error: unknown) => setProblem(String((error as Error).message)));
+  };
+  return (
+    <>
+      <button type="button" class="list-more" onClick={read}>
+        Show older turns ({whole(count)})
+      </button>
+      {problem !== '' && <p class="list-nothing problem">{problem}</p>}
+    </>
   );
 }
 

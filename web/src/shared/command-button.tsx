@@ -25,13 +25,15 @@ interface CommandButtonProps {
   isOff?: boolean;
   /** Clicks count only while the button stands still. For commands that cannot be undone. */
   stillness?: Stillness;
-  /** Uses the server's answer, such as the address of a fork. */
+  /** The key that presses it while its row has the focus. */
+  shortcut?: string;
+  /** Uses the server's answer, for example the address of a fork. */
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
 /** Sends a command and shows the answer. The page itself changes only when the event arrives. */
 export function CommandButton(props: CommandButtonProps) {
-  const { command, label, class: name = '', isOff, stillness, onAccepted } = props;
+  const { command, label, class: name = '', isOff, stillness, shortcut, onAccepted } = props;
   const [asked, setAsked] = useState<Asked>({ state: 'ready' });
   const isUnderway =
     asked.state === 'sent' || (asked.state === 'accepted' && asked.seq > (live.value?.seq ?? 0));
@@ -77,7 +79,8 @@ export function CommandButton(props: CommandButtonProps) {
         // Not `disabled`, because a browser drops the keys pressed while the focus is on a newly disabled element.
         aria-disabled={isUnderway || isLost.value || stillness?.isStill === false ? 'true' : undefined}
         title={whyNoWrite.value ?? undefined}
-        // A key acts on the focused element wherever that has moved, so it needs no stillness, unlike a pointer's click.
+        aria-keyshortcuts={shortcut}
+        // A key acts on what has the focus, wherever that has moved to; it is no click of a pointer.
         onClick={({ detail }) => void ask(detail > 0)}
       >
         {label}

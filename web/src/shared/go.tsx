@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { go, href, parseRoute, type Route } from '../state/route.ts';
+import { goElsewhere, href, type Route } from '../state/route.ts';
 
 interface GoProps {
   to: Partial<Route>;
@@ -20,15 +20,10 @@ export function Go({ to, children, class: name = '', title, isCurrent = false }:
       onClick={(event) => {
         if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return;
         event.preventDefault();
-        const { pathname, search } = new URL(href(to), location.href);
-        go(fromAddress(pathname, search));
+        goElsewhere(to);
       }}
     >
       {children}
     </a>
   );
-}
-
-function fromAddress(pathname: string, search: string): Route {
-  return parseRoute({ pathname, search });
 }

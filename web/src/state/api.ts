@@ -105,6 +105,14 @@ export interface Rows {
   more: boolean;
 }
 
+export interface SearchQuery {
+  q: string;
+  author?: string | undefined;
+  kind?: string | undefined;
+  from?: number | undefined;
+  after?: string | undefined;
+}
+
 export interface SearchAnswer {
   hits: { conversation: string; row: Row; excerpt: string; marks: [start: number, end: number][] }[];
   /** Conversations that are not indexed yet. */
@@ -133,6 +141,26 @@ export interface Costs {
   people: CostGroup[];
   days: CostGroup[];
   unread: number;
+}
+
+/** A route in the OpenAPI document of the server. */
+export interface Operation {
+  operationId: string;
+  summary: string;
+  'x-troupe-scopes'?: string[];
+  parameters?: {
+    name: string;
+    in: string;
+    required?: boolean;
+    description?: string;
+    schema: { type?: string; enum?: string[]; minimum?: number; maximum?: number; pattern?: string };
+  }[];
+  requestBody?: { content: Record<string, { schema: unknown; example?: unknown }> };
+  responses: Record<string, { content?: Record<string, { schema?: unknown }> }>;
+}
+export interface OpenApi {
+  /** By path, then by method. */
+  paths: Record<string, Record<string, Operation>>;
 }
 
 export type Queues = QueueReport;
@@ -167,7 +195,7 @@ export const api = {
     ),
   events: (conversation: string, range: { after?: number; limit?: number }) =>
     get<{ events: Event[]; head: number }>(`api/conversations/${segment(conversation)}/events`, { ...range }),
-  search: (q: string, after?: string) => get<SearchAnswer>('api/search', { q, after }),
+  search: (query: SearchQuery) => get<SearchAnswer>('api/search', { ...query }),
   trace: (turn: string) => get<TurnTrace>(`api/turns/${segment(turn)}`),
   prompt: (turn: string, step?: number) => get<SentPrompt>(`api/turns/${segment(turn)}/prompt`, { step }),
   nextPrompt: (conversation: string, agent: string) =>
@@ -175,6 +203,7 @@ export const api = {
   diff: (a: string, b: string, stepB?: number) =>
     get<PromptDiff>(`api/turns/${segment(a)}/diff/${segment(b)}`, { stepB }),
   compare: (a: string, b: string) => get<TurnComparison>(`api/turns/${segment(a)}/compare/${segment(b)}`),
+  openApi: () => get<OpenApi>('api/openapi.json'),
   charts: () => get<{ charts: Record<string, Chart> }>('api/charts'),
   queues: () => get<Queues>('api/queues', {}, SOON_MS),
   stuck: () => get<StuckReport>('api/stuck', { limit: MOST_STUCK }, SOON_MS),

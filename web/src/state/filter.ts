@@ -32,7 +32,7 @@ const KINDS: Record<string, readonly EventKind[]> = {
 
 /** Filters of the log, in the address as `kind`. Without a filter, minor events are folded. */
 export const PRESETS: readonly { id: string; label: string }[] = [
-  { id: '', label: 'All, noise folded' },
+  { id: '', label: 'All, folded' },
   { id: '*', label: 'Every event' },
   { id: 'talk', label: 'What was said' },
   { id: 'turn', label: 'Turns' },

@@ -81,14 +81,19 @@ export function refreshInbox(): void {
   void watchInbox();
 }
 
-/** The filters in an address. */
-export function filterOf({ state, agent, owner, since, order, of, q }: Route): InboxQuery {
+/** The time that a period of the address began at; undefined for any time. */
+export function sinceOf(since: string): number | undefined {
   const period = PERIODS[since as keyof typeof PERIODS];
+  return period === undefined ? undefined : Date.now() - period;
+}
+
+/** The filters that an address names. */
+export function filterOf({ state, agent, owner, since, order, of, q }: Route): InboxQuery {
   return {
     state: STANDING_STATES.includes(state as never) ? state : undefined,
     agent: agent ?? undefined,
     owner,
-    from: period === undefined ? undefined : Date.now() - period,
+    from: sinceOf(since),
     order: order === '' ? undefined : order,
     kind: KINDS.find((each) => each === of),
     q: q.trim(),

@@ -1,14 +1,17 @@
 import { dialog, showDialog, typeAhead } from './dialogs.ts';
 import { moveInList, moveInTurns } from './listed.ts';
+import { decideInHome, moveInHome } from './home-keys.ts';
 import { goLive, isPast, replay, shiftSpeed, step, togglePlay } from './past.ts';
-import { go, route, TABS } from './route.ts';
+import { conversation, go, route, TABS } from './route.ts';
 import { toggleTheme } from './theme.ts';
 
 const focusOn = (id: string) => document.getElementById(id)?.focus();
 
+const move = (by: 1 | -1) => (conversation.peek() === null ? moveInHome(by) : moveInList(by));
+
 const ACTS: Record<string, (event: KeyboardEvent) => void> = {
-  j: () => moveInList(1),
-  k: () => moveInList(-1),
+  j: () => move(1),
+  k: () => move(-1),
   '[': () => moveInTurns(-1),
   ']': () => moveInTurns(1),
   '/': () => focusOn('search'),
@@ -47,6 +50,7 @@ function act(event: KeyboardEvent): void {
   if (key === ' ' && target.closest('button,a,summary,input')) return;
   if (isPast.peek() && /^Arrow(Left|Right)$/.test(key) && !target.closest('[role],input,[role=tablist]'))
     return step(key === 'ArrowLeft' ? -1 : 1);
+  if (conversation.peek() === null && decideInHome(event)) return;
   const tab = TABS[Number(key) - 1];
   const action = tab ? () => go({ tab }) : ACTS[key];
   if (!action) return;

@@ -8,7 +8,7 @@ import { actors, shown } from './live.ts';
 import { conversations } from './inbox.ts';
 import { goLive, isPast, replay, togglePlay } from './past.ts';
 import { refusal } from './refusal.ts';
-import { go, href, parseRoute, type Route } from './route.ts';
+import { conversation, go, goElsewhere } from './route.ts';
 import { agentsByNeed, selectAgent, selectedTurn, selectTurn, turns } from './selection.ts';
 import { mode } from './settings.ts';
 import { toggleTheme } from './theme.ts';
@@ -39,7 +39,7 @@ export function paletteItems(words: string, about: 'conversation' | null): Item[
   const all =
     about === 'conversation'
       ? conversationItems()
-      : [...agentItems(), ...commandItems(), ...turnItems(), ...conversationItems()];
+      : [...agentItems(), ...commandItems(), ...turnItems(words), ...conversationItems()];
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const counts = new Map<string, number>();
   return all.filter(({ group, text, note }) => {
@@ -53,7 +53,7 @@ export function paletteItems(words: string, about: 'conversation' | null): Item[
 
 /** Matches in the logs of all conversations. */
 export async function searchItems(q: string): Promise<Item[]> {
-  const { hits } = await api.search(q);
+  const { hits } = await api.search({ q });
   return hits.map(({ conversation, row, excerpt }) => ({
     key: `f${conversation}:${row.seq}`,
     group: 'Found',
@@ -64,30 +64,41 @@ export async function searchItems(q: string): Promise<Item[]> {
   }));
 }
 
-/** Like a link: another conversation starts with nothing selected. */
-export function goElsewhere(to: Partial<Route>): void {
-  const { pathname, search } = new URL(href(to), location.href);
-  go(parseRoute({ pathname, search }));
-}
-
 function agentItems(): Item[] {
   return agentsByNeed.value.map((agent) => ({
     key: `a${agent.id}`,
     group: 'Agents',
     text: agent.name,
-    note: shownCondition(agent) === 'queued' ? 'queued' : `${agent.condition} ${agent.state}`,
+    note:
+      shownCondition(agent) === 'queued' ? 'queued' : [...new Set([agent.condition, agent.state])].join(' '),
     act: () => selectAgent(agent),
   }));
 }
 
-function turnItems(): Item[] {
-  return turns.value.toReversed().map((turn) => ({
+/** The turn of a number that is typed, of every agent that has had so many, before all that are listed. */
+function turnItems(words: string): Item[] {
+  const named = Number(/\d+/.exec(words)?.[0] ?? 0);
+  const id = conversation.peek();
+  const exact = agentsByNeed.value.flatMap(({ id: agent, turn, lastTurn }): Item[] => {
+    const newest = Number((turn ?? lastTurn)?.split(':').at(-1) ?? 0);
+    if (id === null || named < 1 || named > newest) return [];
+    const key = `${id}:${agent}:${named}`;
+    const act = () => go({ turn: key, agent, event: null, step: null, vs: null });
+    return [{ key: `t${key}`, group: 'Turns', text: `turn ${named} ${agent}`, note: '', act }];
+  });
+  const keys = new Set(exact.map(({ key }) => key));
+  const listed = turns.value.toReversed().map((turn): Item => ({
     key: `t${turn.id}`,
     group: 'Turns',
     text: `turn ${turn.number} ${turn.agent}`,
     note: turn.error ? turn.error.code : turn.status,
     act: () => selectTurn(turn),
   }));
+  const noteOf = new Map(listed.map(({ key, note }) => [key, note]));
+  return [
+    ...exact.map((item) => ({ ...item, note: noteOf.get(item.key) ?? '' })),
+    ...listed.filter(({ key }) => !keys.has(key)),
+  ];
 }
 
 function conversationItems(): Item[] {
@@ -147,6 +158,7 @@ function commandItems(): Item[] {
     does('Context management', () => go({ list: 'turns', kind: 'context' })),
     does('Stop here', togglePlay, 'space'),
     does('Replay from the first event', replay, 'r'),
+    does('API: all routes', () => goElsewhere({ conversation: null, view: 'routes' })),
     does('Light or dark', toggleTheme, 'd'),
     ...(id === undefined
       ? []

@@ -1,12 +1,44 @@
 import { computed, signal } from '@preact/signals';
 import { base } from './settings.ts';
 
+/** The views beside home and a conversation: a path each. */
+export const VIEWS = ['costs', 'routes', 'compare'] as const;
+export type View = (typeof VIEWS)[number];
+
+/** Parameters that are texts; empty for none. */
+const TEXTS = [
+  /** Kinds of events that are listed or searched. */
+  'kind',
+  /** Agents whose turns and events are listed, separated by commas. */
+  'by',
+  /** Words that are listed. */
+  'q',
+  /** The column that the turns are sorted by, after a minus the largest first; empty for the newest turn first. */
+  'sort',
+  /** The words of the search that has found the event; they are marked. */
+  'hit',
+  /** Filters of the list of conversations. `since` is one of the search, too; `of` is `conversation` or `thread`. */
+  'state',
+  'owner',
+  'of',
+  'since',
+  'order',
+  /** What all conversations are searched for, and by whom that is. */
+  'find',
+  'author',
+  /** Turns that are compared, separated by commas: the original first, then its runs. */
+  'runs',
+] as const;
+const NUMBERS = ['step', 'event', 'at'] as const;
+/** All, in their order in an address. */
+const PARAMETERS = ['tab', 'vs', 'step', 'agent', 'event', 'list', ...TEXTS, 'problems', 'at'] as const;
+
 /** The whole state of the view is in the URL: everyone who opens the address sees the same. */
-export interface Route {
+export interface Route extends Record<(typeof TEXTS)[number], string> {
   /** Null for the list of conversations. */
   conversation: string | null;
-  /** Without a conversation: '' for the list of conversations, or another page. */
-  view: '' | 'costs';
+  /** Without a conversation: the list of them, or another page. `unknown`: the path leads nowhere. */
+  view: '' | View | 'unknown';
   turn: string | null;
   tab: Tab;
   /** The turn that the Diff tab compares with; null for the previous one. */
@@ -18,24 +50,7 @@ export interface Route {
   event: number | null;
   /** What the middle column shows: the conversation for reading, its turns, or its single events. */
   list: List;
-  kind: string;
-  /** Agents whose turns and events are listed, separated by commas; empty for all. */
-  by: string;
-  q: string;
-  /** The column by which turns are sorted; a minus before it puts the largest first; empty puts the newest turn first. */
-  sort: string;
   problems: boolean;
-  /** Words of the search that found the event. They are marked. */
-  hit: string;
-  /** Filters of the list of conversations; empty for all. */
-  state: string;
-  owner: string;
-  since: string;
-  order: string;
-  /** `conversation` or `thread`. */
-  of: string;
-  /** Search text for all conversations. */
-  find: string;
   /** The seq at which everything is shown; null when live. */
   at: number | null;
 }
@@ -56,19 +71,9 @@ const NOWHERE: Route = {
   agent: null,
   event: null,
   list: 'talk',
-  kind: '',
-  by: '',
-  q: '',
-  sort: '',
   problems: false,
-  hit: '',
-  state: '',
-  owner: '',
-  of: '',
-  since: '',
-  order: '',
-  find: '',
   at: null,
+  ...(Object.fromEntries(TEXTS.map((name) => [name, ''])) as Record<(typeof TEXTS)[number], ''>),
 };
 
 export const route = signal<Route>(parseRoute(location));
@@ -84,6 +89,12 @@ export function go(patch: Partial<Route>, { replace = false } = {}): void {
   if (replace) history.replaceState(null, '', url);
   else history.pushState(null, '', url);
   route.value = next;
+}
+
+/** Goes where a link with the same changes leads. */
+export function goElsewhere(to: Partial<Route>): void {
+  const { pathname, search } = new URL(href(to), location.href);
+  go(parseRoute({ pathname, search }));
 }
 
 /** The address of the current view with changes, for links. Another conversation starts with nothing selected. */
@@ -103,59 +114,47 @@ export function hrefOf(to: Route): string {
   const set = (name: string, value: string | number | boolean | null, unless: unknown) => {
     if (value !== unless && value !== null) query.set(name, String(value));
   };
-  set('tab', to.tab, NOWHERE.tab);
-  set('vs', to.vs, null);
-  set('step', to.step, null);
-  set('agent', to.agent, null);
-  set('event', to.event, null);
-  set('list', to.list, NOWHERE.list);
-  set('kind', to.kind, '');
-  set('by', to.by, '');
-  set('q', to.q, '');
-  set('sort', to.sort, '');
-  set('problems', to.problems, false);
-  set('hit', to.hit, '');
-  for (const name of ['state', 'owner', 'since', 'order', 'of'] as const) set(name, to[name], '');
-  set('find', to.find, '');
-  set('at', to.at, null);
+  for (const name of PARAMETERS) set(name, to[name], NOWHERE[name]);
   const search = query.toString();
   return `${base}${parts.map(encodeURIComponent).join('/')}${search && `?${search}`}`;
 }
 
 export function parseRoute({ pathname, search }: Pick<Location, 'pathname' | 'search'>): Route {
   const inside = pathname.startsWith(base) ? pathname.slice(base.length) : pathname.slice(1);
-  const [first, name = '', second, turn = ''] = inside.split('/').map(decode);
   const query = new URLSearchParams(search);
-  const text = (key: string) => query.get(key) ?? '';
   const number = (key: string) => {
     const value = Number(query.get(key));
     return query.has(key) && Number.isInteger(value) && value >= 0 ? value : null;
   };
-  const tab = TABS.find((each) => each === query.get('tab')) ?? NOWHERE.tab;
   return {
-    conversation: first === 'c' && name !== '' ? name : null,
-    view: first === 'costs' ? 'costs' : '',
-    turn: first === 'c' && second === 't' && turn !== '' ? turn : null,
-    tab,
-    vs: query.get('vs'),
-    step: number('step'),
-    agent: query.get('agent'),
-    event: number('event'),
+    ...placeOf(inside === '' ? [] : inside.replace(/\/$/, '').split('/').map(decode)),
+    tab: TABS.find((each) => each === query.get('tab')) ?? NOWHERE.tab,
     list: LISTS.find((each) => each === query.get('list')) ?? NOWHERE.list,
-    kind: text('kind'),
-    by: text('by'),
-    q: text('q'),
-    sort: text('sort'),
+    vs: query.get('vs'),
+    agent: query.get('agent'),
     problems: query.get('problems') === 'true',
-    hit: text('hit'),
-    state: text('state'),
-    owner: text('owner'),
-    of: text('of'),
-    since: text('since'),
-    order: text('order'),
-    find: text('find'),
-    at: number('at'),
+    ...(Object.fromEntries(NUMBERS.map((name) => [name, number(name)])) as Pick<
+      Route,
+      (typeof NUMBERS)[number]
+    >),
+    ...(Object.fromEntries(TEXTS.map((name) => [name, query.get(name) ?? ''])) as Pick<
+      Route,
+      (typeof TEXTS)[number]
+    >),
   };
+}
+
+/** What the segments of a path name. `isPageOf` of `src/http/page/page.ts` knows the same ones. */
+function placeOf([first, name = '', second, turn = '', ...rest]: string[]): Pick<
+  Route,
+  'conversation' | 'view' | 'turn'
+> {
+  const isTurn = second === 't' && turn !== '' && rest.length === 0;
+  if (first === undefined) return { conversation: null, view: '', turn: null };
+  if (first === 'c' && name !== '' && (second === undefined || isTurn))
+    return { conversation: name, view: '', turn: isTurn ? turn : null };
+  const view = name === '' ? VIEWS.find((each) => each === first) : undefined;
+  return { conversation: null, view: view ?? 'unknown', turn: null };
 }
 
 function decode(part: string): string {

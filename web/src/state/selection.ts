@@ -2,6 +2,7 @@ import { computed } from '@preact/signals';
 import type { AgentView, TurnView } from '../../../src/library/projection/model.ts';
 import { needOrder } from '../../../src/library/projection/needs.ts';
 import { live, shown } from './live.ts';
+import { foundTurn, olderTurns } from './older-turns.ts';
 import { go, route } from './route.ts';
 
 /** Agents that need attention come first. */
@@ -10,11 +11,20 @@ export const agentsByNeed = computed<readonly AgentView[]>(() => needOrder(Objec
 const agentsById = computed(() => shown.value?.agents ?? NOBODY);
 const NOBODY: Record<string, AgentView> = {};
 
-export const turns = computed<readonly TurnView[]>(() => shown.value?.turns ?? NO_TURNS);
+/** Those that the projection keeps, and before them what was read of older ones. */
+export const turns = computed<readonly TurnView[]>(() => {
+  const kept = shown.value?.turns ?? NO_TURNS;
+  const older = olderTurns();
+  return older.length === 0 ? kept : [...older.filter(({ from }) => from < (kept[0]?.from ?? 0)), ...kept];
+});
 const NO_TURNS: readonly TurnView[] = [];
 
-/** Null if no turn is selected, or the selected one is older than the projection keeps. */
-export const selectedTurn = computed(() => turns.value.find(({ id }) => id === route.value.turn) ?? null);
+/** A turn that is listed or was gone to; null for any other. */
+export const turnOf = (id: string | null): TurnView | null =>
+  id === null ? null : (turns.value.find((turn) => turn.id === id) ?? foundTurn(id));
+
+/** Null when none is selected, or it is not read yet. */
+export const selectedTurn = computed(() => turnOf(route.value.turn));
 
 /** The agent of the selected turn, else the one in the address, else the one that most needs attention. */
 export const selectedAgent = computed<AgentView | null>(() => {

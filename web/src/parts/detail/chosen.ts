@@ -5,7 +5,7 @@ import type { ActorStatus } from '../../../../src/library/troupe.ts';
 import { originalOf } from '../../state/copied.ts';
 import { actors, shown } from '../../state/live.ts';
 import { route } from '../../state/route.ts';
-import { selectedAgent } from '../../state/selection.ts';
+import { selectedAgent, turnOf, turns } from '../../state/selection.ts';
 
 /** Stands in the address in place of a turn: the prompt that the agent would be sent now. */
 export const NEXT = 'next';
@@ -14,7 +14,7 @@ export const NEXT = 'next';
 export interface Chosen {
   agent: AgentView | null;
   agentId: AgentId | null;
-  /** Null when the projection no longer holds the turn; the id still leads to its trace. */
+  /** Null until the turn is read; the id already leads to its trace. */
   turn: TurnView | null;
   turnId: TurnId | null;
   number: number | null;
@@ -34,7 +34,7 @@ export const chosen = computed<Chosen>(() => {
   return {
     agent,
     agentId,
-    turn: projection?.turns.find(({ id }) => id === turnId) ?? null,
+    turn: turnOf(turnId),
     turnId,
     number: numberOf(turnId),
     isNext,
@@ -67,8 +67,11 @@ function numberOf(turn: TurnId | null): number | null {
 /** Turns of the selected agent, newest first. */
 export const ownTurns = computed(() => {
   const { agentId } = chosen.value;
-  return (shown.value?.turns ?? []).filter(({ agent }) => agent === agentId).toReversed();
+  return turns.value.filter(({ agent }) => agent === agentId).toReversed();
 });
+
+/** The number of the agent's newest turn, which is how many it has had; 0 before its first. */
+export const newestNumber = computed(() => numberOf(lastTurnOf(chosen.value.agent)) ?? 0);
 
 /** The previous turn of the same agent that sent a prompt, if known. */
 export const turnBefore = computed<TurnId | null>(() => {
@@ -76,7 +79,7 @@ export const turnBefore = computed<TurnId | null>(() => {
   if (isNext) return originalOf(agent?.lastTurn ?? null) ? null : (agent?.lastTurn ?? null);
   const before = ownTurns.value.find((turn) => number !== null && turn.number < number);
   if (before) return originalOf(before.id) ? null : before.id;
-  // The turn is older than the projection keeps; turns are numbered from 1.
+  // The one before is not read; turns are numbered from 1.
   return turnId !== null && number !== null && number > 1 && ownTurns.value.length > 0
     ? (turnId.replace(/\d+$/, String(number - 1)) as TurnId)
     : null;
@@ -87,6 +90,12 @@ export function partsOf(turn: string): { conversation: string; agent: AgentId; n
   const match = /:([^:]+):(\d+)$/.exec(turn);
   if (match?.[1] === undefined) return null;
   return { conversation: turn.slice(0, match.index), agent: match[1] as AgentId, number: Number(match[2]) };
+}
+
+/** The runs of a turn that the address compares. */
+export function runsOf(turn: string): string[] {
+  const [original, ...runs] = route.value.runs.split(',');
+  return original === turn ? runs : [];
 }
 
 /** `turn 6`, for places where the agent is clear. */

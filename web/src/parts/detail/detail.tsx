@@ -3,9 +3,10 @@ import { route, type Tab } from '../../state/route.ts';
 import { DetailHead } from './detail-head.tsx';
 import { DetailTabs } from './detail-tabs.tsx';
 import { EventHead } from './event-head.tsx';
-import { chosen } from './chosen.ts';
+import { chosen, turnLabel } from './chosen.ts';
 import { fetchOnApproach, later } from '../../shared/later.tsx';
 import { StateTab } from './state-tab.tsx';
+import { useTrace } from './turn-answers.ts';
 
 const DiffTab = later(async () => (await import('./diff-tab.tsx')).DiffTab);
 const EventsTab = later(async () => (await import('./events-tab.tsx')).EventsTab);
@@ -27,7 +28,16 @@ fetchOnApproach('.detail-tabs', [PromptTab, DiffTab]);
 /** The right column: the state of the selected agent and turn, and the reasons for it. */
 export function Detail() {
   const { tab, event } = route.value;
-  const { agent, agentId, turnId } = chosen.value;
+  const { agent, agentId, turn, turnId } = chosen.value;
+  const named = useTrace(turn === null && turnId === route.value.turn ? turnId : null);
+  if (named.state === 'failed' && named.code === 'turn_unknown' && turnId !== null)
+    return (
+      <section class="detail" aria-label="Detail">
+        <p class="detail-note">
+          There is no {turnLabel(turnId)} of {agentId}.
+        </p>
+      </section>
+    );
   if (!agent && turnId === null && event === null) {
     return (
       <section class="detail" aria-label="Detail">

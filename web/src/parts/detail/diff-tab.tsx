@@ -5,7 +5,7 @@ import { tokens as inTokens } from '../../shared/format.ts';
 import { go, route } from '../../state/route.ts';
 import { originalOf } from '../../state/copied.ts';
 import { CacheBreak } from './cache-break.tsx';
-import { chosen, NEXT, ownTurns, partsOf, turnBefore, turnLabel } from './chosen.ts';
+import { chosen, newestNumber, NEXT, partsOf, turnBefore, turnLabel } from './chosen.ts';
 import { CopiedTurn } from './copied-turn.tsx';
 import { DiffMessage } from './diff-message.tsx';
 import { Loaded } from './loaded.tsx';
@@ -38,43 +38,47 @@ export function DiffTab() {
   );
 }
 
+/** Both turns by their numbers: any two of the agent. */
 function DiffTurns({ a, b }: { a: string | null; b: string }) {
-  const turns = ownTurns.value;
-  const options = (chosenId: string | null) => {
-    const isListed = turns.some(({ id }) => id === chosenId);
-    const older = chosenId === null || chosenId === NEXT || isListed ? [] : [chosenId];
-    return [...turns.map(({ id }) => id), ...older];
-  };
   return (
     <div class="diff-turns">
-      <label>
-        <span>From</span>
-        <select value={a ?? ''} onChange={(event) => go({ vs: event.currentTarget.value, tab: 'diff' })}>
-          {a === null && <option value="">–</option>}
-          {options(a).map((id) => (
-            <option key={id} value={id} disabled={id === b}>
-              turn {partsOf(id)?.number}
-            </option>
-          ))}
-        </select>
-      </label>
+      <TurnNumber label="From turn" of={a} onPick={(id) => go({ vs: id, tab: 'diff' })} />
       <span aria-hidden="true">→</span>
-      <label>
-        <span>to</span>
-        <select value={b} onChange={(event) => go({ turn: event.currentTarget.value, vs: a, step: null })}>
-          <option value={NEXT}>next prompt</option>
-          {options(b).map((id) => (
-            <option key={id} value={id} disabled={id === a}>
-              turn {partsOf(id)?.number}
-            </option>
-          ))}
-        </select>
-      </label>
+      <TurnNumber label="to turn" of={b} onPick={(id) => go({ turn: id, vs: a, step: null })} />
     </div>
   );
 }
 
-/** Most changed messages shown, because after a compaction all have changed. */
+interface TurnNumberProps {
+  label: string;
+  of: string | null;
+  onPick: (turn: string) => void;
+}
+
+function TurnNumber({ label, of, onPick }: TurnNumberProps) {
+  const { agentId } = chosen.value;
+  const { conversation } = route.value;
+  const number = of === null ? null : (partsOf(of)?.number ?? null);
+  return (
+    <label>
+      <span>{label}</span>
+      <input
+        type="number"
+        min={1}
+        max={newestNumber.value}
+        placeholder={of === NEXT ? 'next' : '–'}
+        // Not `value`: what is typed would be put back whenever something else changes.
+        key={of}
+        defaultValue={number ?? ''}
+        onChange={({ currentTarget: { value, validity } }) => {
+          if (value !== '' && validity.valid) onPick(`${conversation}:${agentId}:${value}`);
+        }}
+      />
+    </label>
+  );
+}
+
+/** Maximum of changed messages shown: after a compaction all of them have changed. */
 const MOST = 40;
 
 function Diff({ diff }: { diff: PromptDiff }) {
@@ -91,8 +95,9 @@ function Diff({ diff }: { diff: PromptDiff }) {
       <DiffTokens diff={diff} />
       {messages.shared > 0 && (
         <p class="diff-shared">
-          {messages.firstDifference === null ? `all ${messages.shared}` : `the first ${messages.shared}`}{' '}
-          messages are the same
+          {messages.shared === 1
+            ? 'the first message is the same'
+            : `${messages.firstDifference === null ? 'all' : 'the first'} ${messages.shared} messages are the same`}
         </p>
       )}
       {before.map((change) => (

@@ -50,7 +50,7 @@ export function FailedTurn() {
           {mayRetry && (
             <CommandButton command={{ command: 'retry', turn: turnId }} label="Retry" class="button-main" />
           )}
-          <ForkButton turn={turnId} label="New conversation from here" />
+          <ForkButton turn={turnId} />
         </div>
       )}
     </section>

@@ -3,11 +3,11 @@ import { AskFirst } from '../../shared/ask-first.tsx';
 import { go } from '../../state/route.ts';
 
 /** Forks a new conversation from everything before this turn's first input. The original stays unchanged. */
-export function ForkButton({ turn, label = 'Fork' }: { turn: TurnId; label?: string }) {
+export function ForkButton({ turn }: { turn: TurnId }) {
   return (
     <AskFirst
       command={{ command: 'fork', turn }}
-      label={label}
+      label="Fork"
       question="Start a new conversation?"
       effect="It begins with a copy of everything before this turn. This conversation stays as it is."
       onAccepted={({ event }) => {

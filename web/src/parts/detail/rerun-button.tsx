@@ -1,9 +1,13 @@
 import { mayGive } from '../../state/caller.ts';
 import { useState } from 'preact/hooks';
 import type { TurnView } from '../../../../src/library/projection/model.ts';
+import { plural } from '../../shared/format.ts';
+import { Go } from '../../shared/go.tsx';
 import { later } from '../../shared/later.tsx';
 import { READ_ONLY } from '../../state/connection.ts';
+import { route } from '../../state/route.ts';
 import { mode } from '../../state/settings.ts';
+import { runsOf } from './chosen.ts';
 
 const RerunDialog = later(async () => (await import('./rerun-dialog.tsx')).RerunDialog);
 
@@ -13,8 +17,13 @@ export function RerunButton({ turn }: { turn: TurnView }) {
   if (turn.status === 'running') return null;
   const isOff = mode === 'read-only';
   if (!mayGive('rerun')) return null;
+  const { runs } = route.value;
+  const { length } = runsOf(turn.id);
   return (
     <>
+      {length > 0 && (
+        <Go to={{ conversation: null, view: 'compare', runs }}>compare with {plural(length, 'run')}</Go>
+      )}
       <button
         type="button"
         class="button"

@@ -1,14 +1,11 @@
 import '../../style/dialog.css';
 import '../../style/rerun.css';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Event, RerunChange, TurnId } from '../../../../src/events/index.ts';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { RerunChange } from '../../../../src/events/index.ts';
 import type { TurnView } from '../../../../src/library/projection/model.ts';
-import type { TurnComparison } from '../../../../src/library/troupe.ts';
 import { CommandButton } from '../../shared/command-button.tsx';
-import { api, ApiError } from '../../state/api.ts';
-import { followStream, settled } from '../../state/follow-stream.ts';
-import { partsOf } from './chosen.ts';
-import { Compared } from './compared.tsx';
+import { goElsewhere } from '../../state/route.ts';
+import { partsOf, runsOf } from './chosen.ts';
 
 interface Draft {
   kind: 'same' | RerunChange['kind'];
@@ -25,10 +22,9 @@ const KINDS: readonly [Draft['kind'], string, string][] = [
   ['same', 'Nothing: the same again', ''],
 ];
 
-/** Asks what should be different, and then shows both turns side by side. */
+/** What is to be different. The run is then shown beside the turn and its earlier runs. */
 export function RerunDialog({ turn, onClose }: { turn: TurnView; onClose: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
-  const [made, setMade] = useState<TurnId | null>(null);
   const [draft, setDraft] = useState<Draft>({
     kind: turn.trigger ? 'message' : 'same',
     text: turn.trigger?.text ?? '',
@@ -40,35 +36,28 @@ export function RerunDialog({ turn, onClose }: { turn: TurnView; onClose: () => 
   return (
     <dialog class="dialog rerun" ref={box} aria-label="Run the turn again" onClose={onClose}>
       <h2>Run turn {partsOf(turn.id)?.number} again</h2>
-      {made === null ? (
-        <>
-          <p class="quiet">
-            In a fork; this conversation stays as it is. Calls are answered from the record.
-          </p>
-          <Fields turn={turn} draft={draft} setDraft={setDraft} />
-        </>
-      ) : (
-        <Beside turn={turn.id} made={made} />
-      )}
+      <p class="quiet">In a fork; this conversation stays as it is. Calls are answered from the record.</p>
+      <Fields turn={turn} draft={draft} setDraft={setDraft} />
       <p class="rerun-acts">
-        {made === null && (
-          <CommandButton
-            command={{
-              command: 'rerun',
-              turn: turn.id,
-              ...(change && { change }),
-              ...(draft.isRun && { tools: 'run' }),
-            }}
-            label="Run again"
-            class="button-main"
-            isOff={draft.kind !== 'same' && change === null}
-            onAccepted={({ event }) => {
-              const parts = partsOf(turn.id);
-              const fork = event.kind === 'command' ? event.body.fork?.conversation : undefined;
-              if (fork !== undefined && parts) setMade(`${fork}:${parts.agent}:${parts.number}` as TurnId);
-            }}
-          />
-        )}
+        <CommandButton
+          command={{
+            command: 'rerun',
+            turn: turn.id,
+            ...(change && { change }),
+            ...(draft.isRun && { tools: 'run' }),
+          }}
+          label="Run again"
+          class="button-main"
+          isOff={draft.kind !== 'same' && change === null}
+          onAccepted={({ event }) => {
+            const parts = partsOf(turn.id);
+            const fork = event.kind === 'command' ? event.body.fork?.conversation : undefined;
+            if (fork === undefined || !parts) return;
+            const earlier = runsOf(turn.id);
+            const runs = [turn.id, ...earlier, `${fork}:${parts.agent}:${parts.number}`].join();
+            goElsewhere({ conversation: null, view: 'compare', runs });
+          }}
+        />
         <button type="button" class="button" onClick={() => box.current?.close()}>
           Close
         </button>
@@ -160,42 +149,4 @@ function changeIn({ kind, text, call }: Draft): RerunChange | null {
     case 'toolResult':
       return { kind, call, result: text };
   }
-}
-
-/** Events come in bursts: the end of a turn is five of them. In ms. */
-const SETTLE_MS = 250;
-/** Newest events with which the fork's stream begins. They include the end of the turn if it came before the stream. */
-const NEWEST = '20';
-
-/** Follows the fork until its turn has ended. */
-function Beside({ turn, made }: { turn: TurnId; made: TurnId }) {
-  const [found, setFound] = useState<TurnComparison | string | null>(null);
-  useEffect(() => {
-    let isOver = false;
-    const ask = async () => {
-      const answer = await api.compare(turn, made).catch((error: unknown) => {
-        // The turn has not begun.
-        if (error instanceof ApiError && error.code === 'turn_unknown') return null;
-        return error instanceof Error ? error.message : String(error);
-      });
-      if (isOver) return;
-      if (answer !== null) setFound(answer);
-      if (typeof answer === 'object' && answer !== null && answer.b.status !== 'running') leave();
-    };
-    const news = settled(SETTLE_MS, () => void ask());
-    const conversation = partsOf(made)?.conversation ?? '';
-    const leave = followStream({ conversation, newest: NEWEST }, (frame) => {
-      // At the beginning of the stream, the turn may already have ended.
-      if (frame === null || (frame.event === 'event' && (JSON.parse(frame.data) as Event).turn === made))
-        news.soon();
-    });
-    return () => {
-      isOver = true;
-      leave();
-      news.stop();
-    };
-  }, [turn, made]);
-  if (found === null) return <p role="status">Running…</p>;
-  if (typeof found === 'string') return <p role="alert">{found}</p>;
-  return <Compared of={found} />;
 }

@@ -6,7 +6,26 @@ import { commandsOf } from './commands.ts';
 import { OfferButton } from './offer-button.tsx';
 import { legalAt, type Moment } from './moment.ts';
 
-/** What the machine accepts in this state. People's commands are buttons; events of the runtime are text. */
+/** What the events of the runtime mean. */
+const EVENT_WORDS: Record<string, string> = {
+  PINNED: 'a turn begins',
+  PROMPT_READY: 'the prompt is made',
+  OVER_BUDGET: 'the prompt is too long',
+  OVERFLOWED: 'the model refuses the length',
+  COMPACTED: 'there is room again',
+  MODEL_CALLED: 'the model calls tools',
+  MODEL_REPLIED: 'the model has answered',
+  MODEL_FAILED: 'the call fails',
+  RETRY_DUE: 'the pause is over',
+  CALLS_DONE: 'the tools have answered',
+  CALLS_ENDED_TURN: 'a tool ends the turn',
+  ACCEPTED: 'the answer is taken',
+  CORRECTED: 'the answer is sent back',
+  COMMITTED: 'the turn is stored',
+  BREAK: 'it cannot go on',
+};
+
+/** What the machine accepts in this state. Commands of people are buttons; events of the runtime are text. */
 export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Moment }) {
   const { actor, agentId, turn, turnId } = chosen.value;
   const { at, conversation } = route.value;
@@ -35,7 +54,11 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
         })}
         {byItself.map(({ event, guard, target }) => (
           <li key={`${event} ${guard} ${target}`}>
-            <code>{event}</code>
+            {EVENT_WORDS[event] === undefined ? (
+              <code>{event}</code>
+            ) : (
+              <span title={event}>{EVENT_WORDS[event]}</span>
+            )}
             <span class="state-target">
               → {target}
               {guard !== null && <> if {guard}</>}

@@ -76,12 +76,14 @@ function Part({ part, id }: { part: ReadingWindow; id: string }) {
           <End isCut={part.hasLater()} />
         </div>
       </div>
-      {open.size > 0 && <NeedsYou open={open} box={box} items={items} />}
-      {!isAtEnd && (
-        <button type="button" class="reading-end" onClick={toEnd}>
-          <Icon name="down" /> Newest
-        </button>
-      )}
+      <div class="reading-edges">
+        {open.size > 0 && <NeedsYou open={open} box={box} items={items} />}
+        {!isAtEnd && (
+          <button type="button" class="reading-end" onClick={toEnd}>
+            <Icon name="down" /> Newest
+          </button>
+        )}
+      </div>
     </div>
   );
 }
