@@ -34,8 +34,8 @@ export const PAGE_HEADERS = {
 const FOREVER = 'public, max-age=31536000, immutable';
 
 /**
- * Serves the page at the path that the app is mounted at: its files, and its document for every other path, which the page
- * itself routes. The document of a path that leads nowhere has the status 404; what it leads to is asked for only where the
+ * Serves the page at the path where the app is mounted: its files, and its document for every other path, because the page
+ * does its own routing. The document of a path that leads nowhere has the status 404; what it leads to is asked for only where the
  * asker may read it.
  *
  * The page is served before the guard. Where a credential is needed, the document holds no secret and asks the user for the
@@ -85,7 +85,7 @@ async function isPageOf(path: string, subjects: PageSubjects | null): Promise<bo
   return subjects === null || subjects.hasSubject(conversation, turn === 'next' ? null : turn);
 }
 
-/** Empty in a folder without one: the document then names nothing in advance. */
+/** Empty in a folder without a manifest: the document then has no preload hints. */
 async function manifestOf(web: string): Promise<PageManifest> {
   const file = await readWebFile(web, 'manifest.json');
   return file ? (JSON.parse(new TextDecoder().decode(file.bytes)) as PageManifest) : {};

@@ -39,6 +39,7 @@ import {
 import type { AgentRuntime } from '../../actors/actor/agent-runtime.ts';
 import { readUnheard } from '../../actors/turn/ask-model.ts';
 import { liveItems, readFacts } from '../../actors/turn/turn-facts.ts';
+import { viewAt } from './past-views.ts';
 import { triggersIn, promptRulesOf } from '../../actors/attempt/pinned-turn.ts';
 import { termsFor } from '../../actors/attempt/feature-types.ts';
 import { answeredStep } from '../../actors/turn/judge-answer.ts';
@@ -223,8 +224,7 @@ export async function readReceipts(
 
 /** The view at a step: the log up to the turn, then the events of the turn before the step was answered. */
 async function viewAsSent(deps: ReadDeps, address: ActorAddress, receipt: PromptReceipt): Promise<View> {
-  const view = createView(address.agent, deps.secretOf(address));
-  await catchUpInSlices(deps, address, { view, tasks: newTaskFold() }, receipt.upTo);
+  const view = await viewAt(deps, address, receipt.upTo);
   for await (const events of readPages(deps.store, address, { after: receipt.upTo })) {
     for (const event of events) {
       // This turn may have adopted a compaction that another agent made meanwhile.

@@ -35,7 +35,7 @@ export function CauseGroup({ cause: { words, detail, lines } }: { cause: Cause }
 interface Act {
   label: string;
   shortcut: string;
-  /** Null for a line that it cannot be done for. */
+  /** Null for a line to which the command does not apply. */
   commandFor: (line: InboxLine) => Command | null;
 }
 
@@ -57,7 +57,7 @@ const decide = (approved: boolean): Act => ({
 const APPROVE = decide(true);
 const DENY = decide(false);
 
-/** Acts for all lines, after a question that names their number. What is not sent yet can be stopped. */
+/** Runs a command for all lines, after a question that gives their number. Commands that are not sent yet can be stopped. */
 function Acts({ lines }: { lines: readonly InboxLine[] }) {
   const [asked, setAsked] = useState<Act | null>(null);
   const [told, setTold] = useState('');

@@ -27,7 +27,7 @@ interface CommandButtonProps {
   stillness?: Stillness;
   /** The key that presses it while its row has the focus. */
   shortcut?: string;
-  /** Uses the server's answer, for example the address of a fork. */
+  /** Uses the server's answer, such as the address of a fork. */
   onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
@@ -80,7 +80,7 @@ export function CommandButton(props: CommandButtonProps) {
         aria-disabled={isUnderway || isLost.value || stillness?.isStill === false ? 'true' : undefined}
         title={whyNoWrite.value ?? undefined}
         aria-keyshortcuts={shortcut}
-        // A key acts on what has the focus, wherever that has moved to; it is no click of a pointer.
+        // A key acts on the focused element wherever that has moved, so it needs no stillness, unlike a pointer's click.
         onClick={({ detail }) => void ask(detail > 0)}
       >
         {label}

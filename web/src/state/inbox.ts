@@ -87,7 +87,7 @@ export function sinceOf(since: string): number | undefined {
   return period === undefined ? undefined : Date.now() - period;
 }
 
-/** The filters that an address names. */
+/** The filters in an address. */
 export function filterOf({ state, agent, owner, since, order, of, q }: Route): InboxQuery {
   return {
     state: STANDING_STATES.includes(state as never) ? state : undefined,

@@ -23,7 +23,7 @@ const NO_TURNS: readonly TurnView[] = [];
 export const turnOf = (id: string | null): TurnView | null =>
   id === null ? null : (turns.value.find((turn) => turn.id === id) ?? foundTurn(id));
 
-/** Null when none is selected, or it is not read yet. */
+/** Null if no turn is selected, or the selected one is not read yet. */
 export const selectedTurn = computed(() => turnOf(route.value.turn));
 
 /** The agent of the selected turn, else the one in the address, else the one that most needs attention. */
