@@ -43,7 +43,7 @@ const CONVERSATION_COMMANDS = [
     /** Text that the agents see with the message. */
     note: z.string().min(1).optional(),
   }),
-  /** Ends the delegation of work. A message of a trusted person reopens it. */
+  /** No agent delegates in an archived conversation. A message of a trusted person reopens it. */
   z.strictObject({ command: z.literal('archive'), ...About, reason: Reason }),
   z.strictObject({ command: z.literal('reopen'), ...About, reason: Reason }),
 ] as const;

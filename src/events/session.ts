@@ -19,7 +19,7 @@ export const Session = z.strictObject({
   sent: z.int().nonnegative(),
   /** Chained hash over the messages that were sent. */
   sentHash: z.string(),
-  /** The turn whose last answer the session has beyond the messages sent. */
+  /** The turn whose last answer the session has in addition to the messages sent. */
   turn: TurnId,
   /** Whether the provider itself has compacted the session. */
   compacted: z.boolean(),

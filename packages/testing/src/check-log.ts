@@ -184,7 +184,7 @@ function checkRetries(events: readonly Event[], turns: ReadonlyMap<string, Turn>
   }
 }
 
-/** The endings of one agent, in order. */
+/** Checks the endings of one agent, given in order. */
 function checkCovers(
   agent: string,
   endings: readonly Ending[],

@@ -89,9 +89,9 @@ const JwtSettings = z
     /** Names of further claims. A token that lacks a named claim is refused or has no rights. */
     claims: z
       .strictObject({
-        /** Claim with the tenant. Default: `tenant` of the settings holds. */
+        /** Claim with the tenant. Default: `tenant` of the settings. */
         tenant: ClaimName.optional(),
-        /** Claim with the scopes: a list, or words separated by spaces. Default: `scopes` of the settings hold. */
+        /** Claim with the scopes: a list, or words separated by spaces. Default: `scopes` of the settings. */
         scopes: ClaimName.optional(),
         /** Claim with the conversations: a list of ids, or prefixes that end with `*`. Default: all of the tenant. */
         conversations: ClaimName.optional(),

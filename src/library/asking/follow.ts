@@ -47,7 +47,7 @@ interface Followed {
   last: Event | null;
   /** An event came that does not fit the log so far, so the event at `sent` must be compared. */
   isDoubtful: boolean;
-  /** The task whose opening is searched: earlier events of the thread belong to other tasks. Null: events are yielded. */
+  /** The task whose opening is looked for: earlier events of the thread belong to other tasks. Null: events are yielded. */
   from: string | null;
 }
 

@@ -161,7 +161,7 @@ function doingOf({ state, at: since, doing: names, waits }: StateNote, lastWord:
   return state === 'working.acting' ? { kind: 'tools', since, names } : { kind: 'runtime', since };
 }
 
-/** The notes of a turn that still count when a note of this place comes. */
+/** The notes of a turn, without those that a note from this place voids: of earlier attempts and rounds. */
 function tellingAt(turn: Turn, place: LivePlace): Telling {
   const told = (turn.told ??= { place, text: null, reasoning: null, calls: new Map() });
   const before = told.place;
