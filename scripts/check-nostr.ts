@@ -10,7 +10,7 @@ import { installTarball, run } from './packed.ts';
 export function checkNostr(app: string, tarball: string): string {
   writeFileSync(path.join(app, 'start.js'), START);
   const missing = run(app, process.execPath, ['start.js', 'agents-file']).trim();
-  if (!/^config_invalid: .*npm install @troupe\/nostr$/.test(missing))
+  if (!/^package_missing: .*npm install @troupe\/nostr$/.test(missing))
     throw new Error(`without @troupe/nostr it said ${JSON.stringify(missing)}`);
 
   installTarball(app, tarball);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
-import { TroupeError } from '../../base/errors.ts';
 import type { KeyValue } from '../../base/key-value.ts';
+import { loadWith } from '../../base/optional-packages.ts';
 import type { Integration } from './integration.ts';
 
 /** The interface of `@troupe/nostr` that the core uses. The package is separate and optional. */
@@ -13,23 +13,11 @@ export interface NostrPackage {
   probeRelay(url: string, parts: { clock: Clock }): Promise<RelayReport>;
 }
 
-/** Throws `config_invalid` if the package is not installed. */
-export async function loadNostr(): Promise<NostrPackage> {
-  try {
-    // `as string`: the core compiles without the package.
-    return (await import('@troupe/nostr' as string)) as NostrPackage;
-  } catch (cause) {
-    if (!isMissing(cause)) throw cause;
-    const message =
-      'Nostr needs the package @troupe/nostr, which is not installed: npm install @troupe/nostr';
-    throw new TroupeError('config_invalid', message, { package: '@troupe/nostr' }, { cause });
-  }
-}
-
-/** False if the package is there but one of its own modules is missing. */
-function isMissing(error: unknown): boolean {
-  const isNotFound = (error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND';
-  return isNotFound && error instanceof Error && error.message.includes("'@troupe/nostr'");
+/** Throws `package_missing` with the command that installs the package. */
+export function loadNostr(): Promise<NostrPackage> {
+  const need = { by: 'Nostr', packages: { '@troupe/nostr': null } };
+  // `as string`: the core compiles without the package.
+  return loadWith(need, async () => (await import('@troupe/nostr' as string)) as NostrPackage);
 }
 
 /** What the keys of agents need. */
