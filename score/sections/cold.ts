@@ -23,8 +23,14 @@ export async function scoreCold({ quick, note }: Options): Promise<Scored> {
     const logs = writeLogs(dir, [SHORT, ...sizes], note);
     const [short = [], ...long] = inTurns(logs, ROUNDS);
     const bare = inTurns(logs.slice(1).map(withoutDerived), ROUNDS_WITHOUT);
+    const restored = inTurns(logs.slice(1).map(restoredFrom), ROUNDS_WITHOUT);
     const base = summaryOf(short);
-    const all = sizes.map((size, at) => ({ size, withThem: long[at] ?? [], without: bare[at] ?? [] }));
+    const all = sizes.map((size, at) => ({
+      size,
+      withThem: long[at] ?? [],
+      without: bare[at] ?? [],
+      restored: restored[at] ?? [],
+    }));
     return {
       figures: [
         figure(
@@ -36,7 +42,9 @@ export async function scoreCold({ quick, note }: Options): Promise<Scored> {
         figure('  memory of the process', base.rssBytes, 'bytes'),
         ...all.flatMap((each) => figuresOf(each, base)),
       ],
-      violations: all.flatMap(({ size, withThem, without }) => violationsOf(size, [...withThem, ...without])),
+      violations: all.flatMap(({ size, withThem, without, restored }) =>
+        violationsOf(size, [...withThem, ...without, ...restored]),
+      ),
     };
   } finally {
     rmSync(dir, { recursive: true, force: true });
@@ -47,10 +55,12 @@ interface Measured {
   size: number;
   withThem: FirstTurn[];
   without: FirstTurn[];
+  /** After an import of the export. */
+  restored: FirstTurn[];
 }
 
-function figuresOf({ size, withThem, without }: Measured, base: FirstTurn): Figure[] {
-  const [one, slow] = [summaryOf(withThem), summaryOf(without)];
+function figuresOf({ size, withThem, without, restored }: Measured, base: FirstTurn): Figure[] {
+  const [one, slow, back] = [summaryOf(withThem), summaryOf(without), summaryOf(restored)];
   const at = `${size.toLocaleString('en').replaceAll(',', ' ')} events`;
   return [
     figure(
@@ -59,10 +69,12 @@ function figuresOf({ size, withThem, without }: Measured, base: FirstTurn): Figu
       'ms',
       atMost(15),
     ),
+    figure('  the same after an import of its export', back.turnCpuMs - base.turnCpuMs, 'ms', atMost(15)),
     figure('  the same without checkpoints', slow.turnCpuMs - base.turnCpuMs, 'ms'),
     // Loading modules varies by more than the log can add: the check of the pages of a small database.
     figure('  CPU of the start, beyond that', one.startCpuMs - base.startCpuMs, 'ms'),
     figure('  memory, beyond that', one.rssBytes - base.rssBytes, 'bytes', atMost(20e6)),
+    figure('  the same after an import of its export', back.rssBytes - base.rssBytes, 'bytes', atMost(20e6)),
     figure('  the same without checkpoints', slow.rssBytes - base.rssBytes, 'bytes'),
     figure('  rows of events read, of those that the prompt shows', one.rows / one.shown, 'ratio', atMost(2)),
     figure('  the same without checkpoints', slow.rows / slow.shown, 'ratio'),
@@ -94,6 +106,15 @@ function withoutDerived(log: string): string {
   cpSync(log, bare, { recursive: true });
   run('drop-derived.ts', bare);
   return bare;
+}
+
+function restoredFrom(log: string): string {
+  const copy = `${log}-copy`;
+  const restored = `${log}-restored`;
+  cpSync(log, copy, { recursive: true });
+  run('restore.ts', copy, restored);
+  rmSync(copy, { recursive: true });
+  return restored;
 }
 
 /** First turns on copies of the logs, of each log in turn: what else the machine does then strikes all alike. */

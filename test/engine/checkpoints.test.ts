@@ -102,6 +102,28 @@ test('a new process reads the events behind the checkpoint only, and sends the s
   expect(first.rows).toBeLessThan(without.rows / 3);
 });
 
+test('after an import of a conversation a new process reads the events behind the checkpoint only, and sends the same request', async () => {
+  const source = await open(structuredClone(data));
+  let lines = '';
+  for await (const line of source.stage.troupe.export('c')) lines += line;
+  await close(source.stage);
+  const imported = newMemoryData();
+  const { stage } = await open(imported);
+  async function* chunks() {
+    yield lines;
+  }
+  await stage.troupe.import(chunks(), { conversation: 'c', format: 'troupe' });
+  await close(stage);
+  expect(keysOf(imported).map((key) => key.split('/')[4])).toEqual(
+    expect.arrayContaining(['actor:bo', 'actor:cy', 'participants', 'tasks']),
+  );
+  const first = await firstRequest(imported);
+  const whole = await firstRequest(imported, { least: Infinity });
+  expect(first.request).toEqual(whole.request);
+  expect(first.request?.length).toBeGreaterThan(3);
+  expect(first.rows).toBeLessThan(whole.rows / 3);
+});
+
 type Spoil = (text: string, key: string, data: MemoryData) => string | null;
 const SPOILS: Record<string, Spoil> = {
   removed: () => null,

@@ -37,6 +37,7 @@ import type { AgentEvent } from '../../machines/agent-lifecycle.ts';
 import type { ModelEvent, ModelFailure, ModelRequest } from '../../providers/provider.ts';
 import type { ActorPatch, ConversationKey, Store } from '../../store/store.ts';
 import type { ParticipantsCache, ConversationDeps } from '../conversations/messages.ts';
+import type { ImportedProgress } from '../actor/at-rest.ts';
 import type { EngineDeps } from '../actor/engine-deps.ts';
 import type { TurnWork, Checkpoints, Folded } from '../log/read-log.ts';
 import type { Lease } from '../actor/lease.ts';
@@ -363,12 +364,23 @@ export interface CheckpointsFeature {
   isWorthStoring(live: LiveActor, options?: { isBusy: boolean }): boolean;
   /** Copies the folds between two turns. Call the result once a write has proved that this process still has the lease. */
   keep(live: LiveActor, options: { isBusy: boolean }): Promise<(() => void) | null>;
+  /** Folds of a conversation that is being imported. Null: it has other events, or its agents have former ids. */
+  ofImport(deps: TurnDeps, log: ConversationKey): Promise<ImportFolds | null>;
   /** The newest stored folds of an actor up to `upTo`; null if there are none. */
   restore(
     address: ActorAddress,
     options: { secret: string; upTo?: number },
   ): Promise<(Pick<LiveActor, 'stored'> & { folded: Folded }) | null>;
   close(): Promise<void>;
+}
+
+/**
+ * The folds that the first turn after an import begins with, made of the events while they are in memory: without them it reads the
+ * whole log again.
+ */
+export interface ImportFolds {
+  extend(progress: ImportedProgress): Promise<void>;
+  store(): Promise<void>;
 }
 
 /** Retrieval of events that a summary covers. Used if the agent retrieves and its window has a summary. */

@@ -151,7 +151,7 @@ async function work(deps: TurnDeps, lease: Lease, { runtime, slot, begun }: Admi
 async function restoreLive({ features }: TurnDeps, record: ActorRecord, live: LiveActor): Promise<void> {
   const { checkpoints } = features;
   if (!checkpoints || live.view.upTo > 0) return;
-  if (record.lastTurn === null || record.processed < checkpoints.folds.least) return;
+  if (record.turnNo === 0 || record.processed < checkpoints.folds.least) return;
   const upTo = record.turn?.upTo ?? Infinity;
   const { secret } = live.view;
   const found = await checkpoints.restore(live.address, { secret, upTo });

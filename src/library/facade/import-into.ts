@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EngineDeps } from '../../actors/actor/engine-deps.ts';
-import type { TurnDeps } from '../../actors/attempt/turn-run.ts';
+import type { ImportFolds, TurnDeps } from '../../actors/attempt/turn-run.ts';
 import {
   appendSettled,
   type ImportedProgress,
@@ -55,24 +55,21 @@ export async function importInto(
     refuseForeignConversations(conversation, draft, request.mayLeadTo);
     if (request.readsAll === false) await refuseUnseenFiles(deps, { tenant, conversation }, draft, line);
     if (batch && batch.log.conversation !== conversation) {
-      await appendBatch(deps, batch);
+      await endBatch(deps, batch);
       batch = null;
     }
     if (batch && batch.drafts.length >= BATCH) {
       await appendBatch(deps, batch);
       await slices.next();
     }
-    if (!batch) {
-      batch = { log: { tenant, conversation }, drafts: [], at: [], progress: newProgress() };
-      if (report.format === 'troupe') await refuseOtherContents(deps, batch.log, draft);
-    }
+    batch ??= await beginBatch(deps, { tenant, conversation }, draft, report);
     // Times in the future become now.
     lastAt = Math.min(at ?? lastAt, deps.clock.now());
     batch.drafts.push(draft);
     batch.at.push(lastAt);
     noteProgress(batch.progress, batch.log, draft);
   }
-  if (batch) await appendBatch(deps, batch);
+  if (batch) await endBatch(deps, batch);
   return report;
 }
 
@@ -100,12 +97,30 @@ interface Batch {
   drafts: EventDraft[];
   at: number[];
   progress: ImportedProgress;
+  folds: ImportFolds | null;
 }
 
-async function appendBatch(deps: EngineDeps, { log, drafts, at, progress }: Batch): Promise<void> {
+async function beginBatch(
+  deps: TurnDeps,
+  log: ConversationKey,
+  first: EventDraft,
+  { format }: ImportReport,
+): Promise<Batch> {
+  if (format === 'troupe') await refuseOtherContents(deps, log, first);
+  const folds = (await deps.features.checkpoints?.ofImport(deps, log)) ?? null;
+  return { log, drafts: [], at: [], progress: newProgress(), folds };
+}
+
+async function appendBatch(deps: EngineDeps, { log, drafts, at, progress, folds }: Batch): Promise<void> {
   await appendSettled(deps, log, progress, () => appendMissing(deps, log, drafts, at));
   drafts.length = 0;
   at.length = 0;
+  await folds?.extend(progress);
+}
+
+async function endBatch(deps: EngineDeps, batch: Batch): Promise<void> {
+  await appendBatch(deps, batch);
+  await batch.folds?.store();
 }
 
 /**

@@ -1,9 +1,19 @@
-import type { Feature, CheckpointsFeature } from '../../attempt/turn-run.ts';
-import type { Checkpoints, Folded, Place, Stored } from '../../log/read-log.ts';
+import type { Feature, CheckpointsFeature, ImportFolds, TurnDeps } from '../../attempt/turn-run.ts';
+import { createParticipantsCache } from '../../conversations/messages.ts';
+import {
+  catchUpInSlices,
+  type Checkpoints,
+  type Folded,
+  NOTHING_STORED,
+  type Place,
+  type Stored,
+} from '../../log/read-log.ts';
+import { createTaskFolds } from '../../log/tasks.ts';
 import { createCheckpoints } from './checkpoints.ts';
-import { forkView, hashText, type Slot, type View } from '../../../context/index.ts';
-import type { ActorAddress, EventId } from '../../../events/index.ts';
-import { forkTaskFold } from '../../../machines/task-fold.ts';
+import { createView, forkView, hashText, type Slot, type View } from '../../../context/index.ts';
+import type { ActorAddress, AgentId, EventId } from '../../../events/index.ts';
+import { forkTaskFold, newTaskFold } from '../../../machines/task-fold.ts';
+import type { ConversationKey } from '../../../store/store.ts';
 
 export const checkpoints: Feature = {
   open({ foldEvery, ...parts }) {
@@ -26,6 +36,7 @@ function hooksOf(folds: Checkpoints): CheckpointsFeature {
         if (place) live.stored = storeFolds(folds, live.address, copy, place);
       };
     },
+    ofImport: (deps, log) => foldsOfImport(folds, deps, log),
     restore: (address, options) => restoreFolds(folds, address, options),
     close: () => folds.flush(),
   };
@@ -122,4 +133,40 @@ function withoutPast(view: View): View {
     ([id, { upTo }]) => upTo > view.floor || inForce.has(id) || id === newest,
   );
   return { ...view, compactions: new Map(needed) };
+}
+
+/** Most agents of an imported conversation whose views are stored. */
+const MOST_VIEWS = 16;
+
+/** Other events would all be read, and only the store translates former ids. */
+async function foldsOfImport(
+  folds: Checkpoints,
+  deps: TurnDeps,
+  log: ConversationKey,
+): Promise<ImportFolds | null> {
+  if (deps.agents.former || (await deps.store.head(log)) > 0) return null;
+  const participants = createParticipantsCache(deps.log, folds);
+  const tasks = createTaskFolds(deps.log, folds);
+  const actors = new Map<AgentId, Folded>();
+  return {
+    async extend({ agents }) {
+      await participants.of(log);
+      await tasks.of(log);
+      for (const [agent, turns] of agents) {
+        const hasRoom = turns > 0 && deps.agents.has(agent) && actors.size < MOST_VIEWS;
+        if (!hasRoom || actors.has(agent)) continue;
+        const secret = deps.secretOf({ ...log, agent });
+        actors.set(agent, { view: createView(agent, secret), tasks: newTaskFold() });
+      }
+      for (const [agent, folded] of actors) await catchUpInSlices(deps, { ...log, agent }, folded);
+    },
+    async store() {
+      for (const [agent, folded] of actors) {
+        const { view } = folded;
+        if (!isAtRest(view) || !isWorthStoring({ view, stored: NOTHING_STORED }, folds)) continue;
+        const place = await folds.mark(log, view.upTo);
+        if (place) storeFolds(folds, { ...log, agent }, folded, place);
+      }
+    },
+  };
 }
