@@ -75,3 +75,19 @@ function shown(value: number, unit: Unit): string {
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }
+
+/** Shares of what was kept, by name. */
+export class Shares {
+  readonly #all = new Map<string, { kept: number; of: number }>();
+
+  add(name: string, isKept: boolean): void {
+    const { kept, of } = this.#all.get(name) ?? { kept: 0, of: 0 };
+    this.#all.set(name, { kept: kept + (isKept ? 1 : 0), of: of + 1 });
+  }
+
+  figures(goals: Readonly<Record<string, Goal>> = {}): Figure[] {
+    return [...this.#all].map(([name, { kept, of }]) =>
+      figure(`${name} (${of})`, kept / of, 'share', goals[name]),
+    );
+  }
+}

@@ -10,6 +10,7 @@ import { scoreCarry } from './sections/carry.ts';
 import { scoreCold } from './sections/cold.ts';
 import { estimatorSection } from './sections/estimator.ts';
 import { scoreFacts } from './sections/facts.ts';
+import { scoreFirstQuestion } from './sections/first-question.ts';
 import { scoreFive } from './sections/five.ts';
 import { scoreFraming } from './sections/framing.ts';
 import { scoreFuzz } from './sections/fuzz.ts';
@@ -17,6 +18,7 @@ import { scoreHandOvers, scoreSummaryRequests } from './sections/hand-overs.ts';
 import { scoreCorrections, scoreGoals, scoreLanguages, scorePrecision } from './sections/judgement.ts';
 import { scoreInvariants } from './sections/invariants.ts';
 import { scorePolicy } from './sections/policy.ts';
+import { scoreRoom } from './sections/room.ts';
 import { retentionSection } from './sections/retention.ts';
 import { retrievalSection } from './sections/retrieval.ts';
 import { scoreRewrites } from './sections/rewrites.ts';
@@ -41,12 +43,17 @@ const SECTIONS: Record<string, { title: string; score: (options: Options) => Pro
   facts: { title: 'Facts needed later, at points of each log', score: scoreFacts },
   carry: { title: 'A second compaction, and what the first one kept', score: scoreCarry },
   five: { title: 'Five compactions in a row, and what is left of each part', score: scoreFive },
+  room: { title: 'Room: what is shown of more than has room', score: scoreRoom },
   goals: { title: 'Goals: a request that its author replaces', score: scoreGoals },
   corrections: { title: 'Corrections: the newer word of a person', score: scoreCorrections },
   precision: { title: 'Precision: demands among talk of friends', score: scorePrecision },
   'hand-overs': { title: 'Hand-overs: what the receiver reads', score: scoreHandOvers },
   'summary-requests': { title: 'Framing of summary requests', score: scoreSummaryRequests },
   languages: { title: 'Languages in which demands are found', score: scoreLanguages },
+  'first-question': {
+    title: 'First question of a process, about what left the window',
+    score: scoreFirstQuestion,
+  },
   retrieval: { title: 'Retrieval: evidence found on LoCoMo', score: retrievalSection },
   estimator: { title: 'Estimator: beside recorded usage', score: estimatorSection },
   fuzz: { title: 'Fuzz: random conversations in random windows', score: scoreFuzz },

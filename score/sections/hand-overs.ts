@@ -8,7 +8,7 @@ import { createTroupe } from '../../src/library/runtime/create-troupe.ts';
 import { defineTool } from '../../src/tools/tool.ts';
 import { below, pick, type Random, randomOf } from '../../sim/random.ts';
 import { HAS_DATA, realLogs } from '../../test/support/real-logs.ts';
-import { atLeast, atMost, figure, type Figure, type Goal, type Scored } from '../figure.ts';
+import { atLeast, atMost, figure, type Figure, type Scored, Shares } from '../figure.ts';
 import type { Options } from '../options.ts';
 
 const ANA = { kind: 'user', id: 'ana', name: 'Ana' } as const;
@@ -120,21 +120,6 @@ async function shownIn(scene: Scene): Promise<{ texts: Record<Way, string>; resu
   return { texts, result };
 }
 
-class Shares {
-  readonly #all = new Map<string, [kept: number, of: number]>();
-
-  add(name: string, isKept: boolean): void {
-    const [kept, of] = this.#all.get(name) ?? [0, 0];
-    this.#all.set(name, [kept + (isKept ? 1 : 0), of + 1]);
-  }
-
-  figures(goalOf: (name: string) => Goal | undefined): Figure[] {
-    return [...this.#all].map(([name, [kept, of]]) =>
-      figure(`${name} (${of})`, kept / of, 'share', goalOf(name)),
-    );
-  }
-}
-
 /** Characters at the end of a prompt in which the goal of a handoff is read before anything else. */
 const AT_THE_END = 4_000;
 
@@ -162,10 +147,13 @@ export async function scoreHandOvers({ seed, quick }: Options): Promise<Scored> 
         shares.add(`${way}: results can be read`, text.includes(result));
       }
     }
-  return {
-    figures: shares.figures((name) => (name.startsWith('troupe') ? atLeast(1) : undefined)),
-    violations: [],
-  };
+  const goals = [
+    'what is open is told as open',
+    'nothing is told as open that is not',
+    'the goal stands at the end',
+    'results can be read',
+  ].map((what) => [`troupe: ${what}`, atLeast(1)] as const);
+  return { figures: shares.figures(Object.fromEntries(goals)), violations: [] };
 }
 
 const SPEAKERS = ['Ana', 'Ben', 'Cleo'];

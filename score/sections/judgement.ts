@@ -7,7 +7,7 @@ import { peopleOf } from '../../src/context/text/people.ts';
 import type { AgentId, CompactionBody, Event, EventDraft } from '../../src/events/index.ts';
 import { below, pick, type Random, randomOf } from '../../sim/random.ts';
 import { HAS_DATA, realLogs } from '../../test/support/real-logs.ts';
-import { atLeast, atMost, figure, type Figure, type Goal, type Scored } from '../figure.ts';
+import { atLeast, atMost, figure, type Figure, type Scored, Shares } from '../figure.ts';
 import { CORRECTION_PAIRS, DEMANDS, EXCEPTION_PAIRS, GOAL_PAIRS } from '../judged-pairs.ts';
 import type { Options } from '../options.ts';
 
@@ -105,26 +105,6 @@ function filled(random: Random): (wording: string) => string {
       .replaceAll(/(?<![\p{Lu}\p{Ll}])N(?![\p{Lu}\p{Ll}])/gu, name)
       .replaceAll(/(?<![\p{Lu}\p{Ll}])A(?![\p{Lu}\p{Ll}])/gu, `${first}`)
       .replaceAll(/(?<![\p{Lu}\p{Ll}])B(?![\p{Lu}\p{Ll}])/gu, `${second}`);
-}
-
-interface Share {
-  kept: number;
-  of: number;
-}
-
-class Shares {
-  readonly #shares = new Map<string, Share>();
-
-  add(name: string, isKept: boolean): void {
-    const { kept, of } = this.#shares.get(name) ?? { kept: 0, of: 0 };
-    this.#shares.set(name, { kept: kept + (isKept ? 1 : 0), of: of + 1 });
-  }
-
-  figures(goals: Readonly<Record<string, Goal>> = {}): Figure[] {
-    return [...this.#shares].map(([name, { kept, of }]) =>
-      figure(`${name} (${of})`, kept / of, 'share', goals[name]),
-    );
-  }
 }
 
 export async function scoreGoals({ seed, quick }: Options): Promise<Scored> {
