@@ -68,6 +68,15 @@ describe.each(DOCS)('%s', (file) => {
   });
 });
 
+test('CHANGELOG.md says each change once, and names pages that exist', () => {
+  const text = read('CHANGELOG.md');
+  const changes = text.split('\n').filter((line) => line.startsWith('- '));
+  const heads = changes.map((line) => line.slice(0, 60));
+  expect(heads.filter((head, at) => heads.indexOf(head) !== at)).toEqual([]);
+  const pages = [...text.matchAll(/\bdocs\/[\w/-]+\.md\b/g)].map(([page]) => page);
+  expect(pages.filter((page) => !existsSync(path.join(ROOT, page)))).toEqual([]);
+});
+
 /** The anchors that GitHub gives to headings. */
 function headingsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
