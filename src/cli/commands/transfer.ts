@@ -119,8 +119,8 @@ interface ExportFlags extends ClientOptions {
   keepSecrets?: boolean;
 }
 
-/** End of the first line of an export from which secrets were removed. */
-const HIDDEN = '"secrets":"hidden"}';
+/** End of the first line of an export from which secrets were removed. Text of events has its quotes escaped. */
+const HIDDEN = '"secrets":"hidden"}\n';
 const WITHOUT_SECRETS = ', without what looks like a secret (--keep-secrets keeps it)';
 
 export async function exportConversation(conversation: string, options: ExportFlags): Promise<void> {
@@ -135,7 +135,8 @@ export async function exportConversation(conversation: string, options: ExportFl
       secrets: keepSecrets ? 'kept' : 'hidden',
     });
     const source = await readExport(chunks, (chunk) => {
-      head ||= chunk.slice(0, chunk.indexOf('\n'));
+      // Over HTTP a chunk may end within the first line.
+      if (!head.includes('\n')) head += chunk;
       lines += chunk.split('\n').length - 1;
     });
     if (out === undefined) return await pipeline(source, process.stdout, { end: false });
@@ -144,7 +145,7 @@ export async function exportConversation(conversation: string, options: ExportFl
       throw new TroupeError('data_unwritable', `cannot write ${out}: ${reason}`, { out }, { cause });
     });
     if (json) printJson({ conversation, out, lines });
-    else print(`${count(lines, 'line')} written to ${out}${head.endsWith(HIDDEN) ? WITHOUT_SECRETS : ''}`);
+    else print(`${count(lines, 'line')} written to ${out}${head.includes(HIDDEN) ? WITHOUT_SECRETS : ''}`);
   } finally {
     await client.close();
   }
