@@ -567,6 +567,8 @@ function stored(command: Command): Command {
 
 /** For commands with an API. */
 const READ_ONLY = ['--read-only', 'refuse all writes through the page and the API'] as const;
+const TLS_CERT = ['--tls-cert <file>', 'certificate in PEM: HTTPS with HTTP/2'] as const;
+const TLS_KEY = ['--tls-key <file>', 'its key in PEM'] as const;
 /** For long-running processes. */
 const LOG_LEVEL = ['--log-level <level>', 'log JSON lines to stderr at this level (or TROUPE_LOG)'] as const;
 /** For commands that call models. */
@@ -606,6 +608,8 @@ function addProcessCommands(program: Command): void {
     .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml, else a demo company')
     .option('--port <n>', 'port, or the first free one after it', wholeNumber(0, 65_535), 4600)
     .option('--host <name>', 'address to listen on', '127.0.0.1')
+    .option(...TLS_CERT)
+    .option(...TLS_KEY)
     .option('--data <dir>', 'data directory, or :memory:', '.troupe')
     .option('--concurrency <n>', 'most turns at once', wholeNumber(1, 10_000))
     // Hidden, because it is rare and the help should fit on a screen. docs/reference/commands.md describes it.
@@ -624,6 +628,8 @@ function addProcessCommands(program: Command): void {
     .description('run the HTTP API for several machines; takes no turns')
     .option('--port <n>', 'port', wholeNumber(0, 65_535), 4600)
     .option('--host <name>', 'address to listen on', '127.0.0.1')
+    .option(...TLS_CERT)
+    .option(...TLS_KEY)
     .option(...READ_ONLY)
     .action(async (file, options) => (await import('./commands/serve.ts')).serve(file, options));
 

@@ -1,10 +1,11 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
+import { makeCertificate } from '../services/certificate.ts';
 import { workplace } from './harness.ts';
 
 test('commands find the server that has the data open, or use its URL', async () => {
@@ -74,6 +75,22 @@ test('a public address is refused without a token, and protected with one', asyn
   using place = workplace();
   const { code, err } = await place.call(['dev', '--host', '0.0.0.0', '--port', '0']);
   expect([code, err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*TROUPE_TOKEN/)]);
+});
+
+test('with a certificate the server speaks HTTPS, and half of one is refused', async () => {
+  using place = workplace();
+  const { cert, key } = makeCertificate();
+  const [certFile, keyFile] = [path.join(place.dir, 'cert.pem'), path.join(place.dir, 'key.pem')];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  const half = await place.call(['dev', '--tls-cert', certFile]);
+  expect([half.code, half.err]).toMatchObject([1, expect.stringMatching(/^config_invalid: .*--tls-key/)]);
+  const missing = await place.call(['dev', '--tls-cert', certFile, '--tls-key', 'none.pem']);
+  expect(missing.err).toMatch(/^config_invalid: cannot read none\.pem of --tls-key \(ENOENT\)/);
+  await using dev = await place.dev(['--tls-cert', certFile, '--tls-key', keyFile]);
+  expect(dev.url).toMatch(/^https:/);
+  const env = { NODE_EXTRA_CA_CERTS: certFile };
+  expect((await place.run(['ls', '--json'], { env })).json).toMatchObject({ conversations: [] });
 });
 
 test('Ctrl-C lets the step end, and the next process answers the rest', async () => {

@@ -11,7 +11,7 @@ import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../base/clock.ts';
 import type { Durability } from '../../store/sqlite/sqlite-driver.ts';
 import { version } from '../process/version.ts';
-import { type OperatorFlags, readOperators } from '../process/operator-flags.ts';
+import { type OperatorFlags, readOperators, readTls, type TlsFlags } from '../process/operator-flags.ts';
 import type { Hono } from 'hono';
 import { inspect } from 'node:util';
 import type { AgentInput } from '../../library/config/agent-input.ts';
@@ -22,7 +22,7 @@ import { loadEnvFile } from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { hasHooks, importAsModule, type ImportModule } from '../../library/config/load-agents-file.ts';
 
-interface DevOptions extends OpenDevOptions {
+interface DevOptions extends OpenDevOptions, TlsFlags {
   port: number;
   open?: boolean;
   demo: boolean;
@@ -33,6 +33,7 @@ interface DevOptions extends OpenDevOptions {
 /** Runs the agents and the API until interrupted. */
 export async function dev(file: string | undefined, options: DevOptions): Promise<void> {
   const { port, host, data, readOnly, json } = options;
+  const tls = readTls(options);
   const hasEnv = readEnvFile();
   const reloads = canReload(options);
   using watched = watchFiles();
@@ -62,7 +63,7 @@ export async function dev(file: string | undefined, options: DevOptions): Promis
     onEnd: fail,
   });
   try {
-    const server = await serveHttp(reloader, { host, port });
+    const server = await serveHttp(reloader, { host, port, tls });
     opener.announce(server.url);
     if (reloads) watched.start(() => void reloader.reload().catch(fail));
     const page = `${server.url}/`;

@@ -10,6 +10,8 @@ import {
   shownServices,
   type OperatorFlags,
   readOperators,
+  readTls,
+  type TlsFlags,
 } from '../process/operator-flags.ts';
 import { version } from '../process/version.ts';
 import { hostname } from 'node:os';
@@ -21,7 +23,7 @@ import type { Troupe } from '../../library/troupe.ts';
 import { findAgents, type FoundAgents } from '../process/find-agents.ts';
 import { onInterrupt } from '../process/terminal.ts';
 
-interface ServeOptions extends UrlOptions {
+interface ServeOptions extends UrlOptions, TlsFlags {
   port: number;
   host: string;
   readOnly?: boolean;
@@ -34,6 +36,7 @@ const DRAIN_MS = 2_000;
 /** The API of the distributed mode. It takes no turns. */
 export async function serve(file: string | undefined, options: ServeOptions): Promise<void> {
   const { host, port, readOnly, json } = options;
+  const tls = readTls(options);
   const [{ createApp, serveHttp }, { createMetrics }, { readToken }, credentials] = await Promise.all([
     import('../../http/api/index.ts'),
     import('../../http/metrics.ts'),
@@ -59,7 +62,7 @@ export async function serve(file: string | undefined, options: ServeOptions): Pr
       version: version(),
     });
     // A load balancer expects exactly this port.
-    const server = await serveHttp(app, { host, port, tries: 1 });
+    const server = await serveHttp(app, { host, port, tries: 1, tls });
     if (json) printJson({ url: server.url, page: `${server.url}/`, ...services });
     else showBanner(server, parts);
     if (!signal.aborted) await once(signal, 'abort');

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { TroupeError } from '../../base/errors.ts';
 import type { LogLevel } from '../../base/logger.ts';
+import type { Tls } from '../../http/api/index.ts';
 import type { TroupeOptions } from '../../library/runtime/create-troupe.ts';
 import {
   hideEnvironment,
@@ -13,6 +15,34 @@ import { type DatabaseUrl, databaseOf } from '../../library/runtime/services.ts'
 
 export interface OperatorFlags {
   logLevel?: string;
+}
+
+export interface TlsFlags {
+  tlsCert?: string;
+  tlsKey?: string;
+}
+
+/** The files of `--tls-cert` and `--tls-key`; undefined without both. Throws `config_invalid`. */
+export function readTls({ tlsCert, tlsKey }: TlsFlags): Tls | undefined {
+  if (tlsCert === undefined && tlsKey === undefined) return undefined;
+  if (tlsCert !== undefined && tlsKey !== undefined)
+    return { cert: readPem(tlsCert, '--tls-cert'), key: readPem(tlsKey, '--tls-key') };
+  const missing = tlsCert === undefined ? '--tls-cert' : '--tls-key';
+  throw new TroupeError('config_invalid', `a certificate and its key belong together: name ${missing}, too`);
+}
+
+function readPem(file: string, flag: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? 'it is not text';
+    throw new TroupeError(
+      'config_invalid',
+      `cannot read ${file} of ${flag} (${reason})`,
+      { file },
+      { cause },
+    );
+  }
 }
 
 type Env = Record<string, string | undefined>;

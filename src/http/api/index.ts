@@ -4,7 +4,7 @@ export type { AppOptions } from './app.ts';
 export { isLoopback } from '../guard.ts';
 export { nodeListener } from './serve-http.ts';
 export { serveHttp } from './serve-http.ts';
-export type { HttpServer } from './serve-http.ts';
+export type { HttpServer, Tls } from './serve-http.ts';
 
 // Building blocks of doors.
 export type { Caller } from '../caller.ts';

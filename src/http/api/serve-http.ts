@@ -1,13 +1,14 @@
 import { once } from 'node:events';
-import type { Server, IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createSecureServer, type Http2ServerRequest, type ServerHttp2Session } from 'node:http2';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import { createAdaptorServer, getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { TroupeError } from '../../base/errors.ts';
 
 /** A server that listens. */
 export interface HttpServer {
-  /** Its URL, without a trailing slash. */
+  /** Its URL, without a trailing slash; `https:` where it has a certificate. */
   url: string;
   /** Port that it listens on, even if any port was asked for. */
   port: number;
@@ -40,32 +41,67 @@ interface ListenOptions {
   tries?: number;
   /** Replaces the default timeouts. */
   timeouts?: Partial<typeof TIMEOUTS>;
+  /** With it, the server speaks HTTP/2 and HTTP/1.1 over TLS; without it, HTTP/1.1 in the clear. */
+  tls?: Tls | undefined;
+}
+
+/** In PEM: the certificate, with those that lead to its authority, and its key. */
+export interface Tls {
+  cert: string;
+  key: string;
 }
 
 /** Listens on `port`, or on the next free port after it; 0 takes any. Throws `config_invalid`. */
 export async function serveHttp(
   app: Pick<Hono, 'fetch'>,
-  { host = '127.0.0.1', port, tries = PORTS_TRIED, timeouts = {} }: ListenOptions,
+  { host = '127.0.0.1', port, tries = PORTS_TRIED, timeouts = {}, tls }: ListenOptions,
 ): Promise<HttpServer> {
   const last = port === 0 ? 0 : Math.min(port + tries - 1, 65_535);
   for (let candidate = port; candidate <= last; candidate++) {
-    const server = await listen(app, { host, port: candidate, timeouts });
-    if (server) return httpServer(server, host);
+    const server = await listen(createServer(app, { ...TIMEOUTS, ...timeouts }, tls), host, candidate);
+    if (server) return httpServer(server, host, tls ? 'https' : 'http');
   }
   const which = tries === 1 ? `port ${port} of ${host} is` : `ports ${port} to ${last} of ${host} are all`;
   const message = `${which} in use; choose another`;
   throw new TroupeError('config_invalid', message, { host, port, last });
 }
 
+/** Throws `config_invalid` for a certificate or key that is none, and for a key of another certificate. */
+function createServer(app: Pick<Hono, 'fetch'>, timeouts: typeof TIMEOUTS, tls: Tls | undefined): Server {
+  if (!tls) return createAdaptorServer({ fetch: app.fetch, serverOptions: timeouts }) as Server;
+  try {
+    const server = createAdaptorServer({
+      fetch: app.fetch,
+      createServer: createSecureServer,
+      serverOptions: { ...timeouts, ...tls, allowHTTP1: true },
+    }) as Server;
+    return limitHttp2(server, timeouts);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const message = `the certificate and its key cannot be used: ${reason}`;
+    throw new TroupeError('config_invalid', message, {}, { cause });
+  }
+}
+
+/** Node's timeouts of requests hold for HTTP/1.1 alone. */
+function limitHttp2(
+  server: Server,
+  { requestTimeout, keepAliveTimeout }: Pick<typeof TIMEOUTS, 'requestTimeout' | 'keepAliveTimeout'>,
+): Server {
+  // `close` lets streams that are open end.
+  server.on('session', (session: ServerHttp2Session) =>
+    session.setTimeout(keepAliveTimeout, () => session.close()),
+  );
+  server.on('request', (request: IncomingMessage | Http2ServerRequest) => {
+    if (!('stream' in request) || request.readableEnded) return;
+    const timer = setTimeout(() => request.complete || request.stream.close(), requestTimeout);
+    request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
+  });
+  return server;
+}
+
 /** Null if the port is taken. */
-async function listen(
-  app: Pick<Hono, 'fetch'>,
-  { host, port, timeouts }: Pick<Required<ListenOptions>, 'host' | 'port' | 'timeouts'>,
-): Promise<Server | null> {
-  const server = createAdaptorServer({
-    fetch: app.fetch,
-    serverOptions: { ...TIMEOUTS, ...timeouts },
-  }) as Server;
+async function listen(server: Server, host: string, port: number): Promise<Server | null> {
   server.maxConnections = MAX_CONNECTIONS;
   try {
     server.listen(port, host);
@@ -79,17 +115,24 @@ async function listen(
   }
 }
 
-function httpServer(server: Server, host: string): HttpServer {
+function httpServer(server: Server, host: string, scheme: 'http' | 'https'): HttpServer {
   const { port } = server.address() as AddressInfo;
   const name = host.includes(':') ? `[${host}]` : host;
+  const connections = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
   return {
-    url: `http://${name}:${port}`,
+    url: `${scheme}://${name}:${port}`,
     port,
     async close() {
       const closed = once(server, 'close');
+      // Ends idle connections too.
       server.close();
-      server.closeIdleConnections();
-      const timer = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+      const timer = setTimeout(() => {
+        for (const socket of connections) socket.destroy();
+      }, CLOSE_GRACE_MS);
       await closed;
       clearTimeout(timer);
     },
