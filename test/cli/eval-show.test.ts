@@ -174,6 +174,38 @@ test('a thousand runs are listed in pages, and only those that failed on the fir
   expect(wordsOf(last)).toContain('Page 20 of 20');
 });
 
+test('a matrix has a row per scenario, the worst first, and its results lead to a run that fails', async () => {
+  using place = workplace({ agents: null });
+  const card = (values: Record<string, boolean[]>) => ({
+    version: 1,
+    repeats: 4,
+    scenarios: Object.entries(values).map(([scenario, taken]) => ({
+      scenario,
+      scores: [{ score: 'polite', measure: 'rate', better: 'more', failed: 0, ...rateOf(taken) }],
+      runs: taken.map((value, at) => ({
+        seed: at + 1,
+        scores: [{ score: 'polite', kind: 'scored' as const, value, why: '' }],
+      })),
+    })),
+    judges: { calls: 0, tokens: 0, dollars: 0 },
+  });
+  const rateOf = (taken: boolean[]) => {
+    const mean = taken.filter(Boolean).length / taken.length;
+    return { n: taken.length, mean, low: Math.max(0, mean - 0.1), high: Math.min(1, mean + 0.1) };
+  };
+  const [yes, no] = [true, false];
+  const before = place.write('before.json', card({ good: [yes, yes], poor: [no, no], fallen: [yes, yes] }));
+  const after = place.write('after.json', card({ good: [yes, yes], poor: [no, no], fallen: [yes, no] }));
+  const get = pages(after, before);
+  const { text } = await get('');
+  const [matrix = ''] = /<table>[^]*<\/table>/.exec(text) ?? [];
+  expect(wordsOf(matrix)).toContain('polite fallen 0.5 · 1 of 2 fail · worse poor 0 · 2 of 2 fail good 1');
+  expect(matrix).toContain('/run?scenario=fallen&amp;seed=2');
+  expect([...text.matchAll(/<h2>(\w+)/g)].map(([, name]) => name)).toEqual(['fallen', 'poor', 'good']);
+  expect((await get('run?scenario=poor&seed=1')).text).toContain('href="/?scenario=poor#here"');
+  expect((await get('?scenario=poor')).text).toMatch(/id="here">\s*<h2>poor/);
+});
+
 test('eval compare says how to look at what it compares', async () => {
   using place = workplace({ agents: null });
   const [before, after] = [kept.before, kept.after].map((folder) => path.join(folder, 'scores.json')) as [

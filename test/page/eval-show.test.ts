@@ -46,6 +46,19 @@ pageTest(
   },
 );
 
+pageTest(
+  'a result in the matrix leads to a run that fails, and from there back to its scenario',
+  async () => {
+    const page = await browsing.open(pages().url);
+    const matrix = page.getByRole('table', { name: 'The worst first' });
+    await matrix.getByRole('link', { name: '0 · 2 of 2 fail' }).click();
+    await page.getByRole('heading', { name: /: run 1$/ }).waitFor();
+    await page.getByRole('link', { name: 'All scores' }).click();
+    await matrix.waitFor();
+    expect(await page.locator(':target').getByRole('heading', { level: 2 }).innerText()).toMatch(/^a parcel/);
+  },
+);
+
 pageTest('the pages fit from 390 to 2560 px, and axe finds no violation in either theme', async () => {
   const page = await browsing.open(pages().url);
   const run = await page.getByRole('link', { name: 'run 1: ✗ does not hold' }).getAttribute('href');

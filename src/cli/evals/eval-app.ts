@@ -22,8 +22,8 @@ export function createEvalApp(shown: ShownScores, runs: OpenRuns): Hono {
     await next();
   });
   app.get('/', (context) => {
-    const { show, page } = context.req.query();
-    return answer(context, scoresPage(shown, { show: shownOf(show), page: numberOf(page) }));
+    const { show, page, scenario } = context.req.query();
+    return answer(context, scoresPage(shown, { show: shownOf(show), page: numberOf(page), scenario }));
   });
   app.get('/runs', (context) => {
     const { scenario = '', page } = context.req.query();

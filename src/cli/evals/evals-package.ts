@@ -96,6 +96,8 @@ export type RunScore =
 /** A score over all runs of a scenario. */
 interface ScoreSummary {
   score: string;
+  /** Null: no run has a value. */
+  mean: number | null;
 }
 
 export interface ComparedScore {

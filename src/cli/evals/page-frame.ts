@@ -13,6 +13,8 @@ export const SIDE_WORDS: Record<Side, string> = { before: 'Baseline', after: 'Th
 /** Links between the pages. All paths begin at the root, because the server has no other pages. */
 export const LINKS = {
   scores: (query: { show?: string; page?: number }) => `/${queryOf(query)}`,
+  /** The scores, at those of this scenario. */
+  back: (scenario: string) => `/${queryOf({ scenario })}#here`,
   runs: (scenario: string, page?: number) => `/runs${queryOf({ scenario, page })}`,
   run: (scenario: string, seed: number, lines?: string) => `/run${queryOf({ scenario, seed, lines })}`,
   console: (side: Side, conversation: string) => `/${side}/${conversation}`,

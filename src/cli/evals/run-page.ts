@@ -41,7 +41,8 @@ export function runPage(shown: ShownScores, run: ShownRun): Markup {
     `${scenario}, run ${seed}`,
     [
       html`<nav class="eval-links" aria-label="Runs">
-        <a href="/">All scores</a><a href="${LINKS.runs(scenario)}">All runs</a>${neighbours(shown, run)}
+        <a href="${LINKS.back(scenario)}">All scores</a
+        ><a href="${LINKS.runs(scenario)}">All runs</a>${neighbours(shown, run)}
       </nav>`,
       html`<h1>${scenario}: run ${seed}</h1>`,
       scoresPart(run, isCompared),

@@ -1,4 +1,4 @@
-import { html } from 'hono/html';
+import { html, raw } from 'hono/html';
 import type { Change, ComparedScore, ScoredRun, RunScore } from './evals-package.ts';
 import { count } from '../render/output.ts';
 import {
@@ -20,8 +20,14 @@ const RUNS = 50;
 /** Most marks of one score. With more runs, only those in which it fails are marked. */
 const MARKS = 20;
 
-/** All scenarios with their scores: the result in every run, and what has changed. */
-export function scoresPage(shown: ShownScores, { show, page }: { show: Shown; page: number }): Markup {
+/**
+ * All scenarios, the worst first: a matrix of their scores, then the result in every run, and what has changed. `scenario`: the
+ * one that the page opens at, in place of `page`.
+ */
+export function scoresPage(
+  shown: ShownScores,
+  { show, page, scenario }: { show: Shown; page: number; scenario?: string | undefined },
+): Markup {
   const listed: Record<Shown, readonly ComparedScore[]> = {
     all: shown.compared,
     changed: shown.compared.filter(({ change }) => shown.before !== null && change !== 'same'),
@@ -33,14 +39,17 @@ export function scoresPage(shown: ShownScores, { show, page }: { show: Shown; pa
     to: LINKS.scores(each === 'all' ? {} : { show: each }),
     isHere: each === show,
   }));
-  const scenarios = [...Map.groupBy(listed[show], ({ scenario }) => scenario)];
-  const { items, pages, ...at } = pageOf(scenarios, page, SCENARIOS);
+  const scenarios = worstFirst(shown, [...Map.groupBy(listed[show], (row) => row.scenario)]);
+  const place = scenarios.findIndex(([name]) => name === scenario);
+  const asked = place < 0 ? page : Math.floor(place / SCENARIOS) + 1;
+  const { items, pages, ...at } = pageOf(scenarios, asked, SCENARIOS);
   const nothing = scenarios.length === 0 ? html`<p>No score is listed here.</p>` : null;
   return documentOf('Scores', [
     html`<h1>Scores</h1>`,
     html`<p>${headWords(shown)}</p>`,
     choices('Scores', links),
-    ...items.map(([scenario, rows]) => scenarioPart(shown, scenario, rows)),
+    ...(items.length === 0 ? [] : [matrixPart(shown, items)]),
+    ...items.map(([name, rows]) => scenarioPart(shown, name, rows, name === scenario)),
     html`${nothing}${pager(at.page, pages, (other) => LINKS.scores({ show, page: other }))}`,
   ]);
 }
@@ -59,7 +68,86 @@ function headWords({ before, after, compared }: ShownScores): string {
   return `${about} Scores against the baseline: ${changes.join(', ')}.`;
 }
 
-function scenarioPart(shown: ShownScores, scenario: string, rows: readonly ComparedScore[]): Markup {
+type ScenarioRows = readonly [scenario: string, rows: readonly ComparedScore[]];
+
+/** By the number of scores that became worse, then by the share of results that do not hold; otherwise as they were given. */
+function worstFirst(shown: ShownScores, scenarios: readonly ScenarioRows[]): ScenarioRows[] {
+  const ranked = scenarios.map((scenario) => {
+    const [, rows] = scenario;
+    const results = rows.flatMap((row) => runsOf(shown, row).map((run) => isBad(takenIn(run, row))));
+    return {
+      scenario,
+      worse: rows.filter(({ change }) => change === 'worse').length,
+      bad: results.filter(Boolean).length / Math.max(1, results.length),
+    };
+  });
+  return ranked
+    .toSorted((one, other) => other.worse - one.worse || other.bad - one.bad)
+    .map(({ scenario }) => scenario);
+}
+
+/** A row per scenario, a column per score. A result leads to the first run in which it does not hold. */
+function matrixPart(shown: ShownScores, scenarios: readonly ScenarioRows[]): Markup {
+  const scores = [...new Set(scenarios.flatMap(([, rows]) => rows.map(({ score }) => score)))];
+  const rows = scenarios.map(
+    ([scenario, of]) =>
+      html`<tr>
+        <th scope="row"><a href="${LINKS.runs(scenario)}">${scenario}</a></th>
+        ${scores.map(
+          (score) =>
+            html`<td>
+              ${matrixCell(
+                shown,
+                of.find((row) => row.score === score),
+              )}
+            </td>`,
+        )}
+      </tr>`,
+  );
+  return html`<div class="eval-matrix" tabindex="0" role="group" aria-label="Scenarios and scores">
+    <table>
+      <caption class="eval-quiet">
+        The worst first
+      </caption>
+      <thead>
+        <tr>
+          <td></td>
+          ${scores.map((score) => html`<th scope="col">${score}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function matrixCell(shown: ShownScores, row: ComparedScore | undefined): Markup {
+  if (row === undefined) return html`<span class="eval-quiet">–</span>`;
+  const { scenario, change, after } = row;
+  const runs = runsOf(shown, row);
+  const bad = runs.filter((run) => isBad(takenIn(run, row)));
+  const isChange = shown.before !== null && change !== 'same';
+  const words = [
+    ...(bad.length === 0 ? [] : [`${bad.length} of ${runs.length} fail`]),
+    ...(isChange ? [change] : []),
+  ];
+  const look = bad.length > 0 || change === 'worse' ? 'bad' : change === 'better' ? 'good' : 'plain';
+  const [worst] = bad;
+  const value = after === null || after.mean === null ? '–' : String(Number(after.mean.toPrecision(3)));
+  return html`<a
+    class="eval-mark${classOf(look)}"
+    href="${worst ? LINKS.run(scenario, worst.seed) : LINKS.runs(scenario)}"
+    >${[value, ...words].join(' · ')}</a
+  >`;
+}
+
+function scenarioPart(
+  shown: ShownScores,
+  scenario: string,
+  rows: readonly ComparedScore[],
+  isOpenedAt: boolean,
+): Markup {
   const runs = shown.after.scenarios.get(scenario)?.runs ?? [];
   const all =
     runs.length === 0
@@ -67,7 +155,7 @@ function scenarioPart(shown: ShownScores, scenario: string, rows: readonly Compa
       : html`<a href="${LINKS.runs(scenario)}"
           >${runs.length === 1 ? 'its run' : `its ${runs.length} runs`}</a
         >`;
-  return html`<section class="eval-part">
+  return html`<section class="eval-part" ${isOpenedAt ? raw(' id="here"') : null}>
     <h2>${scenario}</h2>
     <p class="eval-links">${all}${withoutData(shown.after, runs)}</p>
     <ul class="eval-scores">
@@ -134,7 +222,7 @@ export function runsPage(shown: ShownScores, scenario: string, page: number): Ma
     </li>`;
   });
   return documentOf(scenario, [
-    html`<nav class="eval-links" aria-label="Back"><a href="/">All scores</a></nav>`,
+    html`<nav class="eval-links" aria-label="Back"><a href="${LINKS.back(scenario)}">All scores</a></nav>`,
     html`<h1>${scenario}</h1>`,
     html`<ol class="eval-scores">
       ${rows}
