@@ -132,7 +132,7 @@ const LAYERS: Record<string, Layer> = {
       'machines/task-events.ts',
     ],
     mayTypes: ['events'],
-    packages: [],
+    packages: ['marked'],
     pure: true,
   },
   'library/routing': {

@@ -4,7 +4,7 @@ import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants'
 
 /**
  * The vocabulary of o200k, as `gpt-tokenizer` has it. The build replaces this file with one that holds it:
- * `scripts/bundle-tokenizer.ts`.
+ * `scripts/bundle-parts.ts`.
  */
 export interface Ranks {
   /** Bytes of each token, by rank. */

@@ -119,6 +119,32 @@ pageTest('a conversation is exported as importable JSON lines and as one page', 
   expect(download.suggestedFilename()).toMatch(/failed.*\.jsonl$/);
 });
 
+pageTest('a conversation is printed whole, with the formatting of its words', async () => {
+  await stage().say('to-print', [], '**All** of it, from the first line');
+  for (let number = 1; number <= 120; number += 1) await stage().say('to-print', [], `Line ${number}`);
+  const page = await browsing.open(`${stage().url}c/to-print`);
+  await page.getByRole('region', { name: 'What happened' }).getByText('Line 120', { exact: true }).waitFor();
+  await page.evaluate(RECORD_PRINT);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: /Agent, turn/ }).fill('print all');
+  await page.keyboard.press('Enter');
+  await eventually(() => page.evaluate('window.printed')).toEqual({
+    bold: 'All',
+    font: expect.stringContaining('system-ui'),
+    words: expect.stringMatching(/All of it, from the first line[^]*Line 1\b[^]*Line 120/),
+  });
+});
+
+/** Tells what a frame is about to print, in place of printing it. */
+const RECORD_PRINT = `document.addEventListener('load', ({ target }) => {
+  if (target.tagName !== 'IFRAME') return;
+  target.contentWindow.print = () => {
+    const { body } = target.contentDocument;
+    const font = target.contentWindow.getComputedStyle(body).fontFamily;
+    window.printed = { words: body.textContent, bold: body.querySelector('strong').innerText, font };
+  };
+}, true)`;
+
 pageTest('a path, a conversation or a turn that there is not is said to be none, with 404', async () => {
   browsing.expectErrors(/404/);
   const page = await browsing.open(stage().url);

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
+import { formatMarkdown } from '../../src/library/projection/markdown.ts';
 import { escapeHtml, exportHtml } from '../../src/library/projection/render-html.ts';
 import { workplace } from '../cli/harness.ts';
 import { ANA, scripted, startApi } from '../http/harness.ts';
@@ -24,7 +25,7 @@ function tagsOf(html: string): string[] {
 }
 
 const OURS =
-  /^<(?:!doctype html|html lang="en"|meta [^<>]*|\/?(?:html|head|title|style|body|header|h1|p|br|table|thead|tbody|tr|th|td|nav|ol|li|a|main|article|details|summary|span|pre)(?: href="#e\d+"| id="e\d+")?(?: class="[a-z ]+"| open)?)>$/;
+  /^<(?:!doctype html|html lang="en"|meta [^<>]*|\/?(?:html|head|title|style|body|header|h1|p|br|table|thead|tbody|tr|th|td|nav|ol|li|a|main|article|details|summary|span|pre|div|ul|blockquote|strong|em|del|code|hr)(?: href="#e\d+"| id="e\d+")?(?: class="[a-z -]+"| open)?(?: dir="auto")?|pre class="words-code" tabindex="0"|div class="words-table" tabindex="0" role="group" aria-label="Table"|ol start="\d+"|span title="[^"<>]*"|a href="(?:https?:\/\/|mailto:)[^"<>]*" target="_blank" rel="noopener noreferrer nofollow"|input type="checkbox" disabled aria-label="done"(?: checked)?)>$/i;
 
 /** The same text in every place of a log that can have one. */
 function everywhere(text: string): Event[] {
@@ -81,6 +82,14 @@ test('no text becomes a tag or an attribute of an exported page', async () => {
     ']]>',
     '<script>',
     ' onload=',
+    '[a](',
+    'https://x ',
+    'javascript:x)',
+    '**',
+    '\n- [x] ',
+    '\n|',
+    '|-|\n',
+    '```',
     '\u0000',
     'x',
   );
@@ -105,6 +114,43 @@ test('the page of a hostile conversation has only text, no script and no request
     `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">`,
   );
   expect(html.match(/<details/g)?.length).toBe(html.match(/<\/details>/g)?.length);
+});
+
+test('what was written as Markdown is formatted: headings, lists, code, tables and links, but no image and no HTML', async () => {
+  const text = [
+    '# Findings',
+    'It is **late** and `broken`.\nSee [the page](https://example.org/a?b=1&c=2), [this](javascript:alert(1)).',
+    '1. one\n2. two\n\n- [x] done\n- [ ] open',
+    '| a | b |\n|---|---|\n| 1 | <b>2</b> |',
+    '```ts\nif (a < b) return;\n```',
+    '![a cat](https://example.org/cat.png)',
+  ].join('\n\n');
+  const html = await page(logOf(says(text, ['ada']), says(`**${'x'.repeat(20_000)}**`)));
+  const main = html.slice(html.indexOf('<main>'));
+  for (const part of [
+    '<p class="words-heading">Findings</p>',
+    '<strong>late</strong> and <code>broken</code>.<br>',
+    '<a href="https://example.org/a?b=1&amp;c=2" target="_blank" rel="noopener noreferrer nofollow">the page</a>',
+    '<span title="javascript:alert(1)">this</span>',
+    '<ol start="1"><li>one</li><li>two</li></ol>',
+    '<input type="checkbox" disabled aria-label="done" checked> done',
+    '<th>a</th><th>b</th>',
+    '<td>&lt;b&gt;2&lt;/b&gt;</td>',
+    '<code>if (a &lt; b) return;</code>',
+    '<a href="https://example.org/cat.png" target="_blank" rel="noopener noreferrer nofollow">a cat</a>',
+    // Too long to be formatted.
+    `<p class="words" dir="auto">**xxx`,
+  ])
+    expect(main).toContain(part);
+  for (const tag of tagsOf(html)) expect(tag).toMatch(OURS);
+});
+
+test('a text of marks that would take long to pair is shown as written', () => {
+  expect(formatMarkdown('*a_'.repeat(6_000))).toEqual([
+    expect.objectContaining({ content: ['*a_'.repeat(6_000)] }),
+  ]);
+  expect(formatMarkdown('> '.repeat(6_000))).toBeNull();
+  expect(formatMarkdown('1. '.repeat(6_000))).toBeNull();
 });
 
 test('a page has the agents, the turns and every word in the order of the log', async () => {

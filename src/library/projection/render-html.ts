@@ -1,8 +1,9 @@
 import { type ByKind, forKind } from '../../events/aspects.ts';
 import type { KindAbout } from '../../events/kinds.ts';
-import type { Event, EventKind } from '../../events/index.ts';
+import type { Event, EventKind, MessageBody } from '../../events/index.ts';
 import { handoffText, messageText, taskText } from '../../events/message-text.ts';
 import type { AgentView, Projection, TurnView } from './model.ts';
+import { type Formatted, formatMarkdown } from './markdown.ts';
 import { needOrder, shownCondition } from './needs.ts';
 import { foldEvents, newProjection } from './projection.ts';
 import { rowOf } from './row.ts';
@@ -126,18 +127,19 @@ function wordsHtml(event: Event, summary: string): string {
 /** Kinds whose words replace the summary. */
 const WORDS: ByKind<Exclude<KindAbout<'words'>, DetailedKind | SummarisedKind> | 'error' | 'notice', string> =
   {
-    message: ({ body }) => said(messageText(body)),
-    notice: ({ body }) => said(messageText(body)),
-    injection: ({ body }) => said(body.content),
-    handoff: ({ body }) => said(handoffText(body.summary)),
+    message: ({ body }) => message(body),
+    notice: ({ body }) => message(body),
+    injection: ({ body }) => formatted(body.content),
+    handoff: ({ body }) => formatted(handoffText(body.summary)),
     step: ({ body }) =>
-      `${said(body.content)}${body.calls.map(({ name, args }) => exact(`${name} ${args}`)).join('')}`,
+      `${formatted(body.content)}${body.calls.map(({ name, args }) => exact(`${name} ${args}`)).join('')}`,
     'tool.result': ({ body }) => `${said(`${body.name} ${body.outcome}`)}${exact(body.content)}`,
     error: ({ body }) => said(`${body.code}: ${body.message}`),
-    'delegation.opened': (event) => said(taskText(event)),
-    'delegation.ended': ({ body }) => said(`${body.outcome}: ${body.result}`),
-    question: ({ body }) => said([body.text, ...(body.choices ?? [])].join('\n– ')),
-    'question.answered': ({ body }) => said(`${body.outcome}: ${body.content}`),
+    'delegation.opened': (event) => formatted(taskText(event)),
+    'delegation.ended': ({ body }) => `${said(body.outcome)}${formatted(body.result)}`,
+    question: ({ body }) =>
+      `${formatted(body.text)}${(body.choices ?? []).map((each) => said(`– ${each}`)).join('')}`,
+    'question.answered': ({ body }) => `${said(body.outcome)}${formatted(body.content)}`,
     'approval.requested': ({ body }) => exact(`${body.tool} ${body.args}`),
   };
 
@@ -159,7 +161,34 @@ type SummarisedKind =
   | 'command';
 
 function said(text: string): string {
-  return text.trim() === '' ? '' : `<p class="words">${escapeHtml(text)}</p>`;
+  return text.trim() === '' ? '' : `<p class="words" dir="auto">${escapeHtml(text)}</p>`;
+}
+
+/** The names of attachments, and the text of text attachments, as they are. */
+function message(body: MessageBody): string {
+  return `${formatted(body.content)}${said(messageText({ ...body, content: '' }))}`;
+}
+
+/** With the formatting of its author, as on the page. */
+function formatted(text: string): string {
+  if (text.trim() === '') return '';
+  const parts = formatMarkdown(text);
+  return parts === null
+    ? said(text)
+    : `<div class="formatted" dir="auto">${parts.map(partHtml).join('')}</div>`;
+}
+
+/** Elements that have no end. */
+const VOID: ReadonlySet<string> = new Set(['br', 'hr', 'input']);
+
+function partHtml(part: Formatted): string {
+  if (typeof part === 'string') return escapeHtml(part);
+  const { tag, attributes, content } = part;
+  const given = Object.entries(attributes).map(([name, value]) =>
+    value === true ? ` ${name}` : ` ${name}="${escapeHtml(String(value))}"`,
+  );
+  const begin = `<${tag}${given.join('')}>`;
+  return VOID.has(tag) ? begin : `${begin}${content.map(partHtml).join('')}</${tag}>`;
 }
 
 function exact(text: string): string {
@@ -202,8 +231,9 @@ body { font: 14px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; p
 h1 { font-size: 20px; margin: 0 0 4px; overflow-wrap: anywhere; }
 p.about, .when, .kind, .empty { color: var(--dim); }
 p.about { margin: 0 0 16px; }
-table { border-collapse: collapse; margin: 0 0 24px; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 4px 12px 4px 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+table { border-collapse: collapse; }
+body > header table { margin: 0 0 24px; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: start; padding: 4px 12px 4px 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 th { font-weight: 600; }
 td.n, th.n { text-align: right; }
 article { padding: 8px 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
@@ -214,10 +244,24 @@ header.line { display: flex; gap: 8px; flex-wrap: wrap; font-size: 13px; }
 .when { margin-left: auto; font-variant-numeric: tabular-nums; }
 pre { font: 12px/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0 0; }
 .words { white-space: pre-wrap; margin: 4px 0 0; }
+.formatted > * { margin: 4px 0; }
+.formatted li > p { display: inline; }
+.formatted pre { padding: 8px 12px; background: var(--card); border: 1px solid var(--line); direction: ltr; }
+.formatted blockquote { padding-inline-start: 12px; border-inline-start: 2px solid var(--line); color: var(--dim); }
+.formatted a { color: inherit; }
+.words-heading { font-weight: 600; }
 .bad { color: var(--bad); }
-ol { padding-left: 32px; }
-li { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; color: var(--dim); }
+ol, ul { padding-inline-start: 32px; }
+nav li { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; color: var(--dim); }
 /* A long page is laid out where it is looked at. */
 article { content-visibility: auto; contain-intrinsic-size: auto 64px; }
-@media print { article { break-inside: avoid; } details { border: 0; background: none; } nav { display: none; } }
+/* Paper has all of it, also what the reader has folded. */
+@media print {
+  article { content-visibility: visible; }
+  .line, pre, tr, li { break-inside: avoid; }
+  .line { break-after: avoid; }
+  details { border: 0; background: none; }
+  details::details-content { content-visibility: visible; display: block; }
+  nav { display: none; }
+}
 `;

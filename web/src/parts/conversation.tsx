@@ -1,5 +1,4 @@
 import { later } from '../shared/later.tsx';
-import { api } from '../state/api.ts';
 import { column, COLUMNS } from '../state/column.ts';
 import { Spoken } from './banners.tsx';
 import { Composer } from './composer.tsx';
@@ -50,10 +49,7 @@ export function Conversation({ id }: { id: string }) {
         </nav>
         <main class="middle" aria-label="Conversation">
           <h1 class="unseen">{id}</h1>
-          <p class="print-note">
-            What is loaded of {id}. All of it: {location.origin}
-            {api.exportHref(id, 'html')}
-          </p>
+          <p class="print-note">What is loaded of {id}. Ctrl-K and “Print all of it” prints the whole log.</p>
           <ThreadHead />
           <Stalled />
           <section class="timeline" aria-label="Timeline">

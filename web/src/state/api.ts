@@ -236,17 +236,14 @@ export const api = {
   /** Resolves when it is done, which takes as long as reading all logs. */
   erase: (subject: ErasureAsked) => post<ErasureReceipt>('api/erasures', subject, null),
   /** The bytes of an attachment, with the media type that the event names. */
-  attachment: async (
-    conversation: string,
-    { seq, index, type }: { seq: number; index: number; type: string },
-  ) => {
-    const path = `${base}api/conversations/${segment(conversation)}/attachment?seq=${seq}&index=${index}`;
-    const response = await fetch(path, { headers: headersFor('GET') });
-    if (!response.ok) throw errorOf(response, await response.text());
-    return new Blob([await response.arrayBuffer()], { type });
-  },
-  exportHref: (conversation: string, format: 'jsonl' | 'html') =>
-    `${base}api/conversations/${segment(conversation)}/export?format=${format}`,
+  attachment: (conversation: string, { seq, index, type }: { seq: number; index: number; type: string }) =>
+    bytes(`api/conversations/${segment(conversation)}/attachment?seq=${seq}&index=${index}`, type),
+  /** The whole log, as lines to import or as a page to read. */
+  exported: (conversation: string, format: 'jsonl' | 'html') =>
+    bytes(
+      `api/conversations/${segment(conversation)}/export?format=${format}`,
+      format === 'html' ? 'text/html' : 'application/x-ndjson',
+    ),
 };
 
 /** A key may be bound to one author; it then sends messages under that name only. */
@@ -333,6 +330,12 @@ async function ask(
   } finally {
     clearTimeout(timer);
   }
+}
+
+async function bytes(path: string, type: string): Promise<Blob> {
+  const response = await ask(path, { headers: headersFor('GET') }, ANSWERS_WITHIN_MS);
+  if (!response.ok) throw errorOf(response, await response.text());
+  return new Blob([await response.arrayBuffer()], { type });
 }
 
 async function read<T>(response: Response): Promise<T> {

@@ -4,6 +4,7 @@ import { canErase, mayGive } from './caller.ts';
 import { type Erasing, showErasure } from './dialogs.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
 import { api, type InboxLine } from './api.ts';
+import { printWhole, saveExport } from './exported.ts';
 import { actors, shown } from './live.ts';
 import { conversations } from './inbox.ts';
 import { goLive, isPast, replay, togglePlay } from './past.ts';
@@ -162,9 +163,11 @@ function commandItems(): Item[] {
     does('Light or dark', toggleTheme, 'd'),
     ...(id === undefined
       ? []
-      : (['jsonl', 'html'] as const).map((format) =>
-          does(`Export as ${format.toUpperCase()}`, () => location.assign(api.exportHref(id, format))),
-        )),
+      : [
+          does('Export as JSONL', () => void saveExport(id, 'jsonl')),
+          does('Export as HTML', () => void saveExport(id, 'html')),
+          does('Print all of it', () => void printWhole(id)),
+        ]),
     ...erasures().map(({ text, subject }) => does(text, () => showErasure(subject))),
   ];
 }
