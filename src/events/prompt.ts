@@ -124,7 +124,7 @@ export const PromptReceipt = z.object({
   model: z.string(),
   mode: z.enum(['full', 'delta']),
   /** For a delta: the number of messages the session already had, the turn whose answers it has, and its baseline. */
-  delta: z.object({ sent: z.int().nonnegative(), turn: TurnId, baseline: z.string() }).optional(),
+  delta: z.object({ sent: z.int().nonnegative(), turn: TurnId.nullable(), baseline: z.string() }).optional(),
   upTo: z.int().nonnegative(),
   layers: z.array(PromptLayer),
   /** Number of messages. */

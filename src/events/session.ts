@@ -19,8 +19,11 @@ export const Session = z.strictObject({
   sent: z.int().nonnegative(),
   /** Chained hash over the messages that were sent. */
   sentHash: z.string(),
-  /** The turn whose last answer the session has in addition to the messages sent. */
-  turn: TurnId,
+  /**
+   * The turn whose last answer the session has in addition to the messages sent. Null: the last answer made calls that ended
+   * its turn, and it is sent again with their results.
+   */
+  turn: TurnId.nullable(),
   /** Whether the provider itself has compacted the session. */
   compacted: z.boolean(),
   /** `unknown`: a turn was interrupted, and the session cannot be rewound. */

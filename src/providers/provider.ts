@@ -37,7 +37,8 @@ export type ModelEvent =
   | { type: 'compacted' }
   /**
    * `doubt`: why the vendor's usage is not believed; `usage` is then empty. `broken`: the tool whose call did not arrive
-   * whole, '' if its name is unknown. `ended`: the vendor's own word for an end that is none of the four.
+   * whole, '' if its name is unknown. `ended`: the vendor's own word for an end that is none of the four. `session`: where
+   * the session can be resumed; with `calls`, it then has all that was sent before this answer, if no results are to follow.
    */
   | {
       type: 'done';

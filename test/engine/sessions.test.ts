@@ -110,36 +110,6 @@ test('results of calls go to the turn that waits for them, and nothing else does
   ]);
 });
 
-test('after a handoff the session is rewound, and then gets what the agent had done', async () => {
-  const other = modelOf(async function* () {
-    yield* says('mine now');
-  });
-  const memory = newSessionMemory();
-  const model = createFakeSessions({
-    memory,
-    answer: answered(({ trace }) =>
-      trace.turn === 'c:bo:2' && trace.step === 1
-        ? asks(['handoff', { to: 'cy', goal: 'go on' }])
-        : says('ok'),
-    ),
-  });
-  const stage = await openStage({
-    agents: [
-      { id: 'bo', model, tools: ['handoff'] },
-      { id: 'cy', model: other },
-    ],
-  });
-  await ask(stage, 'one');
-  await ask(stage, 'two');
-  await ask(stage, 'three');
-  expect(memory.seen.map(({ change }) => change)).toEqual(['started', 'resumed', 'rewound']);
-  const [, , last] = memory.seen;
-  expect(sent(last)).toContain('two');
-  expect(last?.sent.some(({ role, content }) => role === 'assistant' && content !== '')).toBe(true);
-  expect(sent(last)).toContain('mine now');
-  expect(await told(stage)).toEqual(['started first', 'resumed', 'rewound']);
-});
-
 test('a failed call is retried from the former end of the session', async () => {
   let failures = 1;
   const { stage, seen } = await open({

@@ -24,6 +24,8 @@ interface SessionTurn {
   id: string;
   /** Inputs and answers, in order. */
   texts: string[];
+  /** Number of texts before an answer whose calls have no results. A resumed session leaves that answer out. */
+  answered?: number;
 }
 
 /** A call that a fake got. */
@@ -77,7 +79,10 @@ export function createFakeSessions(options: FakeSessionsOptions): Provider {
     const { session: asked, cacheKey } = request;
     const waiting = open.get(cacheKey);
     open.delete(cacheKey);
-    if (asked?.kind === 'continue') return waiting ? { ...waiting, change: 'continued' } : 'no turn is open';
+    if (asked?.kind === 'continue') {
+      delete waiting?.turn.answered;
+      return waiting ? { ...waiting, change: 'continued' } : 'no turn is open';
+    }
     const turn: SessionTurn = { id: `t${(minted += 1)}`, texts: [] };
     if (asked?.kind !== 'resume') {
       const session = `s${minted}`;
@@ -90,6 +95,7 @@ export function createFakeSessions(options: FakeSessionsOptions): Provider {
     if (!turns || at < 0) return `there is no session ${asked.mark.id}`;
     const isBeyond = at < turns.length - 1;
     if (isBeyond && rewind) turns.splice(at + 1);
+    leaveOutUnanswered(turns.at(-1));
     turns.push(turn);
     return { session: asked.mark.id, change: isBeyond && rewind ? 'rewound' : 'resumed', turn };
   }
@@ -109,6 +115,7 @@ export function createFakeSessions(options: FakeSessionsOptions): Provider {
     if (isAlive())
       memory.seen.push({ session, trace: request.trace, change, sent: request.messages, transcript });
     if (change !== 'continued') yield { type: 'session', change, id: session };
+    const before = turn.texts.length;
     let text = '';
     for await (const event of answer(request, signal)) {
       if (event.type === 'start') continue;
@@ -118,10 +125,13 @@ export function createFakeSessions(options: FakeSessionsOptions): Provider {
       }
       if (event.type === 'call') write(`calls ${event.call.name}`);
       if (event.type !== 'done') yield event;
-      else if (event.stop === 'calls') {
-        open.set(request.cacheKey, { session, turn });
-        yield event;
-      } else yield { ...event, session: { id: session, checkpoint: turn.id } satisfies SessionMark };
+      else {
+        if (event.stop === 'calls') {
+          open.set(request.cacheKey, { session, turn });
+          turn.answered = before;
+        }
+        yield { ...event, session: { id: session, checkpoint: turn.id } satisfies SessionMark };
+      }
     }
   }
 
@@ -132,6 +142,10 @@ export function createFakeSessions(options: FakeSessionsOptions): Provider {
     stream: (request, { signal }) => (request.session ? stream(request, signal) : answer(request, signal)),
     leave: (cacheKey) => void open.delete(cacheKey),
   };
+}
+
+function leaveOutUnanswered(turn: SessionTurn | undefined): void {
+  turn?.texts.splice(turn.answered ?? turn.texts.length);
 }
 
 function textOf(message: PromptMessage): string {
@@ -175,6 +189,8 @@ export class Talk {
   readonly #model: { model?: string };
   provider: Provider;
   mark: SessionMark | undefined;
+  /** The mark of the last answer, if it made calls. */
+  atCalls: SessionMark | undefined;
 
   constructor(fixture: SessionFixture, replies: FakeReply[]) {
     this.fixture = fixture;
@@ -221,7 +237,9 @@ export class Talk {
   async #send(over: Partial<ModelRequest>, options: CollectOptions): Promise<ModelEvent[]> {
     const events = await collectEvents(this.provider, this.request(over), options);
     const last = events.at(-1);
-    if (last?.type === 'done' && last.session) this.mark = last.session;
+    if (last?.type !== 'done') return events;
+    this.atCalls = last.stop === 'calls' ? last.session : undefined;
+    if (last.stop !== 'calls') this.mark = last.session ?? this.mark;
     return events;
   }
 

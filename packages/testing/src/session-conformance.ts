@@ -248,6 +248,7 @@ function addOthers(add: AddTalk): void {
 
 function addRewinds(add: AddTalk): void {
   addInterruptions(add);
+  addEndsByCalls(add);
   addEarlierMarks(add);
 }
 
@@ -323,6 +324,35 @@ function addInterruptions(add: AddTalk): void {
     assert.equal(failureOf(await talk.resume('say-2')).code, 'provider_rate_limited');
     await rewinds(talk);
   });
+}
+
+/** A turn ends with its calls, as by a handoff. The next one brings the calls with their results, and what was said since. */
+function addEndsByCalls(add: AddTalk): void {
+  const call: FakeReply = { calls: [{ name: 'add', args: '{"a":1}' }] };
+  const two: FakeReply = { text: 'answer-2', calls: [...(call.calls ?? []), { name: 'list', args: '{}' }] };
+  const ends: [name: string, calling: FakeReply, end: (talk: Talk) => unknown][] = [
+    ['is not sent again', call, (talk) => talk.provider.leave?.('default/conf/ana')],
+    ['and was not left, neither', call, () => undefined],
+    ['of its process is not sent again', two, async (talk) => (talk.provider = await talk.fixture.reopen())],
+  ];
+  for (const [name, calling, end] of ends)
+    add('rewinds', `a turn that its calls ended ${name}`, [ANSWER, calling, LAST], async (talk) => {
+      await talk.start('say-1');
+      const calls = callsOf(await talk.resume('say-2'));
+      const mark = talk.atCalls;
+      assert.ok(mark, 'an answer with calls has no mark');
+      await end(talk);
+      const messages: PromptMessage[] = [
+        { role: 'assistant', content: '', calls, seqs: [] },
+        ...calls.map(({ id, name: tool }) => toolResult(id, tool, `result-of-${tool}`)),
+        user('say-3'),
+      ];
+      const next = await talk.resume('', { messages, session: { kind: 'resume', mark } });
+      assert.equal(textOf(next), 'answer-3');
+      assert.notEqual(changeOf(next), 'rewound');
+      const results = calls.map(({ name: tool }) => `result-of-${tool}`);
+      talk.assertSent('mark-persona', 'say-1', 'answer-1', 'say-2', ...results, 'say-3');
+    });
 }
 
 function addEarlierMarks(add: AddTalk): void {

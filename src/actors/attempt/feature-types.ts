@@ -146,6 +146,8 @@ export interface SessionRun {
   open: SessionPlace | null;
   /** Whether a request was not answered to the end, so that it is unknown how much of it the session has. */
   touched: boolean;
+  /** What the last answer of this turn told of the session. */
+  last: AnswerSession | null;
   /** Whether the provider has compacted its session in this turn. */
   compacted: boolean;
   /** Whether a call of this turn was answered without usage. */
@@ -156,8 +158,10 @@ export interface SessionRun {
 
 /** The part of a journalled answer about its session: the session afterwards, and the part of the view that was sent. */
 export interface AnswerSession {
-  /** The session after the answer; null while the turn is open in the provider. */
+  /** The session after the answer; null if it cannot be resumed there. */
   mark: { id: string; checkpoint: string; home: string } | null;
+  /** What the session has at the mark of an answer that made calls: all that was sent before it. */
+  place?: SessionPlace;
   delta: PromptReceipt['delta'] | null;
   compacted: boolean;
 }
@@ -167,6 +171,7 @@ export const NEW_SESSION_RUN: Readonly<Omit<SessionRun, 'base'>> = {
   reason: 'first',
   open: null,
   touched: false,
+  last: null,
   compacted: false,
   untold: false,
   notes: 0,

@@ -577,6 +577,7 @@ function settle(run: TurnRun, entry: JournalEntry): Outcome {
   const { meanwhile } = run;
   meanwhile.partial = '';
   meanwhile.usage = addUsage(meanwhile.usage, entry.usage);
+  meanwhile.session.last = entry.session ?? null;
   meanwhile.session.compacted ||= entry.session?.compacted ?? false;
   const isRefusal = entry.stop === 'refusal';
   const { shown, suspected } = meanwhile.images;

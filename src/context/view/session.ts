@@ -46,15 +46,15 @@ export function sessionMismatch(view: View, session: Session, terms: SessionTerm
 
 /**
  * The part of a prompt that a session at `place` has not seen: the rest of the view, without the session's own answers
- * and without the baseline. The agent's own words are included if the session lacks them, because their turn was interrupted
- * or rewound.
+ * and without the baseline. The agent's own words are included if the session lacks them, because their turn was interrupted,
+ * rewound or ended by its calls.
  */
 export function deltaOf(
   full: PromptRecord,
   view: View,
   { sent, turn }: Pick<SessionPlace, 'sent' | 'turn'>,
 ): PromptRecord {
-  const unseen = view.slots.slice(sent).filter((slot) => !isAnswerOf(turn, slot));
+  const unseen = view.slots.slice(sent).filter((slot) => turn === null || !isAnswerOf(turn, slot));
   const { note } = view;
   const messages = [...unseen, ...(note ? [note] : [])].map(({ message }) => message);
   return {

@@ -162,8 +162,8 @@ function isLast({ type }: ModelEvent): boolean {
 
 function endOf(event: ModelEvent): TurnEnd {
   if (event.type !== 'done') return { kind: 'broken' };
-  if (event.stop === 'calls') return { kind: 'waits' };
-  return event.session ? { kind: 'done', mark: event.session } : { kind: 'broken' };
+  const kind = event.stop === 'calls' ? 'waits' : 'done';
+  return event.session ? { kind, mark: event.session } : { kind: 'broken' };
 }
 
 interface SessionsOptions {
@@ -182,7 +182,7 @@ interface OpenTurn {
 }
 
 /** How a stream ended, from the view of its session. */
-type TurnEnd = { kind: 'waits' } | { kind: 'done'; mark: SessionMark } | { kind: 'broken' };
+type TurnEnd = { kind: 'waits' | 'done'; mark: SessionMark } | { kind: 'broken' };
 
 /**
  * The sessions of one provider, each with a process of its own while it is in use.
@@ -218,10 +218,9 @@ class Sessions {
 
   settle(slot: SessionSlot, end: TurnEnd): void {
     slot.turn = end.kind === 'waits' ? 'waiting' : 'none';
-    if (end.kind === 'broken') void stopProcess(slot);
-    if (end.kind !== 'done') return;
+    if (end.kind === 'broken') return void stopProcess(slot);
     Object.assign(slot, { at: end.mark, beyond: null } satisfies Partial<SessionSlot>);
-    void this.#stopWhenIdle(slot);
+    if (end.kind === 'done') void this.#stopWhenIdle(slot);
   }
 
   leave(cacheKey: string): void {
@@ -306,7 +305,7 @@ function run(
 function continueTurn(slot: SessionSlot, { messages }: ModelRequest): OpenTurn | ModelFailure {
   const { process } = slot;
   if (slot.turn !== 'waiting' || !process?.isAlive) return lost('no turn is open that waits for results');
-  slot.turn = 'running';
+  Object.assign(slot, { turn: 'running', beyond: slot.at?.id ?? null } satisfies Partial<SessionSlot>);
   process.tools.answer(messages.filter((message): message is ToolMessage => message.role === 'tool'));
   return { process, change: null };
 }
@@ -367,7 +366,7 @@ interface SessionSlot {
   launch: string;
   /** `waiting`: the turn waits for results of calls. */
   turn: 'none' | 'running' | 'waiting';
-  /** End of the last turn that ended well, as far as this process knows. */
+  /** The last mark, as far as this process knows. */
   at: SessionMark | null;
   /** Id of the session if it holds, or may hold, more than its last mark. */
   beyond: string | null;

@@ -76,7 +76,7 @@ class SdkTurnReader {
       if (!answer) continue;
       usage = addUsage(usage, answer.usage);
       if (answer.stop !== 'end' && (answer.stop !== 'calls' || answer.hasOurs))
-        return yield { type: 'done', stop: answer.stop, usage };
+        return yield { type: 'done', stop: answer.stop, usage, ...(answer.stop === 'calls' && this.#mark()) };
     }
   }
 
@@ -154,15 +154,19 @@ class SdkTurnReader {
   }
 
   #result(result: SdkMessage, usage: Usage): ModelEvent {
-    const { request, secrets } = this.#options;
+    const { secrets } = this.#options;
     if (result.is_error || result.subtype !== 'success') {
       const context = { apiError: this.#apiError, opened: this.#opened, secrets };
       return { type: 'failed', error: failureOfResult(result, context) };
     }
+    return { type: 'done', stop: 'end', usage, ...this.#mark() };
+  }
+
+  /** The place after the last answer. The CLI leaves out calls without a result when it resumes there. */
+  #mark(): Pick<Done, 'session'> {
     const [id, checkpoint] = [this.#session, this.#checkpoint];
-    if (id === undefined || checkpoint === undefined || !request.session)
-      return { type: 'done', stop: 'end', usage };
-    return { type: 'done', stop: 'end', usage, session: { id, checkpoint } };
+    const isKept = id !== undefined && checkpoint !== undefined && this.#options.request.session;
+    return isKept ? { session: { id, checkpoint } } : {};
   }
 
   #ended(): ModelEvent {

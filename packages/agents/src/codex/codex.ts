@@ -160,8 +160,8 @@ class Sessions {
       const ends = event.type === 'done' || event.type === 'failed';
       // The signal also aborts when the stream ends, and a turn that waits for results must outlive its stream.
       if (ends) signal.removeEventListener('abort', stop);
-      if (event.type !== 'done' || event.stop !== 'end' || thread.leaf === null) yield event;
-      else yield { ...event, session: markOf(thread.id, thread.leaf, request.tools) };
+      const turn = event.type === 'done' ? markedTurn(event, thread) : null;
+      yield turn === null ? event : { ...event, session: markOf(thread.id, turn, request.tools) };
     }
   }
 
@@ -224,6 +224,12 @@ class Sessions {
       void idle.unload();
     }
   }
+}
+
+/** The turn after which the thread can be resumed; null if it must be rewound to an earlier one. */
+function markedTurn({ stop }: Extract<ModelEvent, { type: 'done' }>, { leaf, last }: Thread): string | null {
+  if (stop === 'calls') return last;
+  return stop === 'end' ? leaf : null;
 }
 
 /** A mark of the last turn that counts, and of the tools with which the session began. */

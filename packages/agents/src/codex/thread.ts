@@ -86,6 +86,11 @@ export class Thread implements ThreadListener {
     return this.#leaf;
   }
 
+  /** Id of the last turn; null if it has not begun. */
+  get last(): string | null {
+    return this.#turn?.id ?? null;
+  }
+
   get isWaiting(): boolean {
     return this.#turn?.isWaiting === true;
   }

@@ -148,12 +148,14 @@ function answerSession(
   { stop, session: mark }: Extract<ModelEvent, { type: 'done' }>,
 ): { session?: AnswerSession } {
   if (!sending.session) return {};
-  session.open = stop === 'calls' ? sending.session.place : null;
+  const { place } = sending.session;
+  session.open = stop === 'calls' ? place : null;
   return {
     session: {
       mark: mark ? { ...mark, home: runtime.provider.home ?? '' } : null,
       delta: sending.prompt.delta ?? null,
       compacted: session.compacted,
+      ...(stop === 'calls' && { place: { ...place, turn: null } }),
     },
   };
 }
@@ -240,13 +242,13 @@ function mayBeTouched({ meanwhile: { session }, resumed }: TurnRun): boolean {
 }
 
 /**
- * The session fields of the commit. Only a turn that was answered to the end advances the session; after any other turn,
- * the next one rewinds it.
+ * The session fields of the commit. Only a turn that is done advances the session: to its last answer, or to what was sent
+ * before the answer whose calls ended it. After any other turn, the next one rewinds the session.
  */
 function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'session' | 'cursor'> {
-  const { answer, turn, live, lease, runtime, ending } = run;
+  const { turn, live, lease, runtime, ending } = run;
   const { session } = run.meanwhile;
-  const mark = ending.kind === 'done' ? answer?.session?.mark : null;
+  const { mark = null, place } = (ending.kind === 'done' ? session.last : null) ?? {};
   if (mark) {
     const { profile } = runtime;
     const began = session.base?.id === mark.id ? session.base : null;
@@ -256,9 +258,7 @@ function sessionPatch(run: TurnRun): Pick<NonNullable<ActorPatch['state']>, 'ses
         model: profile.model,
         ...mark,
         baseline: run.baseline.id,
-        sent: live.view.slots.length,
-        sentHash: live.view.chain,
-        turn: turn.id,
+        ...(place ?? placeOf(live.view, turn.id)),
         compacted: (began?.compacted ?? false) || session.compacted,
         state: 'ok',
       },
