@@ -141,7 +141,7 @@ const RECORD_PRINT = `document.addEventListener('load', ({ target }) => {
   target.contentWindow.print = () => {
     const { body } = target.contentDocument;
     const font = target.contentWindow.getComputedStyle(body).fontFamily;
-    window.printed = { words: body.textContent, bold: body.querySelector('strong').innerText, font };
+    window.printed = { words: body.textContent, bold: body.querySelector('strong').textContent, font };
   };
 }, true)`;
 
