@@ -117,7 +117,7 @@ pageTest('home is worked by keys: j and k move, Enter opens, a and d decide', as
   await eventually(async () =>
     (await world().troupe.events(denied)).events.findLast(({ kind }) => kind === 'approval.decided'),
   ).toMatchObject({ body: { outcome: 'denied' } });
-  await page.getByText('7 × @refunds wants to run refund').waitFor();
+  await page.getByText('6 × @refunds wants to run refund').waitFor();
   expect(await page.evaluate('document.documentElement.dataset.theme')).toBeUndefined();
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
@@ -131,10 +131,10 @@ pageTest('approvals stand once, and those of one tool are denied together by who
     await page.getByRole('region', { name: 'Stuck now' }).getByText('waits for a decision').count(),
   ).toBe(0);
   const refunds = page.locator('.cause').filter({ hasText: 'wants to run refund' });
-  await refunds.getByRole('button', { name: /7 × @refunds/ }).click();
+  await refunds.getByRole('button', { name: /6 × @refunds/ }).click();
   await refunds.getByText('"euros"').first().waitFor();
   await refunds.getByRole('button', { name: 'Deny all…' }).click();
-  await refunds.getByRole('button', { name: 'Deny 7' }).click();
+  await refunds.getByRole('button', { name: 'Deny 6' }).click();
   await eventually(() => page.locator('.cause').filter({ hasText: 'wants to run refund' }).count()).toBe(0);
   const reader = await openWith('reader');
   await reader.getByRole('region', { name: 'Failed' }).waitFor();
@@ -184,6 +184,34 @@ pageTest('which agent cost most, and why, is two clicks away', async () => {
 });
 
 pageTest(
+  'the head of a conversation has its dollars and leads to the turn that read least from the cache',
+  async () => {
+    const page = await openWith('everything', 'c/archive');
+    await page.getByRole('link', { name: /^\$\d/ }).waitFor();
+    await page
+      .getByRole('region', { name: 'Facts' })
+      .getByText(/\$[\d.]+, \d+ turns/)
+      .waitFor();
+    await page.getByRole('link', { name: /^cache \d+%/ }).click();
+    await page
+      .getByRole('region', { name: 'Detail', exact: true })
+      .getByText('Cache broke')
+      .first()
+      .waitFor();
+  },
+);
+
+pageTest('a failed turn is tried again on the line of its conversation', async () => {
+  const page = await openWith('everything', '?q=contract-7');
+  await page.getByRole('listitem').getByRole('button', { name: 'Retry', exact: true }).first().click();
+  await eventually(async () =>
+    (await world().troupe.events('contract-7')).events.some(
+      ({ kind, body }) => kind === 'command' && Object(body).command === 'retry',
+    ),
+  ).toBe(true);
+});
+
+pageTest(
   'what is typed into a filter or the search stays as it is typed, and is in the address',
   async () => {
     const page = await openWith('everything');
@@ -226,7 +254,6 @@ pageTest(
     expect(await page.getByRole('region', { name: 'Failed' }).count()).toBe(0);
     await page.getByLabel('Author').fill('ben okafor');
     await page.getByLabel('Author').press('Enter');
-    await page.getByLabel('Kinds of events').selectOption('talk');
     await eventually(async () => new Set(await hits.locator('bdi').allInnerTexts())).toEqual(
       new Set(['Ben Okafor']),
     );
@@ -239,6 +266,7 @@ pageTest(
     await page.getByRole('link', { name: 'All conversations' }).last().click();
     await page.getByRole('region', { name: 'Failed' }).waitFor();
     await search.fill('ledger quay ship');
+    await page.getByLabel('Kinds of events').selectOption('Every event');
     const quotes = page.locator('.search-quotes').first();
     await quotes.locator('summary').click();
     await quotes

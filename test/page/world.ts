@@ -56,19 +56,23 @@ export interface WorldClock extends Clock {
   pass(ms: number): void;
   /** From here on it is the clock of the system. */
   free(): void;
+  /** Once it is free: it goes so much before that clock. */
+  ahead(ms: number): void;
 }
 
 export function createWorldClock(): WorldClock {
   let at: number | null = Date.now() - MONTH_DAYS * DAY;
+  let ahead = 0;
   return {
     ...systemClock,
-    now: () => at ?? Date.now(),
+    now: () => at ?? Date.now() + ahead,
     // A pause before a retry takes no time while the month is played.
     sleep: (ms, signal, purpose) =>
       systemClock.sleep(purpose === 'pause' && at !== null ? 0 : ms, signal, purpose),
     to: (time) => (at = Math.max(at ?? 0, Math.min(time, Date.now()))),
     pass: (ms) => (at = at === null ? null : at + ms),
     free: () => (at = null),
+    ahead: (ms) => (ahead += ms),
   };
 }
 

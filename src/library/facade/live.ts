@@ -71,6 +71,8 @@ interface Turn {
   since: number;
   /** Time of its last note since its state changed. */
   lastWord: number | null;
+  /** When it first asked its model without a word since: calls that are tried again do not make it younger. */
+  askedAt: number | null;
   /** Null: no notes but states have come from it in this process. */
   told: Telling | null;
   isOwn: boolean;
@@ -101,7 +103,16 @@ export function createLiveFold(now: () => number = Date.now): LiveFold {
     const known = turns.get(key);
     if (known?.id === id) return known;
     const address = { tenant, conversation, agent };
-    const turn = { address, id, state: null, since: 0, lastWord: null, told: null, isOwn: false };
+    const turn = {
+      address,
+      id,
+      state: null,
+      since: 0,
+      lastWord: null,
+      askedAt: null,
+      told: null,
+      isOwn: false,
+    };
     turns.set(key, turn);
     return turn;
   }
@@ -114,6 +125,8 @@ export function createLiveFold(now: () => number = Date.now): LiveFold {
     turns.delete(key);
     if (note.event === 'COMMITTED') return;
     if (turn.state === null) turn.since = note.at;
+    if (turn.lastWord !== null || note.state === 'working.acting') turn.askedAt = null;
+    if (note.state === 'working.streaming') turn.askedAt ??= note.at;
     turn.state = note;
     turn.lastWord = null;
     turn.isOwn ||= isOwn;
@@ -151,13 +164,17 @@ export function createLiveFold(now: () => number = Date.now): LiveFold {
   };
 }
 
-function heardIn({ address, id: turn, since, state, lastWord }: Turn): HeardTurn[] {
-  return state ? [{ address, turn, since, doing: doingOf(state, lastWord) }] : [];
+function heardIn({ address, id: turn, since, state, lastWord, askedAt }: Turn): HeardTurn[] {
+  return state ? [{ address, turn, since, doing: doingOf(state, lastWord, askedAt) }] : [];
 }
 
-function doingOf({ state, at: since, doing: names, waits }: StateNote, lastWord: number | null): Doing {
+function doingOf(
+  { state, at: since, doing: names, waits }: StateNote,
+  lastWord: number | null,
+  askedAt: number | null,
+): Doing {
   if (waits) return { kind: 'backoff', since: waits.since, until: waits.next, code: waits.code };
-  if (state === 'working.streaming') return { kind: 'model', since, lastWord };
+  if (state === 'working.streaming') return { kind: 'model', since: askedAt ?? since, lastWord };
   return state === 'working.acting' ? { kind: 'tools', since, names } : { kind: 'runtime', since };
 }
 

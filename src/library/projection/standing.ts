@@ -102,7 +102,8 @@ export function dollarsFor(tokens: TokenCounts, price: TokenPrices): number {
   return (fresh * price.input + read + output * price.output) / 1e6;
 }
 
-function dollarsOf(agents: readonly AgentView[], priceOf: PriceOf): number | null {
+/** US dollars for all tokens of these agents. Null if a price is not known. */
+export function dollarsOf(agents: readonly AgentView[], priceOf: PriceOf): number | null {
   let sum = 0;
   for (const { id, tokens } of agents) {
     if (tokens.input + tokens.output === 0) continue;

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Command, ConversationId, TurnId } from '../../../src/events/index.ts';
+import { Due } from '../shared/due.tsx';
 import { age } from '../shared/format.ts';
 import { mayGive } from '../state/caller.ts';
 import { api, type InboxLine } from '../state/api.ts';
@@ -17,7 +18,8 @@ export function CauseGroup({ cause: { words, detail, lines } }: { cause: Cause }
       <div class="cause-head">
         <button type="button" class="cause-open" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <b>{words}</b> {detail !== '' && <span class="cause-detail clip">{detail}</span>}
-          <span class="quiet"> for {age(Date.now() - since)}</span>
+          <span class="quiet"> for {age(Date.now() - since)}</span>{' '}
+          <Due at={lines[0]?.asks?.deadline ?? null} />
         </button>
         <Acts lines={lines} />
       </div>

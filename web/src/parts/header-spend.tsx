@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { dollarsOf } from '../../../src/library/projection/standing.ts';
 import type { BudgetLine } from '../../../src/library/troupe.ts';
 import { dollars, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
@@ -6,8 +7,9 @@ import { api } from '../state/api.ts';
 import { shown } from '../state/live.ts';
 import { queues } from '../state/inbox.ts';
 import { conversation } from '../state/route.ts';
+import { priceOf } from '../state/turn-figures.ts';
 
-/** Spend: tokens as vendors report them, and dollars if a budget counts them. */
+/** Spend: dollars at the present prices, else tokens; and the budget of the conversation. */
 export function HeaderSpend() {
   const [line, setLine] = useState<BudgetLine | null>(null);
   const id = conversation.value;
@@ -20,19 +22,19 @@ export function HeaderSpend() {
       () => setLine(null),
     );
   }, [id, tick]);
-  const tokens = shown.value?.totals.tokens;
+  const { totals, agents = {} } = shown.value ?? {};
+  const tokens = totals?.tokens;
   if (!tokens || tokens.input + tokens.output === 0) return null;
-  const { spent, cap } = line ?? {};
+  const usd = dollarsOf(Object.values(agents), priceOf);
+  const cap = line?.cap.usd ?? null;
   return (
     <Go
       class="chip"
       to={{ list: 'turns', sort: '-cost', kind: '', by: '', problems: false, q: '' }}
       title={`${whole(tokens.input)} tokens in, ${whole(tokens.output)} out`}
     >
-      {short(tokens.input + tokens.output)} tok
-      {spent &&
-        spent.usd > 0 &&
-        `, ${dollars(spent.usd)}${cap?.usd == null ? '' : ` of ${dollars(cap.usd)}`}`}
+      {usd === null ? `${short(tokens.input + tokens.output)} tok` : dollars(line?.spent.usd || usd)}
+      {cap !== null && ` of ${dollars(cap)}`}
     </Go>
   );
 }

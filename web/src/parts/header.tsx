@@ -10,7 +10,8 @@ import { showDialog } from '../state/dialogs.ts';
 import { compactionNow } from '../state/compaction-now.ts';
 import { shownSeq } from '../state/past.ts';
 import { conversation, route } from '../state/route.ts';
-import { head } from '../state/selection.ts';
+import { head, turns } from '../state/selection.ts';
+import { leastCached } from '../state/turn-figures.ts';
 import { toggleTheme } from '../state/theme.ts';
 import { usageShown } from '../state/usage.ts';
 import { WhoAmI } from './caller.tsx';
@@ -130,8 +131,10 @@ function Queue() {
     >
       <span>
         queue {whole(waitingTotal)}
-        {oldestMs !== null && <>, oldest {duration(oldestMs)}</>}
-        {wait && <span class="chip-more">, p95 {duration(wait.p95Ms)}</span>}
+        <span class="chip-more">
+          {oldestMs !== null && <>, oldest {duration(oldestMs)}</>}
+          {wait && <>, p95 {duration(wait.p95Ms)}</>}
+        </span>
       </span>
     </button>
   );
@@ -146,7 +149,6 @@ function Context() {
   const usage = usageShown.value;
   const projection = shown.value;
   const making = compactionNow(projection?.compactions ?? []);
-  const { input = 0, cacheRead = 0 } = projection?.totals.tokens ?? {};
   const last = projection?.compactions.at(-1);
   return (
     <>
@@ -176,15 +178,24 @@ function Context() {
           </Go>
         )
       )}
-      {input > 0 && (
-        <Go
-          class="chip"
-          to={{ tab: 'prompt' }}
-          title={`${short(cacheRead)} of ${short(input)} tokens were read from a cache`}
-        >
-          cache {percent(cacheRead, input)}
-        </Go>
-      )}
+      <Cache />
     </>
+  );
+}
+
+/** Leads to the turn that read least of its prompt from the cache. */
+function Cache() {
+  const { input = 0, cacheRead = 0 } = shown.value?.totals.tokens ?? {};
+  if (input === 0) return null;
+  const worst = leastCached(turns.value);
+  const title = `${short(cacheRead)} of ${short(input)} tokens were read from a cache`;
+  return (
+    <Go
+      class="chip"
+      to={{ ...(worst && { agent: worst.agent, turn: worst.id }), tab: 'prompt' }}
+      title={worst ? `${title}; leads to turn ${worst.number}, which read the least` : title}
+    >
+      cache {percent(cacheRead, input)}
+    </Go>
   );
 }

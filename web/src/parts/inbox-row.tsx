@@ -1,9 +1,11 @@
+import type { TurnId } from '../../../src/events/index.ts';
+import { CommandButton } from '../shared/command-button.tsx';
 import { age, dollars, plural, short } from '../shared/format.ts';
 import { Due } from '../shared/due.tsx';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { InboxLine } from '../state/api.ts';
-import { inbox, stuckIn } from '../state/inbox.ts';
+import { inbox, refreshInbox, stuckIn } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
 import { InboxDecide } from './inbox-decide.tsx';
 
@@ -12,7 +14,7 @@ const BY_COST = { list: 'turns', sort: '-cost' } as const;
 
 /** One conversation: its subject, its state and the reason, its participants, its usage, and since when. */
 export function InboxRow({ line }: { line: InboxLine }) {
-  const { id, state, since, at, agents, agentCount, people, tokens, head, asks } = line;
+  const { id, state, since, at, agents, agentCount, people, tokens, head, asks, failure } = line;
   const [owner] = people;
   const others = agentCount - agents.length;
   return (
@@ -50,6 +52,16 @@ export function InboxRow({ line }: { line: InboxLine }) {
         </time>
       </Go>
       {asks?.decide && <InboxDecide key={asks.decide.request} line={line} />}
+      {failure?.turn && (
+        <div class="inbox-decide inbox-retry">
+          <CommandButton
+            command={{ command: 'retry', turn: failure.turn as TurnId }}
+            label="Retry"
+            shortcut="r"
+            onAccepted={refreshInbox}
+          />
+        </div>
+      )}
     </li>
   );
 }

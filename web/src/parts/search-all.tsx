@@ -18,7 +18,7 @@ export function SearchAll() {
   const query = (): SearchQuery => ({
     q: words,
     author: author.trim(),
-    kind: rowsQuery({ kind, q: '', problems: false, by: '' }).kind,
+    kind: rowsQuery({ kind: kind || SAID, q: '', problems: false, by: '' }).kind,
     from: sinceOf(since),
   });
   useEffect(() => {
@@ -51,6 +51,7 @@ export function SearchAll() {
       <div role="status">
         {typeof answer === 'string' && <p class="problem">{answer}</p>}
         {found && <p class="quiet">{summaryOf(found)}</p>}
+        {found?.hits.length === 0 && kind !== EVERY && <Go to={{ kind: EVERY }}>Search every event</Go>}
       </div>
       {found && <Hits hits={found.hits} />}
       {found?.next && (
@@ -79,9 +80,8 @@ function SearchFilters() {
         value={kind}
         onChange={(event) => go({ kind: event.currentTarget.value })}
       >
-        <option value="">All kinds</option>
-        {SEARCHED_KINDS.map(({ id, label }) => (
-          <option key={id} value={id}>
+        {PRESETS.filter(({ id }) => id !== '').map(({ id, label }) => (
+          <option key={id} value={id === SAID ? '' : id}>
             {label}
           </option>
         ))}
@@ -97,7 +97,9 @@ function SearchFilters() {
   );
 }
 
-const SEARCHED_KINDS = PRESETS.filter(({ id }) => id !== '' && id !== '*');
+/** What is searched unless another kind is chosen: calls and receipts repeat the words of messages. */
+const SAID = 'talk';
+const EVERY = '*';
 
 async function more(query: SearchQuery, found: SearchAnswer, show: (answer: SearchAnswer | string) => void) {
   try {

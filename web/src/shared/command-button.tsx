@@ -21,6 +21,8 @@ interface CommandButtonProps {
   command: Command;
   label: string;
   class?: string;
+  /** What it does, where its label does not say it all. */
+  hint?: string;
   /** The command is incomplete, so the button does nothing. */
   isOff?: boolean;
   /** Clicks count only while the button stands still. For commands that cannot be undone. */
@@ -33,7 +35,7 @@ interface CommandButtonProps {
 
 /** Sends a command and shows the answer. The page itself changes only when the event arrives. */
 export function CommandButton(props: CommandButtonProps) {
-  const { command, label, class: name = '', isOff, stillness, shortcut, onAccepted } = props;
+  const { command, label, class: name = '', hint, isOff, stillness, shortcut, onAccepted } = props;
   const [asked, setAsked] = useState<Asked>({ state: 'ready' });
   const isUnderway =
     asked.state === 'sent' || (asked.state === 'accepted' && asked.seq > (live.value?.seq ?? 0));
@@ -78,7 +80,7 @@ export function CommandButton(props: CommandButtonProps) {
         disabled={isOff || mode === 'read-only'}
         // Not `disabled`, because a browser drops the keys pressed while the focus is on a newly disabled element.
         aria-disabled={isUnderway || isLost.value || stillness?.isStill === false ? 'true' : undefined}
-        title={whyNoWrite.value ?? undefined}
+        title={whyNoWrite.value ?? hint}
         aria-keyshortcuts={shortcut}
         // A key acts on the focused element wherever that has moved, so it needs no stillness, unlike a pointer's click.
         onClick={({ detail }) => void ask(detail > 0)}

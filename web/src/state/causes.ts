@@ -10,10 +10,20 @@ export interface Cause {
   lines: InboxLine[];
 }
 
-/** Groups lines by cause. A group stands where its first line was. */
+/**
+ * Groups lines by cause, the most frequent cause of failures first. Other groups stand where their first line was, and what
+ * expires first stands alone before them.
+ */
 export function byCause(lines: readonly InboxLine[]): Cause[] {
-  const groups = Map.groupBy(lines, causeOf);
-  return [...groups].map(([key, own]) => ({ key, lines: own, ...wordsOf(own) }));
+  const [first, ...others] = lines;
+  if (first?.asks?.deadline) return [alone(first), ...grouped(others)];
+  return grouped(lines).toSorted((a, b) => failures(b) - failures(a));
+}
+
+const failures = ({ lines }: Cause) => (lines[0]?.state === 'failed' ? lines.length : 0);
+
+function grouped(lines: readonly InboxLine[]): Cause[] {
+  return [...Map.groupBy(lines, causeOf)].map(([key, own]) => ({ key, lines: own, ...wordsOf(own) }));
 }
 
 /** A group of one line. */

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { TurnView } from '../../../src/library/projection/model.ts';
-import { dollarsFor } from '../../../src/library/projection/standing.ts';
+import { dollarsFor, type PriceOf } from '../../../src/library/projection/standing.ts';
 import type { AgentInfo } from '../../../src/library/troupe.ts';
 import { api } from './api.ts';
 
@@ -23,16 +23,33 @@ void api.agents().then(
 );
 const prices = computed(() => new Map(agents.value.map(({ id, price }) => [id as string, price])));
 
+/** US dollars at the current price of the agent's model. Null: its price is not known. */
+export const priceOf: PriceOf = (agent, tokens) => {
+  const price = prices.value.get(agent);
+  return price ? dollarsFor(tokens, price) : null;
+};
+
 export function figuresOf({ agent, tokens, startedAt, endedAt }: TurnView): Figures {
   const { input, output, cacheRead } = tokens;
   const used = input + output;
-  const price = prices.value.get(agent) ?? null;
   return {
     tokens: used > 0 ? used : null,
-    dollars: price && used > 0 ? dollarsFor(tokens, price) : null,
+    dollars: used > 0 ? priceOf(agent, tokens) : null,
     cache: input > 0 ? cacheRead / input : null,
     time: endedAt === null ? null : endedAt - startedAt,
   };
+}
+
+/** The newest of the turns that read least of their prompt from the cache. An agent's first turn has nothing to read. */
+export function leastCached(turns: readonly TurnView[]): TurnView | null {
+  let least: TurnView | null = null;
+  let share = 1;
+  for (const turn of turns) {
+    const { cache } = figuresOf(turn);
+    if (turn.number === 1 || cache === null || cache > share) continue;
+    [least, share] = [turn, cache];
+  }
+  return least;
 }
 
 /** Dollars if all of the turns have a price, else tokens: one unit, so that turns can be compared. */

@@ -1,15 +1,14 @@
 import type { TurnId } from '../../../../src/events/index.ts';
-import { AskFirst } from '../../shared/ask-first.tsx';
+import { CommandButton } from '../../shared/command-button.tsx';
 import { go } from '../../state/route.ts';
 
-/** Forks a new conversation from everything before this turn's first input. The original stays unchanged. */
+/** Forks a new conversation from everything before this turn's first input. The original stays unchanged, so nothing is asked first. */
 export function ForkButton({ turn }: { turn: TurnId }) {
   return (
-    <AskFirst
+    <CommandButton
       command={{ command: 'fork', turn }}
       label="Fork"
-      question="Start a new conversation?"
-      effect="It begins with a copy of everything before this turn. This conversation stays as it is."
+      hint="A new conversation with a copy of everything before this turn; this one stays as it is"
       onAccepted={({ event }) => {
         const fork = event.kind === 'command' ? (event.body.fork?.conversation ?? event.conversation) : null;
         if (fork !== null)

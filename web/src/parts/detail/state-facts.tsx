@@ -2,8 +2,9 @@ import type { AgentView, TaskView } from '../../../../src/library/projection/mod
 import type { ActorStatus } from '../../../../src/library/troupe.ts';
 import { Copy } from '../../shared/copy.tsx';
 import { Due } from '../../shared/due.tsx';
-import { clock, plural, short, whole } from '../../shared/format.ts';
+import { clock, dollars, plural, short, whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
+import { priceOf } from '../../state/turn-figures.ts';
 import { EventLink } from './event-link.tsx';
 
 interface StateFactsProps {
@@ -18,6 +19,7 @@ interface StateFactsProps {
 /** Facts from the log and from the actor's record. */
 export function StateFacts({ agent, tasks, actor, turnId }: StateFactsProps) {
   const { input, output, cacheRead } = agent.tokens;
+  const usd = input + output === 0 ? null : priceOf(agent.id, agent.tokens);
   return (
     <section class="state-facts" aria-label="Facts">
       <h3>Facts</h3>
@@ -48,6 +50,7 @@ export function StateFacts({ agent, tasks, actor, turnId }: StateFactsProps) {
         {actor && <ActorFacts actor={actor} />}
         <dt>Total</dt>
         <dd>
+          {usd !== null && `${dollars(usd)}, `}
           {plural(agent.turns, 'turn')}, {whole(agent.failed)} failed; {short(input)} tokens in,{' '}
           {short(output)} out, {short(cacheRead)} from cache
         </dd>

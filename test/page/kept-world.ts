@@ -1,0 +1,47 @@
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openWorld, type WorldOptions, type WorldStage } from './world-stage.ts';
+import { SMALL_WORLD, WHOLE_WORLD } from './world.ts';
+
+export const WORLDS = 'node_modules/.cache/troupe-world';
+
+export interface KeptOptions extends Pick<WorldOptions, 'port' | 'needsKey'> {
+  seed?: number;
+  isSmall?: boolean;
+  /** Beginning of the folder's name. Default: `WORLDS`. */
+  data?: string;
+}
+
+/** A world that is played once into a folder and opened from there afterwards. */
+export async function openKept({ seed = 1, isSmall = false, data = WORLDS, ...more }: KeptOptions = {}) {
+  const size = isSmall ? SMALL_WORLD : WHOLE_WORLD;
+  const folder = `${data}-${isSmall ? 'small-' : ''}${seed}`;
+  const whole = join(folder, 'whole');
+  const isPlayed = existsSync(whole);
+  mkdirSync(folder, { recursive: true });
+  const began = performance.now();
+  const told = (done: number) => process.stderr.write(`\r${done} of ${size.conversations} conversations`);
+  const world = await openWorld({ data: join(folder, 'store'), isPlayed, seed, size, told, ...more });
+  if (!isPlayed) {
+    writeFileSync(whole, '');
+    console.log(`\nplayed in ${Math.round((performance.now() - began) / 1_000)} s`);
+  }
+  return { folder, world };
+}
+
+/** A copy of the whole world that may be changed; it is removed at the end. */
+export async function openCopied(options: Pick<KeptOptions, 'needsKey'> = {}): Promise<WorldStage> {
+  const kept = await openKept();
+  await kept.world[Symbol.asyncDispose]();
+  const place = mkdtempSync(join(tmpdir(), 'troupe-world-'));
+  cpSync(kept.folder, `${place}/world-1`, { recursive: true });
+  const { world } = await openKept({ data: `${place}/world`, ...options });
+  return {
+    ...world,
+    async [Symbol.asyncDispose]() {
+      await world[Symbol.asyncDispose]();
+      rmSync(place, { recursive: true, force: true });
+    },
+  };
+}
