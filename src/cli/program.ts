@@ -18,6 +18,7 @@ const AGENT_ACTIONS = [
 const FORMER_REINSTATE = 'recall';
 const JOIN_POLICIES = ['full', 'summary', 'fresh'];
 const VENDORS = ['anthropic', 'openai', 'gemini', 'deepseek'];
+const MODES = ['chat', 'agent', 'run'];
 const BUSY_POLICIES = ['queue', 'steer', 'interrupt', 'reject'];
 /** The command line as data. Each handler is loaded when its command runs, so that `--help` and `dev` start fast. */
 export function createProgram(): Command {
@@ -70,6 +71,7 @@ function addMessageCommands(program: Command): void {
       new Option('--while-busy <policy>', 'what to do while an agent is busy').choices(BUSY_POLICIES),
     )
     .option('--session <provider:id>', 'session that the addressed agent is to go on with')
+    .addOption(new Option('--mode <mode>', 'mode from now on').choices(MODES))
     .option('--people-only', 'for people only: no agent sees it')
     .option('--wait', 'with a server: wait for the answers')
     .action(async (conversation, text, options) =>
@@ -349,7 +351,7 @@ function addDoctorCommand(program: Command): void {
 function client(command: Command): Command {
   return command
     .option('--url <url>', 'a running server (or TROUPE_URL)')
-    .option('--data <dir>', 'data directory, if no server is named (default: .troupe)')
+    .option('--data <dir>', 'data directory, without a server (default: .troupe)')
     .option('--agents <file>', 'agents file (default: ./agents.ts, .js, .json, .yaml)')
     .option('--json', 'machine-readable output');
 }
@@ -656,7 +658,7 @@ function addDoorCommands(program: Command): void {
     .description('serve an MCP client at stdin and stdout; acp an editor')
     .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml')
     .option('--url <url>', 'a running server (or TROUPE_URL)')
-    .option('--data <dir>', 'data directory, if no server is named (default: .troupe)')
+    .option('--data <dir>', 'data directory, without a server (default: .troupe)')
     .option('--as <name>', 'your name')
     .action(async (agents, options) => (await import('./commands/stdio.ts')).mcp({ agents, ...options }));
   program

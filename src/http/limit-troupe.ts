@@ -241,8 +241,8 @@ function limitAuthors(troupe: Troupe, principal: Principal): MembersOf<'message'
   function checked(asked: Asked): NewMessage {
     const message = messageFrom(asked, principal.author ?? undefined);
     checkAuthor(principal, message.author);
-    // Interrupting a turn needs the same scope by message as by command.
-    if (message.whileBusy === 'interrupt') checkScope(principal, 'operate');
+    // Interrupting a turn and setting a mode need the same scope by message as by command.
+    if (message.whileBusy === 'interrupt' || message.mode !== undefined) checkScope(principal, 'operate');
     return message;
   }
 

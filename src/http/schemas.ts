@@ -11,6 +11,7 @@ import {
   EventId,
   MAX_MESSAGE_ATTACHMENTS,
   MAX_RECIPIENTS,
+  Mode,
   NamedSession,
   parseGiven,
   TenantId,
@@ -62,6 +63,8 @@ export const NewEventBody = z.strictObject({
   channel: Channel.optional(),
   /** A session that an addressed agent should adopt. Needs the scope `operate`. */
   session: NamedSession.omit({ refused: true }).optional(),
+  /** The mode of the conversation from this message on. Needs the scope `operate`. Default: it stays. */
+  mode: Mode.optional(),
   /** Only the runtime writes the other fields of an event's context. */
   context: z.strictObject({ attachments: Attachments.optional() }).optional(),
 });

@@ -1,4 +1,4 @@
-import type { AskedReply, Author, BusyPolicy } from '../events/index.ts';
+import type { AskedReply, Author, BusyPolicy, Mode } from '../events/index.ts';
 
 /** A new message. Without `to`, the routing finds the recipients, else the default agent gets it, unless it is a reply. */
 export interface NewMessage<Id extends string = string> {
@@ -41,6 +41,11 @@ export interface NewMessage<Id extends string = string> {
         refused?: 'author' | undefined;
       }
     | undefined;
+  /**
+   * The mode of the conversation from this message on, as the command `mode` sets it, in the same append: so a first message
+   * is answered in it. Only trusted authors set one, and over HTTP the scope `operate`. Default: the mode stays.
+   */
+  mode?: Mode | undefined;
   /** The form of the answer, instead of the agent's own: its JSON is the reply's `data`. */
   reply?: AskedReply | undefined;
   /**

@@ -146,11 +146,15 @@ test('an agent without turns is not awaited', async () => {
   expect(offline).toMatchObject({ code: 1, json: { error: { code: 'command_refused' } } });
 });
 
-test('send reports what happens to a message for a busy agent', async () => {
+test('send reports what happens to a message for a busy agent, and sets a mode', async () => {
   using place = workplace();
   const sent = await place.call(['send', 'c1', 'x', '--while-busy', 'steer', '--json']);
   expect(sent).toMatchObject({ code: 0, json: { event: { whileBusy: 'steer' } } });
   expect(await place.call(['send', 'c1', 'x', '--while-busy', 'hurry'])).toMatchObject({ code: 2 });
+  expect(await place.call(['send', 'c2', 'x', '--mode', 'chat', '--json'])).toMatchObject({
+    code: 0,
+    json: { event: { context: { mode: 'chat' } } },
+  });
   const { out } = await place.call(['send', '--help']);
   expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
   expect(out.trimEnd().split('\n').length).toBeLessThanOrEqual(24);

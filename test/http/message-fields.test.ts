@@ -69,6 +69,27 @@ test('an event names the channel it came through, and only operators may name an
   });
 });
 
+test('only operators may set the mode with a message, and others learn of no conversation by it', async () => {
+  await using api = await startGuarded({ company: COMPANY });
+  const guest = await withKey(api, { scopes: ['read', 'write'] });
+  const limited = await withKey(api, { scopes: ['read', 'write', 'operate'], conversations: ['own'] });
+  const operator = await withKey(api, { scopes: ['read', 'write', 'operate'] });
+  const message = { author: ANA, to: ['other'], content: 'hi', mode: 'chat' };
+  const isMissing = { status: 403, body: { error: { code: 'scope_missing', data: { scope: 'operate' } } } };
+  expect(await guest.post(PATH, message)).toMatchObject(isMissing);
+  expect(await limited.post(PATH, message)).toMatchObject({ status: 404 });
+  expect(await operator.post(PATH, message)).toMatchObject({
+    status: 201,
+    body: { event: { seq: 2, context: { mode: 'chat' } } },
+  });
+  expect(await guest.post(PATH, message)).toMatchObject(isMissing);
+  expect(await limited.post(PATH, message)).toMatchObject({ status: 404 });
+  expect(await operator.post(PATH, { ...message, mode: 'talk' })).toMatchObject({
+    status: 400,
+    body: { error: { code: 'event_invalid', data: { path: 'mode' } } },
+  });
+});
+
 test('a message sent again through another channel is the stored one', async () => {
   await using api = await startApi({ company: COMPANY });
   const message = { id: 'm1' as never, author: ANA, to: ['other'], content: 'hi' };

@@ -84,6 +84,58 @@ test('in run mode the prompt has directive and brief while the step is active, t
   });
 });
 
+test('a first message sets the mode that it is answered in, in one append', async () => {
+  await using room = await scriptedRoom({
+    agents: [scripted('a', { instructions: 'Answer in verse.' })],
+  });
+  const message = { id: 'm1', author: UMA, to: ['a'], content: 'one', mode: 'chat' as const };
+  await room.troupe.send(ROOM, message);
+  await room.troupe.idle();
+  const { events } = await room.troupe.events(ROOM);
+  expect(events.slice(0, 2)).toMatchObject([
+    { kind: 'mode.changed', author: UMA, body: { mode: 'chat' } },
+    { kind: 'message', body: { content: 'one' }, context: { mode: 'chat' } },
+  ]);
+  expect(await room.system('a', 1)).not.toContain('Answer in verse.');
+
+  await room.troupe.command({ command: 'mode', conversation: ROOM_ID, mode: 'agent' }, UMA);
+  expect(await room.troupe.send(ROOM, message)).toMatchObject({ kind: 'exists' });
+  expect(await room.troupe.state(ROOM)).toMatchObject({ state: 'open.agent' });
+  await expect(room.troupe.send(ROOM, { ...message, mode: 'run' })).rejects.toMatchObject({
+    code: 'event_conflict',
+  });
+});
+
+test('a later message sets the mode, and one that names none keeps it', async () => {
+  await using room = await scriptedRoom({ agents: [scripted('a')] });
+  await room.say('a', 'one');
+  await direct(room, 'active', 'write the notes');
+  await room.troupe.send(ROOM, { author: UMA, to: ['a'], content: 'two', mode: 'run' });
+  await room.troupe.idle();
+  await room.say('a', 'three');
+  expect((await room.events('message')).filter(({ author }) => author.id === UMA.id)).toMatchObject([
+    { body: { content: 'one' } },
+    { context: { mode: 'run', run: 'r1' } },
+    { context: { mode: 'run', run: 'r1' } },
+  ]);
+});
+
+test('a mode comes with no message of somebody who may not set it, nor with one that no agent sees', async () => {
+  await using room = await scriptedRoom({ agents: [scripted('a')], trust: { people: [UMA.id] } });
+  const stranger = { kind: 'user', id: 'eve', name: 'Eve' } as const;
+  const message = { to: ['a'], content: 'hi', mode: 'chat' as const };
+  await expect(room.troupe.send(ROOM, { ...message, author: stranger })).rejects.toMatchObject({
+    code: 'command_refused',
+  });
+  await expect(room.troupe.send(ROOM, { ...message, author: UMA, untrusted: true })).rejects.toMatchObject({
+    code: 'command_refused',
+  });
+  await expect(
+    room.troupe.send(ROOM, { author: UMA, content: 'hi', mode: 'chat', includeInContext: false }),
+  ).rejects.toMatchObject({ code: 'event_invalid', data: { path: 'mode' } });
+  await expect(room.troupe.events(ROOM)).rejects.toMatchObject({ code: 'conversation_unknown' });
+});
+
 test('an unknown conversation has no mode to change', async () => {
   await using room = await scriptedRoom({ agents: [scripted('a')] });
   await expect(setMode(room, 'chat')).rejects.toMatchObject({ code: 'conversation_unknown' });

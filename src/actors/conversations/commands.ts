@@ -228,7 +228,7 @@ async function dispatch(
   // A held message is passed on once, even if several people request it.
   const before = await store.readById(log, draft.id);
   if (before && !isImported(before)) return before;
-  return (await appendTrusted(conversations, log, draft, participants)).event;
+  return (await appendTrusted(conversations, log, [draft], participants)).event;
 }
 
 async function append(

@@ -11,17 +11,19 @@ import {
   type EventId,
   type JoinPolicy,
   MAX_RECIPIENTS,
+  type Mode,
   nearestName,
   conversationKey,
   isErasure,
+  runtimeId,
 } from '../../events/index.ts';
 import type { Appended, ConversationKey } from '../../store/store.ts';
-import { type EngineDeps, type Trust, isTrusted } from '../actor/engine-deps.ts';
+import { type EngineDeps, type Trust, isTrusted, requireTrusted } from '../actor/engine-deps.ts';
 import { readOwn } from '../log/conversation-log.ts';
 import { isRetired } from '../../machines/membership.ts';
 import { type Participants, isHere, foldParticipants, newParticipants } from '../../machines/task-fold.ts';
 import type { AgentRegistry } from '../actor/agent-runtime.ts';
-import { directiveOf } from '../../machines/directions.ts';
+import { type Directions, type Directives, directiveOf } from '../../machines/directions.ts';
 import { type Checkpoints, NO_CHECKPOINTS, type PageSource } from '../log/read-log.ts';
 
 /** Dependencies of the rules for messages, participants and commands. */
@@ -48,22 +50,23 @@ export interface MessageRouter {
 }
 
 type Message = EventDraftOf<'message'>;
+type Addressed = readonly [Message] | readonly [EventDraftOf<'mode.changed'>, Message];
 
 /**
  * Appends a message of a trusted person. The same append first makes the changes that the message implies: a closed
  * conversation is reopened, recipients that left rejoin, retired recipients are reinstated. A message that is already
- * stored implies nothing.
+ * stored implies nothing. `drafts` are the message, and before it the change of the mode that came with it.
  */
 export async function appendTrusted(
   conversations: ConversationDeps,
   log: ConversationKey,
-  message: Message,
+  drafts: Addressed,
   participants: Participants,
 ): Promise<Appended> {
   const { deps, engine } = conversations;
   const { away, unavailable, directions } = participants.tasks;
-  if (away.size === 0 && unavailable.size === 0 && !directions.archived)
-    return appendLast(deps, log, [message]);
+  if (away.size === 0 && unavailable.size === 0 && !directions.archived) return appendLast(deps, log, drafts);
+  const message = drafts.at(-1) as Message;
   const changes = impliedChanges(conversations, message, participants);
   const isStored = changes.length > 0 && (await deps.store.readById(log, message.id)) !== null;
   if (!isStored) {
@@ -71,13 +74,13 @@ export async function appendTrusted(
     for (const agent of message.to)
       if (isRetired(participants.tasks, agent)) await engine.resume({ ...log, agent }, 'REINSTATE');
   }
-  return appendLast(deps, log, isStored ? [message] : [...changes, message]);
+  return appendLast(deps, log, isStored ? drafts : [...changes, ...drafts]);
 }
 
 export async function appendLast(
   { log: events }: Pick<EngineDeps, 'log'>,
   log: ConversationKey,
-  drafts: EventDraft[],
+  drafts: readonly EventDraft[],
 ): Promise<Appended> {
   const last = (await events.append(log, drafts)).at(-1);
   if (!last) throw new Error('the log did not return the appended event');
@@ -174,6 +177,8 @@ interface ReceivedMessage {
   message: Message;
   /** Whether a gateway passes it on for somebody who is not trusted. */
   untrusted: boolean;
+  /** The mode of the conversation from this message on. Default: it stays. */
+  mode?: Mode | undefined;
 }
 
 /**
@@ -184,6 +189,7 @@ interface ReceivedMessage {
  *      would have had are stored with it.
  *  M3  An archived conversation accepts messages of trusted people only, which reopen it.
  *  M4  A message with a known id returns the stored event, whatever would be decided now.
+ *  M5  A message may set the mode, in the same append, if its author may give commands.
  *
  * `prepare` is called with the addressed message before it is stored, and may refuse it by throwing.
  */
@@ -196,21 +202,41 @@ export async function receiveMessage(
   const { log, message, untrusted } = received;
   const participants = await participantsCache.of(log);
   const isHeld = untrusted || !isTrusted(trust, message.author);
+  const change =
+    received.mode === undefined ? null : await modeChange(conversations, received, received.mode);
   const addressed = await addressMessage(conversations, received, participants, isHeld);
   const isTrustedPerson = message.author.kind === 'user' && !isHeld;
   const isClosed = !isTrustedPerson && participants.tasks.directions.archived;
   if (isClosed && (await deps.store.readById(log, message.id)) === null) throw archived(log);
   await prepare(addressed);
+  const drafts: Addressed = change ? [change, addressed] : [addressed];
   try {
     return isTrustedPerson
-      ? await appendTrusted(conversations, log, addressed, participants)
-      : await appendLast(deps, log, [addressed]);
+      ? await appendTrusted(conversations, log, drafts, participants)
+      : await appendLast(deps, log, drafts);
   } catch (error) {
     // If the message was sent twice concurrently and routed differently, the first one counts.
     const isRouted = addressed.context?.routed !== undefined;
     if (!isRouted || !(error instanceof TroupeError) || error.code !== 'event_conflict') throw error;
     return appendLast(deps, log, [await addressMessage(conversations, received, participants, isHeld)]);
   }
+}
+
+/**
+ * The change of the mode that comes with a message; null if the message is stored already. Throws `command_refused` for an
+ * author who may not set it, and `event_conflict` if the stored message had another mode.
+ */
+async function modeChange(
+  { deps, trust }: ConversationDeps,
+  { log, message: { id, author }, untrusted }: ReceivedMessage,
+  mode: Mode,
+): Promise<EventDraftOf<'mode.changed'> | null> {
+  requireTrusted(trust, author, 'set the mode');
+  if (untrusted) throw new TroupeError('command_refused', 'an untrusted message sets no mode');
+  const stored = await deps.store.readById(log, id);
+  if (!stored) return { id: runtimeId(id, 'mode'), author, to: [], kind: 'mode.changed', body: { mode } };
+  if (stored.context?.mode === mode) return null;
+  throw new TroupeError('event_conflict', `message "${id}" is stored already, in another mode`, { id });
 }
 
 /**
@@ -231,10 +257,12 @@ export async function receiveNotice(
 
 async function addressMessage(
   conversations: ConversationDeps,
-  { log, message }: ReceivedMessage,
+  { log, message, mode }: ReceivedMessage,
   participants: Participants,
   isHeld: boolean,
 ): Promise<Message> {
+  const { directives, directions: before } = participants.tasks;
+  const directions = mode === undefined ? before : { ...before, mode, run: null };
   const { to, routed } =
     message.to.length > 0
       ? { to: message.to, routed: undefined }
@@ -244,7 +272,7 @@ async function addressMessage(
     isHeld && (await isMarked(conversations.deps.store, log, message)) ? { untrusted: true as const } : {};
   const context = {
     ...message.context,
-    ...(participants.tasks.directions.mode && modeIn(participants)),
+    ...(directions.mode && modeIn(directions, directives)),
     ...held,
     ...mark,
     ...(routed && { routed }),
@@ -256,7 +284,7 @@ async function addressMessage(
   };
 }
 
-function modeIn({ tasks: { directions, directives } }: Participants): Message['context'] {
+function modeIn(directions: Directions, directives: Directives): Message['context'] {
   const run = directiveOf(directions, directives)?.run;
   return { ...(directions.mode && { mode: directions.mode }), ...(run !== undefined && { run }) };
 }

@@ -10,6 +10,7 @@ import {
   type AgentId,
   type ConversationCommand,
   type JoinPolicy,
+  type Mode,
 } from '../../events/index.ts';
 import { authorNamed, type Client, type Frame } from '../client/client.ts';
 import { type ClientOptions, connect } from '../client/connect.ts';
@@ -62,6 +63,7 @@ interface SendOptions extends ActOptions {
   whileBusy?: BusyPolicy;
   peopleOnly?: boolean;
   session?: string;
+  mode?: Mode;
 }
 
 export async function send(conversation: string, text: string, options: SendOptions): Promise<void> {
@@ -79,6 +81,7 @@ export async function send(conversation: string, text: string, options: SendOpti
     ...(options.whileBusy !== undefined && { whileBusy: options.whileBusy }),
     ...(options.peopleOnly && { includeInContext: false }),
     ...(options.session !== undefined && { session: namedSession(options.session, options.to) }),
+    ...(options.mode !== undefined && { mode: options.mode }),
     channel: 'cli',
   };
   await act(conversation, (client) => client.send(conversation, message), options, true);

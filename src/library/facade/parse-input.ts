@@ -11,6 +11,7 @@ import {
   EventDraft,
   type EventId,
   isConversationId,
+  Mode,
   parseGiven,
 } from '../../events/index.ts';
 import type { NewMessage } from '../troupe.ts';
@@ -43,6 +44,7 @@ const MESSAGE_FIELDS = {
   includeInContext: z.boolean().optional(),
   channel: z.string().optional(),
   session: z.looseObject({ agent: z.string() }).optional(),
+  mode: Mode.optional(),
   reply: z.looseObject({ schema: z.looseObject({}) }).optional(),
   forTools: z.unknown().optional(),
   storeForTools: z.boolean().optional(),

@@ -57,7 +57,7 @@ export async function sendMessage(
     for (const [hash, data] of bodies) await deps.store.putBody(tenant, hash, data, deps.clock.now());
   };
   if (draft.kind === 'notice') return receiveNotice(conversations, log, draft, putBodies);
-  const received = { log, message: draft, untrusted };
+  const received = { log, message: draft, untrusted, mode: message.mode };
   const receive = () =>
     receiveMessage(conversations, received, async (addressed) => {
       if (mayBeRefused(deps, addressed)) await deps.features.steering?.refuseBusy(deps, log, addressed);
@@ -152,11 +152,12 @@ function nameFrom(agents: AgentRegistry): (pubkey: string) => string | null {
 type Spoken = EventDraftOf<'message'> | EventDraftOf<'notice'>;
 
 /** Throws `event_invalid` for a notice with fields that only make sense for agents. */
-function refuseRecipients({ to = [], whileBusy, session, forTools = null }: NewMessage): void {
+function refuseRecipients({ to = [], whileBusy, session, mode, forTools = null }: NewMessage): void {
   const given = {
     to: to.length > 0,
     whileBusy: whileBusy !== undefined,
     session: session !== undefined,
+    mode: mode !== undefined,
     forTools: forTools !== null,
   };
   const field = Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
