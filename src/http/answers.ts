@@ -67,6 +67,19 @@ export const Prompt = PromptRecord.extend({
       steps: Count.optional(),
     }),
   ),
+  triggers: z.array(z.object({ id: z.string(), seq: Count, kind: z.string(), author: Author })),
+  role: z.enum(['manager', 'worker', 'peer']),
+  settings: z
+    .object({
+      maxOutputTokens: Count,
+      temperature: z.number().optional(),
+      topP: z.number().optional(),
+      seed: Count.optional(),
+      stop: z.array(z.string()).optional(),
+      thinking: z.union([z.literal('adaptive'), Count]).optional(),
+      effort: z.string().optional(),
+    })
+    .nullable(),
 });
 
 const STRING = { type: 'string' };

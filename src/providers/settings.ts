@@ -15,9 +15,11 @@ import {
   type Sampling,
   SamplingFields,
   EffortField,
+  givenOf,
   KeyVariable,
   RequestFields,
   requestProblems,
+  samplingOf,
   samplingProblems,
 } from './request-settings.ts';
 import type { InputOf } from '../base/input-of.ts';
@@ -264,4 +266,15 @@ export type EmbedderSettings = z.infer<typeof EmbedderSettings>;
 
 function isEmbedder(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'embed' in value && typeof value.embed === 'function';
+}
+
+interface AnswerSettings extends Sampling {
+  thinking?: 'adaptive' | number | undefined;
+  effort?: string | undefined;
+}
+
+/** The settings that decide how an agent's model answers, as far as they are given. */
+export function answerSettingsOf(settings: ProviderSettings): AnswerSettings {
+  const given = settings as AnswerSettings;
+  return { ...samplingOf(given), ...givenOf({ thinking: given.thinking, effort: given.effort }) };
 }

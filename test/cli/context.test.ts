@@ -38,6 +38,8 @@ test('the window is drawn in cells of half a per cent in 80 columns, with cached
   expect(head(fresh)).toContain('cached    nothing of this prompt was sent before');
   await talk(place, ['Hello']);
   const shown = head(await place.call(['context', 'c1', 'planner']));
+  expect(shown).toMatch(/^manager; answers up to 4,096 tokens$/m);
+  expect(shown).toContain('answers nothing: no event waits for the agent');
   const rows = shown.split('\n').filter((line) => /^\S( \S){19}$/.test(line));
   expect(rows).toHaveLength(10);
   const cells = rows.join(' ').split(' ');

@@ -26,6 +26,37 @@ test('the next prompt shows its cached part, its cuts and the next compaction', 
   });
 });
 
+test('a prompt names the role, the settings of the model and the events that the turn answers', async () => {
+  const planner = {
+    ...scripted('planner', [{ reply: 'ok' }]),
+    role: 'manager' as const,
+    maxOutputTokens: 2_000,
+  };
+  const server = {
+    provider: 'openai-compatible',
+    baseUrl: 'http://127.0.0.1:9/v1',
+    model: 'local-1',
+  } as const;
+  const tuned = { id: 'tuned', ...server, contextWindow: 32_000, temperature: 0.2, effort: 'high' as const };
+  await using api = await startApi({ agents: [planner, tuned] });
+  const sent = await api.troupe.send('c1', { author: ANA, to: ['planner'], content: 'one' });
+  await api.troupe.idle();
+  const { id, seq } = sent.event;
+  expect((await api.get('/api/turns/c1:planner:1/prompt')).body).toMatchObject({
+    provider: 'scripted',
+    triggers: [{ id, seq, kind: 'message', author: ANA }],
+    role: 'manager',
+    settings: { maxOutputTokens: 2_000 },
+  });
+  expect((await api.get('/api/conversations/c1/agents/planner/prompt')).body).toMatchObject({ triggers: [] });
+  expect((await api.get('/api/conversations/c1/agents/tuned/prompt')).body).toMatchObject({
+    provider: 'openai-compatible',
+    model: 'local-1',
+    role: 'peer',
+    settings: { temperature: 0.2, effort: 'high' },
+  });
+});
+
 test('a past prompt is that of the requested step, by default of the last one', async () => {
   const items = [{ text: 'one thing', status: 'done' }];
   const planner = scripted('planner', [

@@ -49,6 +49,8 @@ export interface AgentRuntime {
   summariser: Pick<AgentRuntime, 'provider' | 'profile' | 'price'> | null;
   /** Policy for a message that arrives during a turn and names no policy. */
   whileBusy: BusyPolicy;
+  /** What its model is asked with. For people: providers have their own copy. */
+  settings: AnswerSettings;
   /** Price of its model; null if unknown. */
   price: ModelPrice | null;
   /** Whether its answers are checked before a turn may end. */
@@ -57,6 +59,17 @@ export interface AgentRuntime {
   reply: ReplySchema | null;
   /** Whether any agent of the troupe sees results of others. Default: false. */
   watched?: boolean;
+}
+
+/** The settings of a model in an agent's definition. A field that is left out is the vendor's default. */
+export interface AnswerSettings {
+  maxOutputTokens: number;
+  temperature?: number | undefined;
+  topP?: number | undefined;
+  seed?: number | undefined;
+  stop?: readonly string[] | undefined;
+  thinking?: 'adaptive' | number | undefined;
+  effort?: string | undefined;
 }
 
 /** Argument of a function that returns instructions. */

@@ -342,6 +342,8 @@ function renderHeading(prompt: InspectedPrompt | SentPrompt): string {
       WIDTH,
     ),
     `${number(tokens.total)} of ${number(tokens.window)} tokens (${used} %) in ${count(prompt.messages.length, 'message')}`,
+    cutOff(`${prompt.role}; ${settingsText(prompt.settings)}`, WIDTH),
+    cutOff(triggersText(prompt.triggers), WIDTH),
   ];
   if ('verified' in prompt && !prompt.verified) {
     lines.push(
@@ -351,6 +353,19 @@ function renderHeading(prompt: InspectedPrompt | SentPrompt): string {
     );
   }
   return lines.join('\n');
+}
+
+function settingsText(settings: InspectedPrompt['settings']): string {
+  if (!settings) return 'settings not known: the agent has another model now';
+  const { maxOutputTokens, ...others } = settings;
+  const given = Object.entries(others).map(([name, value]) => `, ${name} ${JSON.stringify(value)}`);
+  return printable(`answers up to ${number(maxOutputTokens)} tokens${given.join('')}`);
+}
+
+function triggersText(triggers: InspectedPrompt['triggers']): string {
+  if (triggers.length === 0) return 'answers nothing: no event waits for the agent';
+  const named = triggers.map(({ seq, kind, author }) => `${kind} of ${author.name} (seq ${seq})`);
+  return printable(`answers ${named.join(', ')}`);
 }
 
 function renderFacts({ tokens, cached, compaction, cuts, messages }: InspectedPrompt): string {

@@ -13,6 +13,7 @@ import { TroupeError } from '../../base/errors.ts';
 import { type AgentId, type FormerIds, templateOf } from '../../events/index.ts';
 import { priceOf } from '../../providers/prices.ts';
 import type { Provider } from '../../providers/provider.ts';
+import { answerSettingsOf } from '../../providers/settings.ts';
 import { formerIds } from './former-ids.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { InstructionFiles } from './instruction-files.ts';
@@ -82,6 +83,7 @@ export function buildAgentRegistry(
       tools: new Map(granted.map((tool) => [tool.name, tool])),
       awayServers: away.get(agent.id) ?? [],
       pubkey: agent.pubkey ?? null,
+      settings: { maxOutputTokens: agent.maxOutputTokens, ...answerSettingsOf(agent) },
       policy: policyOf(context, policy),
       retrieval: retrievalOf(context),
       summarises: context.summaries === 'model',

@@ -36,7 +36,8 @@ import {
   catchUpInSlices,
   foldInSlices,
 } from '../../actors/log/read-log.ts';
-import type { AgentRuntime } from '../../actors/actor/agent-runtime.ts';
+import type { AgentRuntime, AnswerSettings } from '../../actors/actor/agent-runtime.ts';
+import { eventsAt } from '../../actors/log/read-turn.ts';
 import { readUnheard } from '../../actors/turn/ask-model.ts';
 import { liveItems, readFacts } from '../../actors/turn/turn-facts.ts';
 import { viewAt } from './past-views.ts';
@@ -54,12 +55,17 @@ type ReadDeps = Pick<EngineDeps, 'store' | 'agents' | 'registry' | 'secretOf'> &
   clock: Pick<EngineDeps['clock'], 'monotonic' | 'sleep'>;
 };
 
+/** Seqs of the events that the turn answers. Empty: none waits for the agent. */
+interface Answering {
+  inputs: readonly number[];
+}
+
 /** The prompt an agent would be sent now. Works on a copy of the view: nothing is sent, pinned or changed. */
 export async function nextPrompt(
   deps: TurnDeps,
   address: ActorAddress,
   known: AgentRuntime,
-): Promise<PromptRecord> {
+): Promise<PromptRecord & Answering> {
   const warm = deps.registry.find(address);
   const folded = (warm?.isBeginning ? null : warm) ?? (await deps.coldViews?.of(address, address.agent));
   const view = folded ? forkView(folded.view) : createView(address.agent, deps.secretOf(address));
@@ -88,7 +94,11 @@ export async function nextPrompt(
     step: 1,
     model: await deps.models.get(address.tenant, runtime.profile),
   });
-  return asSession(view, runtime, record, { ...prompt, turn: null });
+  return { ...asSession(view, runtime, record, { ...prompt, turn: null }), inputs: inputsOf(view) };
+}
+
+function inputsOf({ turn }: View): readonly number[] {
+  return turn ? [...turn.inputs] : [];
 }
 
 /** Begins the turn that the waiting events would trigger. If none are waiting, shows the events that the agent has not seen. */
@@ -150,7 +160,7 @@ export async function sentPrompt(
   tenant: TenantId,
   turn: string,
   step?: number,
-): Promise<PromptRecord & { verified: boolean; erased?: true }> {
+): Promise<PromptRecord & Answering & { verified: boolean; erased?: true }> {
   const receipts = await readReceipts(deps, tenant, turn);
   const receipt = step === undefined ? receipts.at(-1) : receipts.find((each) => each.step === step);
   if (!receipt?.turn) {
@@ -175,7 +185,7 @@ export async function sentPrompt(
     baseline: { ...baseline, source },
     step: receipt.step,
   });
-  const sent = asSent(prompt, view, receipt);
+  const sent = { ...asSent(prompt, view, receipt), inputs: inputsOf(view) };
   return sent.verified || !(await hasErased(deps, address, receipt)) ? sent : { ...sent, erased: true };
 }
 
@@ -260,7 +270,16 @@ export interface Inspection {
   relief: { at: number; left: number };
   /** The compactions that the prompt shows. */
   cuts: CutDetail[];
+  /** The events that the turn answers, oldest first. Empty: none waits for the agent. */
+  triggers: Trigger[];
+  /** `manager`, `worker` or `peer`, as the agent is defined now. */
+  role: AgentRuntime['profile']['role'];
+  /** The settings of the model, as the agent is defined now. Null: the prompt was for another model. */
+  settings: AnswerSettings | null;
 }
+
+/** An event that a turn answers. */
+interface Trigger extends Pick<Event, 'id' | 'seq' | 'kind' | 'author'> {}
 
 /** A compaction in force, with details from the log. */
 interface CutDetail extends Cut {
@@ -278,18 +297,24 @@ export async function inspectPrompt<P extends PromptRecord & { verified?: boolea
   deps: EngineDeps,
   address: ActorAddress,
   runtime: AgentRuntime,
-  prompt: P,
+  { inputs, ...answering }: P & Answering,
 ): Promise<P & Inspection> {
-  const [cached, cuts] = await Promise.all([
+  const prompt = answering as unknown as P;
+  const [cached, cuts, answered] = await Promise.all([
     // Events of a running turn that are not yet in the log are missing in these messages, so they are not what was
     // sent.
     prompt.verified === false ? NOTHING : cachedOf(deps, address, prompt),
     Promise.all(prompt.cuts.map((cut) => detailOf(deps, address, cut))),
+    eventsAt(deps, address, inputs),
   ]);
+  const { profile, settings } = runtime;
+  const isSame = prompt.provider === profile.provider && prompt.model === profile.model;
+  const triggers = answered.map(({ id, seq, kind, author }) => ({ id, seq, kind, author }));
   const { window, reserved, estimate } = prompt.tokens;
   const at = Math.ceil((window - reserved) * runtime.policy.trigger);
   const compaction = { at, left: Math.max(0, at - estimate) };
-  return { ...prompt, cached, compaction, relief: compaction, cuts };
+  const about = { triggers, role: profile.role, settings: isSame ? settings : null };
+  return { ...prompt, cached, compaction, relief: compaction, cuts, ...about };
 }
 
 const NOTHING = { messages: 0, tokens: 0 };
