@@ -118,7 +118,10 @@ pageTest('a closed editor changes nothing, and a denial carries no arguments', a
   const { page, waiting } = await openEditor('closed');
   await field(waiting, 'to').fill('ben');
   await waiting.getByRole('button', { name: 'Approve with changes' }).waitFor();
+  // They stand once: in the editor, or as the agent wrote them.
+  expect(await waiting.getByRole('definition').count()).toBe(0);
   await waiting.getByRole('button', { name: 'Keep the arguments' }).click();
+  await waiting.getByRole('definition').filter({ hasText: 'ana' }).waitFor();
   await waiting.getByRole('button', { name: 'Approve', exact: true }).waitFor();
   await waiting.getByRole('button', { name: 'Change the arguments' }).click();
   expect(await field(waiting, 'to').inputValue()).toBe('ana');

@@ -18,7 +18,7 @@ pageTest('the details of a failed agent begin with the reason and Resume, withou
   await card.getByRole('button', { name: 'Resume' }).waitFor();
   expect(await card.innerText()).toMatch(/actor_corrupt[^]*@critic has failed/);
   const next = detail(page).getByRole('region', { name: 'Possible next events' });
-  await next.getByRole('button', { name: 'RESUME' }).waitFor();
+  await next.getByRole('button', { name: 'Resume' }).waitFor();
   expect(await next.innerText()).not.toMatch(/RETRY/);
   const agents = page.getByRole('region', { name: 'Agents' });
   expect(await agents.innerText()).toMatch(/failed · actor_corrupt/);
@@ -28,7 +28,7 @@ pageTest('a failed turn has Retry in its head and in its card, and nowhere else'
   const page = await browsing.open(`${stage().url}c/failed?agent=writer`);
   const shown = detail(page);
   await shown.getByRole('region', { name: 'What went wrong' }).waitFor();
-  await shown.getByRole('button', { name: 'PAUSE', exact: true }).waitFor();
+  await shown.getByRole('button', { name: 'Pause', exact: true }).first().waitFor();
   expect(await shown.getByRole('button', { name: 'retry' }).count()).toBe(2);
   expect(await shown.innerText()).toMatch(/idle since [^;]*[\d:]+; its last turn failed/);
 });

@@ -72,7 +72,7 @@ pageTest('a past turn shows its answer and the agent as it was then', async () =
   // The facts are those of the moment: the researcher has since had two more turns.
   expect(await shown.getByRole('region', { name: 'Facts' }).innerText()).toMatch(/Total\s*1 turn, 0 failed/);
   await shown.getByRole('link', { name: 'now running' }).click();
-  await shown.getByRole('button', { name: 'Abort', exact: true }).waitFor();
+  await shown.getByRole('button', { name: 'Abort', exact: true }).first().waitFor();
 });
 
 pageTest('changed words are marked within changed lines of the Diff tab', async () => {

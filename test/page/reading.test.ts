@@ -42,7 +42,7 @@ pageTest(
     const page = await browsing.open(`${stage().url}c/reading`);
     const said = happened(page).getByRole('log', { name: 'What was said' });
     await eventually(() => said.innerText()).toMatch(
-      /Ana[^]*launch the new tariff[^]*Orchestrator[^]*Gladly[^]*Ben[^]*Is there anything missing[^]*hands over to researcher[^]*Find what the old tariff cost/,
+      /Ana[^]*launch the new tariff[^]*Orchestrator[^]*Gladly[^]*Ben[^]*Is there anything missing[^]*hands over to Researcher[^]*Find what the old tariff cost/,
     );
     const call = said.getByRole('button', { name: /^search/ });
     expect(await call.getAttribute('aria-expanded')).toBe('false');

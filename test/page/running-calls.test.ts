@@ -23,6 +23,7 @@ function play(open: Promise<void>): Play {
       agents: [
         {
           id: 'bo',
+          name: 'Boris Ω',
           provider: 'openai-compatible',
           baseUrl: url,
           apiKeyEnv: 'KEY',
@@ -72,5 +73,22 @@ pageTest(
     await page.getByText('All done.').first().waitFor();
     // It still reads the agents' states, and the server is about to close.
     await page.close();
+  },
+);
+
+pageTest(
+  'a message to an agent at work says that it is not read yet, and then before which step it was',
+  async () => {
+    const open = Promise.withResolvers<void>();
+    await using stage = await openStage(play(open.promise));
+    await stage.say('c', ['bo'], 'go');
+    const page = await browsing.open(`${stage.url}c/c`);
+    await page.getByText('running: 1 of 3, copying').waitFor();
+    await stage.say('c', ['bo'], 'Be quick, please.', { whileBusy: 'steer' });
+    const message = page.getByRole('article', { name: 'Ana says' }).filter({ hasText: 'Be quick' });
+    await message.getByText('Boris Ω has not read it yet').waitFor();
+    open.resolve();
+    await message.getByText('Boris Ω has read it before step 2').waitFor();
+    expect(await message.innerText()).not.toContain('not read');
   },
 );

@@ -108,3 +108,24 @@ pageTest('no key, link or button scrolls the header away', async () => {
   await page.getByRole('button', { name: /(asks|needs approval)/ }).click();
   expect(await measured(page)).toEqual(WHOLE);
 });
+
+pageTest('on a phone three fifths of the window are for what is read', async () => {
+  const page = await browsing.open(`${stage().url}c/calm-0`, { viewport: { width: 390, height: 844 } });
+  await happened(page).getByText('About parcel 0.').waitFor();
+  const { height } = (await page.getByRole('log', { name: 'What was said' }).boundingBox())!;
+  expect(height / 844).toBeGreaterThanOrEqual(0.6);
+});
+
+pageTest('of several approvals the oldest is above the composer, and the others on request', async () => {
+  await playApproval(stage(), 'approvals');
+  await playApproval(stage(), 'approvals');
+  const page = await browsing.open(`${stage().url}c/approvals?list=turns`);
+  const approve = page
+    .getByRole('region', { name: 'Waiting for you' })
+    .getByRole('button', { name: 'Approve' });
+  await approve.waitFor();
+  await page.getByRole('button', { name: 'Show 1 more' }).click();
+  await eventually(() => approve.count()).toBe(2);
+  await page.getByRole('button', { name: 'Show the oldest only' }).click();
+  await eventually(() => approve.count()).toBe(1);
+});

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { rowOf } from '../../src/library/projection/row.ts';
 import { agent, ends, folded, logOf, says, starts } from './logs.ts';
 
 const own = (kind: string, body: object, turn = 'c:ada:1') => ({ kind, author: agent('ada'), turn, body });
@@ -197,4 +198,18 @@ describe('a compaction', () => {
       { agent: 'ada', phase: 'done', strategy: 'adopt', summary: 'compaction-1', summarySeq: 1, reduced: 50 },
     ]);
   });
+});
+
+test('events of a compaction are told in words', () => {
+  const tokens = { before: 20_000, after: 900 };
+  const [done, prune] = logOf(
+    note('ada', 'done', { strategy: 'adopt', reason: 'cold_cache', tokens }),
+    own('prune', { events: [3], reason: 'over_budget', tokens }),
+  ).map((event) => rowOf(event).summary);
+  expect(done).toBe(
+    '@ada made room, a summary that another agent had made was adopted, as the cache had gone cold, so that a shorter prompt costs less: 20000 → 900 tokens',
+  );
+  expect(prune).toBe(
+    '1 tool result shown as placeholders, as the prompt was above its trigger: 20000 → 900 tokens',
+  );
 });

@@ -2,7 +2,14 @@ import { type ByKind, forKind } from '../../events/aspects.ts';
 import type { KindAbout } from '../../events/kinds.ts';
 import type { Event, EventKind, EventOf, RerunChange } from '../../events/index.ts';
 import { messageText } from '../../events/message-text.ts';
-import { oneLine, ranges } from './words.ts';
+import {
+  COMPACTION_PHASES,
+  COMPACTION_REASONS,
+  COMPACTION_STRATEGIES,
+  oneLine,
+  plural,
+  ranges,
+} from './words.ts';
 
 /** `head` names the speaker and the addressees. Lists with a column for them show only `text`. */
 interface EventText {
@@ -54,7 +61,7 @@ const ACTIVITY: ByKind<Exclude<EventKind, TaskKind | KindAbout<'upkeep'>>, Event
   'turn.steered': ({ body }) => plain(`takes in ${ranges(body.inputs)} before step ${body.step + 1}`),
   'turn.done': ({ body: { steps, usage, cut } }) =>
     plain(
-      `${steps} step(s), ${usage.input} tokens in, ${usage.output} out${cut ? ', cut off at maxOutputTokens' : ''}`,
+      `${plural(steps, 'step')}, ${usage.input} tokens in, ${usage.output} out${cut ? ', cut off at maxOutputTokens' : ''}`,
     ),
   'turn.failed': ({ body }) => plain(`${body.code}: ${body.message}`),
   'turn.aborted': ({ body }) => plain(`stopped by ${body.by}`),
@@ -101,10 +108,10 @@ const UPKEEP: ByKind<KindAbout<'upkeep'>, string> = {
     `the mode is now ${mode}${run === undefined ? '' : ` (${run})`}`,
   command: describeCommand,
   compaction: ({ body: { number, upTo, strategy, reason, tokens } }) =>
-    `compaction ${number} of 1–${upTo} by ${strategy} (${reason}): ${tokens.before} tokens become ${tokens.after}`,
+    `compaction ${number} of 1–${upTo}: ${COMPACTION_STRATEGIES[strategy]}, as ${COMPACTION_REASONS[reason]}: ${tokens.before} tokens become ${tokens.after}`,
   'compaction.progress': describeProgress,
   prune: ({ body: { events, reason, tokens } }) =>
-    `${events.length} tool result(s) are shown as placeholders (${reason}): ${tokens.before} → ${tokens.after} tokens`,
+    `${plural(events.length, 'tool result')} shown as placeholders, as ${COMPACTION_REASONS[reason]}: ${tokens.before} → ${tokens.after} tokens`,
   baseline: ({ body: { epoch, provider, model, reason } }) =>
     `epoch ${epoch} on ${provider} ${model}: ${reason}`,
 };
@@ -122,7 +129,7 @@ function describeCommand({ author, body }: EventOf<'command'>): string {
   const again = rerun
     ? `to run ${rerun.turn} again with ${rerun.change ? OTHER[rerun.change.kind] : 'no change'}`
     : '';
-  const erased = erasure ? `the words of ${erasure.person} in ${erasure.events.length} event(s)` : '';
+  const erased = erasure ? `the words of ${erasure.person} in ${plural(erasure.events.length, 'event')}` : '';
   const words = [`${author.name}: ${command}`, about, forked, again, erased].filter((part) => part !== '');
   return words.join(' ') + after(': ', reason);
 }
@@ -137,9 +144,9 @@ const OTHER: Record<RerunChange['kind'], string> = {
 function describeProgress({ body }: EventOf<'compaction.progress'>): string {
   const { agent, phase, reason, strategy, tokens, message } = body;
   const reached = tokens.after === null ? '' : ` → ${tokens.after}`;
-  const how = strategy === undefined ? '' : ` by ${strategy}`;
+  const how = strategy === undefined ? '' : `, ${COMPACTION_STRATEGIES[strategy]}`;
   const detail = message === undefined ? '' : `: ${message}`;
-  return `@${agent} ${phase}${how} (${reason}): ${tokens.before}${reached} tokens${detail}`;
+  return `@${agent} ${COMPACTION_PHASES[phase]}${how}, as ${COMPACTION_REASONS[reason]}: ${tokens.before}${reached} tokens${detail}`;
 }
 
 function said({ author, to }: Event, text: string): EventText {

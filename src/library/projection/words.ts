@@ -1,5 +1,5 @@
 import type { ToolProgress } from '../../events/index.ts';
-import { MAX_SUMMARY } from './model.ts';
+import { type CompactionView, MAX_SUMMARY } from './model.ts';
 
 /** The beginning of a text as one line. */
 export function oneLine(text: string, length: number = MAX_SUMMARY): string {
@@ -27,4 +27,37 @@ export function ranges(seqs: readonly number[]): string {
 export function progressInWords({ text, done, total }: ToolProgress): string {
   const count = done === undefined ? '' : total === undefined ? `${done}` : `${done} of ${total}`;
   return [count, text ?? ''].filter((part) => part !== '').join(', ');
+}
+
+/** What a compaction does. */
+export const COMPACTION_PHASES: Record<CompactionView['phase'], string> = {
+  started: 'making room',
+  pruned: 'tool results pruned',
+  summarising: 'summarising',
+  done: 'made room',
+  failed: 'could not make room',
+};
+
+/** Why there is one. */
+export const COMPACTION_REASONS: Record<CompactionView['reason'], string> = {
+  over_budget: 'the prompt was above its trigger',
+  overflow: 'the provider refused the request as too long',
+  cold_cache: 'the cache had gone cold, so that a shorter prompt costs less',
+  manual: 'a person asked for it',
+  each_turn: 'the agent begins its turns without old tool results',
+  join: 'an agent joined and got a summary of what came before',
+};
+
+/** How it made room. */
+export const COMPACTION_STRATEGIES: Record<NonNullable<CompactionView['strategy']>, string> = {
+  prune: 'old tool results replaced by placeholders',
+  adopt: 'a summary that another agent had made was adopted',
+  summary: 'a model wrote a summary',
+  extraction: 'quotes and facts were chosen without a model',
+  trim: 'long messages were shortened',
+};
+
+/** Such as `1 step`, `2 steps`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

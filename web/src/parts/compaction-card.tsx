@@ -3,27 +3,15 @@ import type { Event } from '../../../src/events/index.ts';
 import type { CompactionView } from '../../../src/library/projection/model.ts';
 import { clock, duration, short, tokens, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
-import { PHASES } from '../shared/compaction-phases.ts';
+import {
+  COMPACTION_PHASES,
+  COMPACTION_REASONS,
+  COMPACTION_STRATEGIES,
+} from '../../../src/library/projection/words.ts';
 import { api } from '../state/api.ts';
 import { conversation } from '../state/route.ts';
+import { nameOf } from '../state/selection.ts';
 import '../style/compaction.css';
-
-const REASONS: Record<CompactionView['reason'], string> = {
-  over_budget: 'the prompt was above its trigger',
-  overflow: 'the provider refused the request as too long',
-  cold_cache: 'the cache had gone cold, so that a shorter prompt costs less',
-  manual: 'a person asked for it',
-  each_turn: 'the agent begins its turns without old tool results',
-  join: 'an agent joined and got a summary of what came before',
-};
-
-const STRATEGIES: Record<NonNullable<CompactionView['strategy']>, string> = {
-  prune: 'old tool results replaced by placeholders',
-  adopt: 'a summary that another agent had made was adopted',
-  summary: 'a model wrote a summary',
-  extraction: 'quotes and facts were chosen without a model',
-  trim: 'long messages were shortened',
-};
 
 /** One compaction of an agent's view. Closed: how much and why. Open: what was dropped and what replaces it. */
 export function CompactionCard({
@@ -43,11 +31,15 @@ export function CompactionCard({
     >
       <summary>
         <span class="compaction-title">
-          <b>{agent}</b> {PHASES[phase]}
+          <b>
+            <bdi>{nameOf(agent)}</bdi>
+          </b>
+          {}
+          {COMPACTION_PHASES[phase]}
           {reduced !== null && <>, {Math.round(reduced)}% smaller</>}
         </span>
         <span class="quiet clip">
-          {strategy ?? ''} {short(size.before)}
+          {short(size.before)}
           {size.after !== null && ` → ${short(size.after)}`}
         </span>
         <span class="quiet">{seq}</span>
@@ -57,11 +49,11 @@ export function CompactionCard({
           <Sizes before={size.before} after={size.after} />
           <dl>
             <dt>Why</dt>
-            <dd>{REASONS[compaction.reason]}</dd>
+            <dd>{COMPACTION_REASONS[compaction.reason]}</dd>
             {strategy && (
               <>
                 <dt>How</dt>
-                <dd>{STRATEGIES[strategy]}</dd>
+                <dd>{COMPACTION_STRATEGIES[strategy]}</dd>
               </>
             )}
             {compaction.range && (
@@ -132,7 +124,7 @@ function Summary({ seq }: { seq: number }) {
   if (event.kind !== 'compaction') return null;
   const { summary, quotes, demands, listing, number, by, usage, strategy } = event.body;
   const parts = [
-    `number ${number}, by ${by}, ${strategy}`,
+    `number ${number}, by ${nameOf(by)}, ${COMPACTION_STRATEGIES[strategy]}`,
     ...(usage ? [`${whole(usage.input)} tokens in, ${whole(usage.output)} out`] : []),
   ];
   return (

@@ -1,5 +1,5 @@
 import { duration, percent, plural, short, whole } from '../shared/format.ts';
-import { PHASES } from '../shared/compaction-phases.ts';
+import { COMPACTION_PHASES } from '../../../src/library/projection/words.ts';
 import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { UsageBar } from '../shared/usage-bar.tsx';
@@ -164,7 +164,7 @@ function Context() {
       )}
       {making ? (
         <Go class="chip chip-making" to={{ list: 'turns', kind: 'context', event: making.seq }}>
-          {making.agent}: {PHASES[making.phase]} …
+          {making.agent}: {COMPACTION_PHASES[making.phase]} …
         </Go>
       ) : (
         last?.phase === 'done' &&

@@ -1,6 +1,6 @@
 import { Go } from '../shared/go.tsx';
 import { conversation } from '../state/route.ts';
-import { head } from '../state/selection.ts';
+import { head, nameOf } from '../state/selection.ts';
 import { useEvent } from './detail/turn-answers.ts';
 import '../style/thread-head.css';
 
@@ -17,7 +17,7 @@ export function ThreadHead() {
   return (
     <p class="thread-head">
       <span class="clip">
-        A task of <b>{delegator}</b> for <b>{assignee}</b> in
+        A task of <b>{nameOf(delegator)}</b> for <b>{nameOf(assignee)}</b> in
       </span>
       <Go class="clip" to={{ conversation: home, ...turnOf(group, home) }}>
         {home}

@@ -6,6 +6,7 @@ import { Icon } from '../shared/icon.tsx';
 import { memo } from '../shared/memo.ts';
 import { api } from '../state/api.ts';
 import { conversation } from '../state/route.ts';
+import { nameOf } from '../state/selection.ts';
 import { threadsOf } from '../state/threads.ts';
 import { figuresOf } from '../state/turn-figures.ts';
 import { EventRow } from './event-row.tsx';
@@ -57,7 +58,9 @@ export const TurnRow = memo(function TurnRow({ turn, isChosen, text, calls, unit
             </button>
             <Go class="turn-go" to={{ turn: id, agent, event: null, step: null, vs: null }} title={id}>
               <span class="turn-number">{number}</span>
-              <b class="clip">{agent}</b>
+              <b class="clip" title={`@${agent}`}>
+                <bdi>{nameOf(agent)}</bdi>
+              </b>
               <span class={`turn-status turn-status-${status}`}>{WORDS[status]}</span>
               <span class="turn-summary clip">
                 {summary !== '' && <bdi>{summary}</bdi>}
@@ -165,7 +168,7 @@ function Threads({ given }: { given: ReturnType<typeof threadsOf> }) {
     <p class="turn-threads">
       {given.map(({ id, assignee, thread, outcome }) => (
         <Go key={id} to={{ conversation: thread }} title={thread}>
-          thread of {assignee}, {outcome ?? 'under way'}
+          thread of {nameOf(assignee ?? '')}, {outcome ?? 'under way'}
         </Go>
       ))}
     </p>
@@ -179,7 +182,7 @@ function summaryOf({ said, calls, callCount, handoff, trigger, status }: TurnVie
       [name, ...(outcome === 'done' ? [] : [outcome ?? '…']), ...(ran ? [duration(ran.ms)] : [])].join(' '),
     );
   const called = callCount > names.length ? `${callCount} calls, last ${names.join(', ')}` : names.join(', ');
-  const parts = [handoff ? `handed over to ${handoff.to.join(', ')}` : called, said.trim()];
+  const parts = [handoff ? `handed over to ${handoff.to.map(nameOf).join(', ')}` : called, said.trim()];
   const summary = parts.filter((part) => part !== '').join(' · ');
   if (summary !== '') return summary;
   return status === 'running' && trigger ? `answers ${trigger.name}` : '';

@@ -48,6 +48,8 @@ export interface WordsItem extends Piece {
   attachments: readonly Attachment[];
   /** For people only: no agent sees it. */
   isNotice: boolean;
+  /** The running turns that it was given to: by whom, and before which of the turn's steps. */
+  steered: { agent: AgentId; step: number }[];
   turn: TurnId | null;
 }
 
@@ -115,6 +117,7 @@ class Reading {
   readonly #readers: { [K in EventKind]?: (event: EventOf<K>) => void } = {
     message: (event) => this.#words(event),
     notice: (event) => this.#words(event),
+    'turn.steered': (event) => this.#steered(event),
     step: (event) => this.#step(event),
     'tool.result': (event) => this.#result(event),
     handoff: (event) => this.#handoff(event),
@@ -164,8 +167,15 @@ class Reading {
       text: body.content,
       attachments,
       isNotice: kind === 'notice',
+      steered: [],
       turn,
     });
+  }
+
+  #steered({ author, body: { inputs, step } }: EventOf<'turn.steered'>): void {
+    for (const item of this.items)
+      if (item.kind === 'words' && inputs.includes(item.seq))
+        item.steered.push({ agent: author.id as AgentId, step: step + 1 });
   }
 
   #step({ seq, at, author, turn: of, body }: EventOf<'step'>): void {
@@ -203,6 +213,7 @@ class Reading {
         to: [body.assignee],
         attachments: body.attachments ?? [],
         isNotice: false,
+        steered: [],
         turn: null,
       };
       this.items.push({ kind: 'words', seq, at, author: from, text: body.task, ...rest });

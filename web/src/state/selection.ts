@@ -11,6 +11,15 @@ export const agentsByNeed = computed<readonly AgentView[]>(() => needOrder(Objec
 const agentsById = computed(() => shown.value?.agents ?? NOBODY);
 const NOBODY: Record<string, AgentView> = {};
 
+/** As text, so that what shows names is not drawn again whenever an agent changes. */
+const namesAsText = computed(() =>
+  JSON.stringify(Object.values(agentsById.value).map(({ id, name }) => [id, name])),
+);
+const names = computed(() => new Map(JSON.parse(namesAsText.value) as [string, string][]));
+
+/** What people call an agent; its id if it has no name. */
+export const nameOf = (agent: string): string => names.value.get(agent) ?? agent;
+
 /** Those that the projection keeps, and before them what was read of older ones. */
 export const turns = computed<readonly TurnView[]>(() => {
   const kept = shown.value?.turns ?? NO_TURNS;

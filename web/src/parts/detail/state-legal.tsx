@@ -47,7 +47,7 @@ export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Mom
           const target = legal.find((each) => each.event === event)?.target;
           return (
             <li key={label}>
-              <OfferButton offer={offer} label={label.toUpperCase()} class="button-code" />
+              <OfferButton offer={offer} label={label} class="button-code" />
               {target !== undefined && <span class="state-target">→ {target}</span>}
             </li>
           );

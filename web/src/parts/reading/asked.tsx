@@ -4,6 +4,7 @@ import { Due } from '../../shared/due.tsx';
 import { clock } from '../../shared/format.ts';
 import { memo } from '../../shared/memo.ts';
 import { Person } from '../../shared/person.tsx';
+import { approvalDraft } from '../../state/approval-draft.ts';
 import type { AskItem } from '../../state/reading-items.ts';
 import { Decide } from '../decide.tsx';
 import { Fields } from './fields.tsx';
@@ -29,7 +30,9 @@ export const Asked = memo(function Asked({ item, conversation, task }: AskedProp
       <p class="asked-head">
         <Person author={author} />
         <span>
-          <b>{author.name}</b>{' '}
+          <b>
+            <bdi>{author.name}</bdi>
+          </b>{' '}
           {asks.what === 'question' ? (
             'asks'
           ) : (
@@ -43,11 +46,15 @@ export const Asked = memo(function Asked({ item, conversation, task }: AskedProp
         <span class="words-time">{clock(at).slice(0, 5)}</span>
       </p>
       <div dir="auto">
-        {asks.what === 'question' ? <Markdown text={asks.text} /> : <Fields args={asks.args} />}
+        {asks.what === 'question' ? (
+          <Markdown text={asks.text} />
+        ) : (
+          !isEdited(conversation, task) && <Fields args={asks.args} />
+        )}
       </div>
       {end !== null && (
         <p class={`asked-end asked-${end.outcome}`}>
-          <b>{end.outcome}</b> by {end.by}
+          <b>{end.outcome}</b> by <bdi>{end.by}</bdi>
           {end.text !== '' && <span dir="auto">: {end.text}</span>}
         </p>
       )}
@@ -56,3 +63,8 @@ export const Asked = memo(function Asked({ item, conversation, task }: AskedProp
     </section>
   );
 });
+
+/** Its arguments are in the editor, and are not shown twice. */
+function isEdited(conversation: string, task: TaskView | null): boolean {
+  return task !== null && approvalDraft(conversation as ConversationId, task.id).args.value.state === 'open';
+}

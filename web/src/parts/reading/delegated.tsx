@@ -7,6 +7,7 @@ import { Icon } from '../../shared/icon.tsx';
 import { memo } from '../../shared/memo.ts';
 import { followThread } from '../../state/follow-thread.ts';
 import { type DelegationItem, type ReadingItem, readingItems } from '../../state/reading-items.ts';
+import { nameOf } from '../../state/selection.ts';
 import { LongText } from '../detail/long-text.tsx';
 import { Attachments } from './attachments.tsx';
 
@@ -29,10 +30,17 @@ export const Delegated = memo(function Delegated({ item, depth, draw }: Delegate
   const [isOpen, setOpen] = useState(false);
   const state = end?.outcome ?? 'open';
   return (
-    <article class={`delegated delegated-${state}`} aria-label={`${from} gives ${to} a task`}>
+    <article class={`delegated delegated-${state}`} aria-label={`${nameOf(from)} gives ${nameOf(to)} a task`}>
       <p class="delegated-head">
         <span>
-          <b>{from}</b> gives <b>{to}</b> a task
+          <b>
+            <bdi>{nameOf(from)}</bdi>
+          </b>{' '}
+          gives{' '}
+          <b>
+            <bdi>{nameOf(to)}</bdi>
+          </b>{' '}
+          a task
         </span>
         <span class="delegated-state">
           {end === null ? 'under way' : `${end.outcome} after ${duration(end.at - at)}`}

@@ -1,6 +1,7 @@
 import { clock } from '../../shared/format.ts';
 import { memo } from '../../shared/memo.ts';
 import { Person } from '../../shared/person.tsx';
+import { nameOf } from '../../state/selection.ts';
 import type { HandoffItem } from '../../state/reading-items.ts';
 
 const PARTS = [
@@ -23,7 +24,13 @@ export const HandedOver = memo(function HandedOver({ item }: { item: HandoffItem
       <p class="handed-head">
         <Person author={author} />
         <span>
-          <b>{author.name}</b> hands over to <b>{to.join(', ')}</b>
+          <b>
+            <bdi>{author.name}</bdi>
+          </b>{' '}
+          hands over to{' '}
+          <b>
+            <bdi>{to.map(nameOf).join(', ')}</bdi>
+          </b>
         </span>
         <span class="spring" />
         <span class="words-time">{clock(at).slice(0, 5)}</span>

@@ -3,9 +3,8 @@ import { clock } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { ERASED } from '../../shared/erased.ts';
 import { memo } from '../../shared/memo.ts';
-import { shown } from '../../state/live.ts';
 import type { NoteItem, ReadingItem } from '../../state/reading-items.ts';
-import { turns } from '../../state/selection.ts';
+import { nameOf, turns } from '../../state/selection.ts';
 import { ErrorBanner } from '../error-banner.tsx';
 import { Asked } from './asked.tsx';
 import { Delegated, type DrawThread } from './delegated.tsx';
@@ -86,7 +85,7 @@ interface ItemProps {
 function Item({ item, goesOn, conversation, depth, task }: ItemProps) {
   switch (item.kind) {
     case 'words':
-      return <Words item={item} conversation={conversation} goesOn={goesOn} />;
+      return <Words item={item} conversation={conversation} goesOn={goesOn} depth={depth} />;
     case 'work':
       return <Work item={item} goesOn={goesOn} />;
     case 'ask':
@@ -107,7 +106,10 @@ const Note = memo(function Note({ item: { at, text, level, seq, failed } }: { it
     return (
       <section class="note-failed" aria-label={`The turn of ${turn.agent} failed`}>
         <p>
-          <b>{shown.value?.agents[turn.agent]?.name ?? turn.agent}</b> <b class="problem">failed</b>
+          <b>
+            <bdi>{nameOf(turn.agent)}</bdi>
+          </b>{' '}
+          <b class="problem">failed</b>
         </p>
         <ErrorBanner turn={turn} />
       </section>

@@ -10,7 +10,7 @@ import { isPast } from '../../state/past.ts';
 import { itemAt, type ReadingItem, readingItems } from '../../state/reading-items.ts';
 import { openReading, type ReadingWindow } from '../../state/reading-window.ts';
 import { go, route } from '../../state/route.ts';
-import { head, selectedTurn } from '../../state/selection.ts';
+import { head, nameOf, selectedTurn } from '../../state/selection.ts';
 import { Items } from './items.tsx';
 import { useReadingScroll } from './reading-scroll.ts';
 import { UnderWay } from './under-way.tsx';
@@ -140,7 +140,7 @@ function NeedsYou({ open, box, items }: NeedsYouProps) {
   };
   return (
     <button type="button" class="reading-needs" onClick={lead}>
-      {first.owner} {first.kind === 'question' ? 'asks' : 'needs approval'}
+      <bdi>{nameOf(first.owner)}</bdi> {first.kind === 'question' ? 'asks' : 'needs approval'}
       {hidden.length > 1 && `, ${plural(hidden.length - 1, 'other')} too`}
     </button>
   );

@@ -1,5 +1,6 @@
 import type { TurnView } from '../../../../src/library/projection/model.ts';
 import { calls, shown, streams } from '../../state/live.ts';
+import { nameOf } from '../../state/selection.ts';
 import { RunningCalls } from '../running-calls.tsx';
 import { SpeakerLine } from './words.tsx';
 
@@ -17,7 +18,7 @@ export function UnderWay() {
 
 function Running({ turn }: { turn: TurnView }) {
   const { id, agent, startedAt, from } = turn;
-  const name = shown.value?.agents[agent]?.name ?? agent;
+  const name = nameOf(agent);
   const text = streams.value.get(id) ?? '';
   const called = calls.value.get(id) ?? [];
   return (
