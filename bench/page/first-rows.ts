@@ -15,14 +15,30 @@ export interface FirstRows {
   longestTaskMs: number;
 }
 
+/** A network that is far away and narrow. */
+export const SLOW: Network = { latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 };
+
+interface Network {
+  /** Round trip, ms. */
+  latency: number;
+  /** Bytes a second. */
+  downloadThroughput: number;
+  uploadThroughput: number;
+}
+
 /** The medians of loads with an empty cache. `rows` is the selector of a first row. */
-export async function firstRowsOf(browser: Browser, url: string, rows: string): Promise<FirstRows> {
+export async function firstRowsOf(
+  browser: Browser,
+  url: string,
+  rows: string,
+  network?: Network,
+): Promise<FirstRows> {
   const all: number[] = [];
   const floors: number[] = [];
   const tasks: number[] = [];
   for (let load = 0; load < LOADS; load++) {
-    floors.push((await measure(browser, url, '.floor', FLOOR)).ms);
-    const { ms, longestTaskMs } = await measure(browser, url, rows);
+    floors.push((await measure(browser, url, { rows: '.floor', body: FLOOR })).ms);
+    const { ms, longestTaskMs } = await measure(browser, url, { rows, network });
     all.push(ms);
     tasks.push(longestTaskMs);
   }
@@ -33,12 +49,23 @@ export async function firstRowsOf(browser: Browser, url: string, rows: string): 
   };
 }
 
-async function measure(browser: Browser, url: string, rows: string, body?: string) {
+interface Load {
+  rows: string;
+  /** Answers in place of the server. */
+  body?: string;
+  network?: Network | undefined;
+}
+
+async function measure(browser: Browser, url: string, { rows, body, network }: Load) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   try {
     const page = await context.newPage();
     if (body !== undefined)
       await page.route(url, (asked) => asked.fulfill({ contentType: 'text/html', body }));
+    if (network) {
+      const devtools = await context.newCDPSession(page);
+      await devtools.send('Network.emulateNetworkConditions', { offline: false, ...network });
+    }
     await page.addInitScript(IN_PAGE);
     await page.goto(url);
     const ms = await page.evaluate<number>(`bench.shownAt(${JSON.stringify(rows)})`);

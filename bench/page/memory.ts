@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CDPSession, Page } from 'playwright-core';
 import { fill } from '../support.ts';
-import type { PageStage } from '../../test/page/stage.ts';
+import type { Troupe } from '../../src/library/troupe.ts';
 
 const MIB = 1024 * 1024;
 const LOOK_MS = 200;
@@ -10,7 +10,7 @@ const PATIENCE_MS = 240_000;
 /** MiB of live JavaScript objects in the page after it has shown `counts` events that came while it was open. */
 export async function heapAfter(
   page: Page,
-  stage: PageStage,
+  troupe: Troupe,
   conversation: string,
   counts: readonly number[],
 ): Promise<number[]> {
@@ -18,8 +18,8 @@ export async function heapAfter(
   await session.send('Performance.enable');
   const heaps: number[] = [];
   for (const count of counts) {
-    const { head } = await stage.troupe.state(conversation);
-    await fill(stage.troupe, conversation, count - head);
+    const { head } = await troupe.state(conversation);
+    await fill(troupe, conversation, count - head);
     await shows(page, count);
     heaps.push(await heapOf(session));
   }

@@ -253,12 +253,12 @@ export interface Row {
   erased?: true;
 }
 
-/** Bounds of a projection. With these it has a few hundred kilobytes at most. */
+/** Bounds of a projection. With these it has some two hundred kilobytes at most. */
 export const MAX_AGENTS = 2_000;
-export const MAX_TURNS = 500;
-export const MAX_ARROWS = 1_000;
+export const MAX_TURNS = 200;
+export const MAX_ARROWS = 400;
 export const MAX_LINKS = 1_000;
-export const MAX_TALK = 1_000;
+export const MAX_TALK = 400;
 export const MAX_PEOPLE = 20;
 /** Ended tasks. */
 export const MAX_TASKS = 100;
