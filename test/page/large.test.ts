@@ -76,13 +76,13 @@ pageTest('turns that the page was not sent are listed and opened like all others
   const page = await browsing.open(`${long().url}c/c?list=turns`);
   const table = happened(page).getByRole('table', { name: 'Turns' });
   await table.locator('[data-turn]').first().waitFor();
-  const older = happened(page).getByRole('button', { name: 'Show older turns (120)' });
+  const older = happened(page).getByRole('button', { name: 'Show older turns (420)' });
   while (!(await older.isVisible()))
     await happened(page)
       .getByRole('button', { name: /^Show \d+ more$/ })
       .click();
   await older.click();
-  await table.locator('[data-turn="c:researcher:120"]').waitFor();
+  await table.locator('[data-turn="c:researcher:420"]').waitFor();
   await page.goto(`${long().url}c/c/t/c:researcher:7`);
   await detail(page)
     .getByRole('heading', { name: /turn 7/ })

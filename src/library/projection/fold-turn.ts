@@ -203,14 +203,10 @@ function indexOf({ next }: Draft, id: TurnId): number {
 function add(draft: Draft, turn: TurnView): void {
   const turns = own(draft, 'turns');
   turns.push(turn);
-  if (turns.length <= MAX_TURNS) return;
-  turns.splice(
-    Math.max(
-      0,
-      turns.findIndex(({ status }) => status !== 'running'),
-    ),
-    1,
-  );
+  while (turns.length > MAX_TURNS) {
+    const ended = turns.findIndex(({ status }) => status !== 'running');
+    turns.splice(Math.max(0, ended), 1);
+  }
 }
 
 function withoutAny(pending: number[], covers: readonly number[]): number[] {
