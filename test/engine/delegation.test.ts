@@ -178,13 +178,16 @@ describe('a task', () => {
     ]);
   });
 
-  test('three levels: each agent delegates a part, and the results come back up', async () => {
+  test('three levels: each agent delegates a part and is told who gave it its own, and the results come back up', async () => {
+    const [di, ed] = [inOrder(asks(give('ed', 'level three')), says('low')), inOrder(says('deepest'))];
     const stage = await play([
       { id: 'bo', model: inOrder(asks(give('cy', 'level one')), says('top: deepest')), tools: ['delegate'] },
       { id: 'cy', model: inOrder(asks(give('di', 'level two')), says('middle')), tools: ['delegate'] },
-      { id: 'di', model: inOrder(asks(give('ed', 'level three')), says('low')), tools: ['delegate'] },
-      talker('ed', says('deepest')),
+      { id: 'di', model: di, tools: ['delegate'] },
+      { id: 'ed', model: ed },
     ]);
+    expect(shown(di.requests[0])).toContain('the task that @cy gave you');
+    expect(shown(ed.requests[0])).toContain('the task that @di gave you');
     expect(await words(stage)).toEqual(['please', 'top: deepest']);
     await sound(stage);
   });

@@ -212,7 +212,11 @@ test('a step starts its phase, with the outcome of the previous one', async () =
   await stage.quiet();
   expect(only(await stage.events('c'), 'phase.changed').map(({ body }) => body)).toMatchObject([
     { phase: 'planning' },
-    { phase: 'writing', from: 'planning', summary: { done: 'We decided to plan little.' } },
+    {
+      phase: 'writing',
+      from: 'planning',
+      summary: { goal: 'ship version 2', done: 'We decided to plan little.' },
+    },
   ]);
   expect(shown(cy.requests[0])).toContain('phase: writing');
   expect(times(shown(cy.requests[0]), 'began the phase writing and ended planning')).toBe(1);

@@ -1,6 +1,7 @@
 import {
   type AgentId,
   type Event,
+  hasAuthority,
   type HandoffSummary,
   isTaskEnd,
   messageText,
@@ -89,7 +90,10 @@ function* sentencesOfAgents(
   return { replies, sentences };
 }
 
-/** The last request of a trusted person to this agent or to all; otherwise to anybody; otherwise the task of a delegation. */
+/**
+ * The last request of a trusted person to this agent or to all; otherwise to anybody; otherwise the task of a delegation, or
+ * what a run is for.
+ */
 function goalOf(events: readonly Event[], from: AgentId | null, trusted: Trusted): string {
   const requests = events.filter(
     (event) =>
@@ -99,7 +103,9 @@ function goalOf(events: readonly Event[], from: AgentId | null, trusted: Trusted
     requests.findLast(({ to }) => to.length === 0 || from === null || to.includes(from)) ?? requests.at(-1);
   if (request?.kind === 'message') return short(messageText(request.body));
   const task = events.findLast((event) => event.kind === 'delegation.opened' && event.body.assignee === from);
-  return task?.kind === 'delegation.opened' ? short(task.body.task) : '';
+  if (task?.kind === 'delegation.opened') return short(task.body.task);
+  const run = events.findLast((event) => event.kind === 'run.directive' && hasAuthority(event));
+  return run?.kind === 'run.directive' ? short(run.body.directive) : '';
 }
 
 function short(text: string): string {
