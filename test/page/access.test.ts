@@ -75,7 +75,7 @@ pageTest('a page mounted under a path has its files, API and links under that pa
   await eventually(() => page.getByRole('region', { name: 'Agents' }).innerText()).toContain('Writer');
   await happened(page).getByRole('link', { name: 'Turns' }).click();
   await happened(page)
-    .getByRole('link', { name: /researcher.*read_report/ })
+    .getByRole('link', { name: /Researcher.*read_report/ })
     .click();
   await page.getByRole('tab', { name: 'Prompt' }).click();
   await page.getByText('of 32,000 tokens').waitFor();

@@ -136,6 +136,17 @@ pageTest('a question is answered in place, with one of its choices', async () =>
   expect(answer).toMatchObject({ body: { outcome: 'answered', content: 'calm' } });
 });
 
+pageTest('what was begun as an answer is there again after a look at another page', async () => {
+  await playQuestion(stage(), 'begun');
+  const page = await browsing.open(`${stage().url}c/begun`);
+  const answer = page.getByRole('textbox', { name: 'Answer', exact: true });
+  await answer.fill('neither, ra');
+  await page.getByRole('link', { name: 'Troupe' }).click();
+  await page.getByRole('region', { name: 'Waiting for you' }).waitFor({ state: 'detached' });
+  await page.goBack();
+  await eventually(() => answer.inputValue()).toBe('neither, ra');
+});
+
 pageTest('a call that needs approval is approved in place, with its arguments', async () => {
   await playApproval(stage(), 'approval');
   const page = await browsing.open(`${stage().url}c/approval`);

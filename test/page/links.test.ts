@@ -42,7 +42,7 @@ const VIEWS: [what: string, path: string, shows: RegExp][] = [
   ['an event', 'c/failed?list=events&kind=*&event=10&tab=raw', /read_report/],
   ['a filter', 'c/idle?list=events&kind=talk&by=critic', /Nobody has said when it begins/],
   ['a moment', 'c/failed?at=12', /The past\./],
-  ['compactions', 'c/compacted?kind=context', /archivist made room/],
+  ['compactions', 'c/compacted?kind=context', /Archivist made room/],
 ];
 
 for (const [what, path, shows] of VIEWS) {
@@ -61,7 +61,7 @@ for (const [what, path, shows] of VIEWS) {
 
 pageTest('the address follows every click, and Back returns to the view before', async () => {
   const page = await browsing.open(`${stage().url}c/failed?list=turns`);
-  await page.getByRole('link', { name: /researcher.*read_report/ }).click();
+  await page.getByRole('link', { name: /Researcher.*read_report/ }).click();
   await page.getByRole('tab', { name: 'Prompt' }).click();
   await page.getByText('of 32,000 tokens').waitFor();
   const { pathname, searchParams } = new URL(page.url());

@@ -86,7 +86,7 @@ pageTest('the diff compares with the previous turn of the agent and names unchan
 
 pageTest('a compaction is a line that opens to sizes, reason and summary', async () => {
   const page = await browsing.open(`${stage().url}c/compacted?kind=context`);
-  const card = happened(page).getByText(/archivist made room/);
+  const card = happened(page).getByText(/Archivist made room/);
   await card.click();
   const list = happened(page);
   await eventually(() => list.innerText()).toMatch(/% smaller/);

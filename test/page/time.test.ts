@@ -60,5 +60,5 @@ pageTest('events that arrive while the page shows the past are there after Go li
   expect(await page.getByText('Is there anything missing in the end?').count()).toBe(0);
   await page.getByRole('contentinfo').getByRole('button', { name: 'Go live' }).click();
   const turns = happened(page);
-  await eventually(() => turns.getByRole('link', { name: /critic.*done/ }).count()).toBe(2);
+  await eventually(() => turns.getByRole('link', { name: /Critic.*done/ }).count()).toBe(2);
 });

@@ -34,7 +34,7 @@ pageTest('the header counts the agents by condition, failures first', async () =
   await health.getByRole('link', { name: '1 failed' }).click();
   const turns = happened(page).locator('[data-turn]');
   await eventually(() => turns.count()).toBe(1);
-  expect(await turns.first().innerText()).toContain('writer');
+  expect(await turns.first().innerText()).toContain('Writer');
 });
 
 pageTest('a failed agent is shown with the reason, and its colleague continues', async () => {
@@ -48,7 +48,7 @@ pageTest('a failed agent is shown with the reason, and its colleague continues',
 
 pageTest('selecting a turn shows its agent and its tabs', async () => {
   const page = await browsing.open(`${stage().url}c/idle?list=turns`);
-  await page.getByRole('link', { name: /orchestrator.*handed over to researcher/ }).click();
+  await page.getByRole('link', { name: /Orchestrator.*handed over to Researcher/ }).click();
   const shown = detail(page);
   await shown.getByRole('heading', { name: /Orchestrator\s*\/?\s*turn 2/ }).waitFor();
   expect(await shown.getByRole('tab').allInnerTexts()).toEqual([

@@ -1,5 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
-import type { Event } from '../../../src/events/index.ts';
+import { useState } from 'preact/hooks';
 import type { CompactionView } from '../../../src/library/projection/model.ts';
 import { clock, duration, short, tokens, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
@@ -8,9 +7,8 @@ import {
   COMPACTION_REASONS,
   COMPACTION_STRATEGIES,
 } from '../../../src/library/projection/words.ts';
-import { api } from '../state/api.ts';
-import { conversation } from '../state/route.ts';
 import { nameOf } from '../state/selection.ts';
+import { useEvent } from './detail/turn-answers.ts';
 import '../style/compaction.css';
 
 /** One compaction of an agent's view. Closed: how much and why. Open: what was dropped and what replaces it. */
@@ -33,8 +31,7 @@ export function CompactionCard({
         <span class="compaction-title">
           <b>
             <bdi>{nameOf(agent)}</bdi>
-          </b>
-          {}
+          </b>{' '}
           {COMPACTION_PHASES[phase]}
           {reduced !== null && <>, {Math.round(reduced)}% smaller</>}
         </span>
@@ -110,18 +107,11 @@ function Sizes({ before, after }: CompactionView['tokens']) {
 }
 
 function Summary({ seq }: { seq: number }) {
-  const [event, setEvent] = useState<Event | string | null>(null);
-  const id = conversation.value;
-  useEffect(() => {
-    if (id === null) return;
-    api.events(id, { after: seq - 1, limit: 1 }).then(
-      ({ events }) => setEvent(events[0] ?? 'The summary no longer exists.'),
-      (error: unknown) => setEvent(error instanceof Error ? error.message : String(error)),
-    );
-  }, [id, seq]);
-  if (event === null) return <p class="quiet">Reading the summary …</p>;
-  if (typeof event === 'string') return <p class="quiet">{event}</p>;
-  if (event.kind !== 'compaction') return null;
+  const found = useEvent(seq);
+  if (found.state === 'loading') return <p class="quiet">Reading the summary …</p>;
+  if (found.state === 'failed') return <p class="quiet">{found.message}</p>;
+  const event = found.value;
+  if (event?.kind !== 'compaction') return <p class="quiet">The summary no longer exists.</p>;
   const { summary, quotes, demands, listing, number, by, usage, strategy } = event.body;
   const parts = [
     `number ${number}, by ${nameOf(by)}, ${COMPACTION_STRATEGIES[strategy]}`,

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Event, Rerun } from '../../../src/events/index.ts';
 import type { ComparedCall, ComparedTurn, TurnComparison } from '../../../src/library/troupe.ts';
-import { dollars, duration, whole } from '../shared/format.ts';
+import { messageOf, dollars, duration, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Skeleton } from '../shared/skeleton.tsx';
 import { api, ApiError } from '../state/api.ts';
@@ -198,7 +198,7 @@ function followRun(
     const answer = await api.compare(original, run).catch((error: unknown) => {
       // It has not begun.
       if (error instanceof ApiError && error.code === 'turn_unknown') return null;
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
     });
     if (isOver) return;
     if (answer !== null) told(answer);

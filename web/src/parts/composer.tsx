@@ -7,12 +7,13 @@ import { conversation } from '../state/route.ts';
 import { agentsByNeed } from '../state/selection.ts';
 import { mode } from '../state/settings.ts';
 import '../style/composer.css';
+import { messageOf } from '../shared/format.ts';
 
 const POLICIES = [
-  ['', "the agent's setting"],
-  ['steer', 'steer: read between two steps'],
-  ['queue', 'queue: read after this turn'],
-  ['interrupt', 'interrupt: stop this turn'],
+  ['', "If busy: the agent's setting"],
+  ['steer', 'If busy: steer: read between two steps'],
+  ['queue', 'If busy: queue: read after this turn'],
+  ['interrupt', 'If busy: interrupt: stop this turn'],
 ] as const;
 
 /** What was begun in each conversation: whoever looks at another one comes back to it. */
@@ -48,7 +49,7 @@ export function Composer() {
       setContent('');
       setAnswer('sent');
     } catch (error) {
-      setAnswer({ refused: error instanceof Error ? error.message : String(error) });
+      setAnswer({ refused: messageOf(error) });
     }
   };
   return (
@@ -60,10 +61,10 @@ export function Composer() {
         void send();
       }}
     >
-      <div class="composer-line">
-        <Recipients value={to} isOff={why !== null} onChange={setTo} />
-        <BusyPolicies value={whileBusy} isOff={why !== null} onChange={setWhileBusy} />
-      </div>
+      <fieldset class="composer-line" disabled={why !== null}>
+        <Choice label="To" of={recipients()} value={to} onChange={setTo} />
+        <Choice label="While it is busy" of={POLICIES} value={whileBusy} onChange={setWhileBusy} />
+      </fieldset>
       <div class="composer-line">
         <textarea
           dir="auto"
@@ -98,44 +99,31 @@ export function Composer() {
 }
 
 interface ChoiceProps {
+  label: string;
+  /** Values with their texts. */
+  of: readonly (readonly [value: string, text: string])[];
   value: string;
-  isOff: boolean;
   onChange: (value: string) => void;
 }
 
-function Recipients({ value, isOff, onChange }: ChoiceProps) {
-  const agents = agentsByNeed.value.filter(({ condition }) => condition !== 'left');
+function Choice({ label, of, value, onChange }: ChoiceProps) {
   return (
-    <select
-      aria-label="To"
-      value={value}
-      disabled={isOff}
-      onChange={(event) => onChange(event.currentTarget.value)}
-    >
-      <option value="">To the default agent</option>
-      {agents.map(({ id, name }) => (
-        <option key={id} value={id}>
-          @{name}
+    <select aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      {of.map(([each, text]) => (
+        <option key={each} value={each}>
+          {text}
         </option>
       ))}
-      {agents.length > 1 && <option value={agents.map(({ id }) => id).join(',')}>Everyone</option>}
     </select>
   );
 }
 
-function BusyPolicies({ value, isOff, onChange }: ChoiceProps) {
-  return (
-    <select
-      aria-label="While it is busy"
-      value={value}
-      disabled={isOff}
-      onChange={(event) => onChange(event.currentTarget.value)}
-    >
-      {POLICIES.map(([policy, label]) => (
-        <option key={policy} value={policy}>
-          If busy: {label}
-        </option>
-      ))}
-    </select>
-  );
+function recipients(): [string, string][] {
+  const agents = agentsByNeed.value.filter(({ condition }) => condition !== 'left');
+  const all: [string, string] = [agents.map(({ id }) => id).join(','), 'Everyone'];
+  return [
+    ['', 'To the default agent'],
+    ...agents.map(({ id, name }): [string, string] => [id, `@${name}`]),
+    ...(agents.length > 1 ? [all] : []),
+  ];
 }

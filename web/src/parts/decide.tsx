@@ -1,5 +1,5 @@
 import { computed } from '@preact/signals';
-import { useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import type { TaskView } from '../../../src/library/projection/model.ts';
 import type { ConversationId } from '../../../src/events/index.ts';
 import { CommandButton } from '../shared/command-button.tsx';
@@ -38,7 +38,8 @@ export function Decide({ task, conversation }: DecideProps) {
 }
 
 function Answer({ task: { id, choices }, conversation }: DecideProps) {
-  const [content, setContent] = useState('');
+  const draft = approvalDraft(conversation, id).note;
+  const content = draft.value;
   const box = useRef<HTMLDivElement>(null);
   const stillness = useStillness(box);
   return (
@@ -57,7 +58,7 @@ function Answer({ task: { id, choices }, conversation }: DecideProps) {
         placeholder="Answer in your own words"
         value={content}
         disabled={mode === 'read-only'}
-        onInput={(event) => setContent(event.currentTarget.value)}
+        onInput={(event) => (draft.value = event.currentTarget.value)}
       />
       {content.trim() !== '' && (
         <CommandButton

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ErasureReceipt } from '../../../src/library/troupe.ts';
 import { Copy } from '../shared/copy.tsx';
-import { plural } from '../shared/format.ts';
+import { messageOf, plural } from '../shared/format.ts';
 import { api, type ErasureAsked } from '../state/api.ts';
 import { dialog, type Erasing } from '../state/dialogs.ts';
 import { conversation, go } from '../state/route.ts';
@@ -22,7 +22,7 @@ export function EraseDialog({ subject }: { subject: Erasing }) {
     try {
       setAsked({ state: 'done', receipt: await api.erase(meant) });
     } catch (error) {
-      setAsked({ state: 'asking', refused: error instanceof Error ? error.message : String(error) });
+      setAsked({ state: 'asking', refused: messageOf(error) });
     }
   };
   const isPerson = 'person' in subject;

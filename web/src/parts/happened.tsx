@@ -1,7 +1,7 @@
 import { Go } from '../shared/go.tsx';
 import { agentsByNeed } from '../state/selection.ts';
 import { PRESETS } from '../state/filter.ts';
-import { go, route } from '../state/route.ts';
+import { go, LISTS, route } from '../state/route.ts';
 import { middle } from '../state/middle.ts';
 import { later } from '../shared/later.tsx';
 import { Reading } from './reading/reading.tsx';
@@ -12,32 +12,26 @@ const EventList = later(async () => (await import('./event-list.tsx')).EventList
 const TaskTree = later(async () => (await import('./task-tree.tsx')).TaskTree);
 const TurnList = later(async () => (await import('./turn-list.tsx')).TurnList);
 
+const VIEWS = { talk: Reading, turns: TurnList, events: EventList, tree: TaskTree, graph: AgentGraph };
+const LIST_NAMES = { talk: 'Talk', turns: 'Turns', events: 'Events', tree: 'Tree', graph: 'Graph' };
+
 /**
  * The middle column: the conversation, its turns, its events, the tree of its tasks, or the graph of its agents. With a
  * filter it shows turns or events.
  */
 export function Happened() {
   const { kind, q, problems, by } = route.value;
+  const Shown = VIEWS[middle.value];
   const isOwnKind = !PRESETS.some(({ id }) => id === kind);
   return (
     <section class="list" aria-label="What happened">
       <header class="bar list-bar">
         <span class="list-switch" role="group" aria-label="List">
-          <Go to={{ list: 'talk' }} isCurrent={middle.value === 'talk'}>
-            Talk
-          </Go>
-          <Go to={{ list: 'turns' }} isCurrent={middle.value === 'turns'}>
-            Turns
-          </Go>
-          <Go to={{ list: 'events' }} isCurrent={middle.value === 'events'}>
-            Events
-          </Go>
-          <Go to={{ list: 'tree' }} isCurrent={middle.value === 'tree'}>
-            Tree
-          </Go>
-          <Go to={{ list: 'graph' }} isCurrent={middle.value === 'graph'}>
-            Graph
-          </Go>
+          {LISTS.map((list) => (
+            <Go key={list} to={{ list }} isCurrent={middle.value === list}>
+              {LIST_NAMES[list]}
+            </Go>
+          ))}
         </span>
         <select
           aria-label="Kinds of events"
@@ -70,24 +64,9 @@ export function Happened() {
           onInput={(event) => go({ q: event.currentTarget.value }, { replace: true })}
         />
       </header>
-      <List />
+      <Shown />
     </section>
   );
-}
-
-function List() {
-  switch (middle.value) {
-    case 'talk':
-      return <Reading />;
-    case 'turns':
-      return <TurnList />;
-    case 'events':
-      return <EventList />;
-    case 'tree':
-      return <TaskTree />;
-    case 'graph':
-      return <AgentGraph />;
-  }
 }
 
 function AgentFilter({ by }: { by: string }) {

@@ -5,10 +5,12 @@ import { Go } from '../shared/go.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { memo } from '../shared/memo.ts';
 import { api } from '../state/api.ts';
-import { conversation } from '../state/route.ts';
+import { useFetched } from '../state/fetched.ts';
+import { route } from '../state/route.ts';
 import { nameOf } from '../state/selection.ts';
 import { threadsOf } from '../state/threads.ts';
 import { figuresOf } from '../state/turn-figures.ts';
+import { Loaded } from './detail/loaded.tsx';
 import { EventRow } from './event-row.tsx';
 import type { RunningCall } from '../state/running-calls.ts';
 import { RunningCalls } from './running-calls.tsx';
@@ -113,7 +115,7 @@ function More({ turn, isOpen, text, calls }: MoreProps) {
   );
 }
 
-function Events({ of: { id, trigger, to, steps, callCount } }: { of: TurnView }) {
+function Events({ of: { id, trigger } }: { of: TurnView }) {
   return (
     <div class="turn-events">
       {trigger && (
@@ -121,21 +123,22 @@ function Events({ of: { id, trigger, to, steps, callCount } }: { of: TurnView })
           answers {trigger.name}: <bdi>{trigger.text}</bdi>
         </p>
       )}
-      <TurnEvents turn={id} until={to} steps={steps + callCount} />
+      <TurnEvents turn={id} />
     </div>
   );
 }
 
 /** The columns of a turn. The mark of a broken cache links to the changes in the prompt. */
 function Numbers({ turn, unit, broke }: Pick<TurnRowProps, 'turn' | 'unit' | 'broke'>) {
-  const { id, agent, number, tokens } = turn;
+  const { id, agent, number, tokens, status } = turn;
   const { cache, time, ...cost } = figuresOf(turn);
-  const used = `${whole(tokens.input)} tokens in, ${whole(tokens.output)} out`;
+  const used = `${whole(tokens.input)} tokens in, ${whole(tokens.output)} out${status === 'running' ? ' so far' : ''}`;
   const amount = cost[unit];
   return (
     <>
       <td class="turn-figure" title={used}>
         {amount !== null && (unit === 'dollars' ? dollars(amount) : short(amount))}
+        {amount !== null && status === 'running' && '…'}
       </td>
       <td class="turn-figure">
         {broke && (
@@ -189,18 +192,14 @@ function summaryOf({ said, calls, callCount, handoff, trigger, status }: TurnVie
 }
 
 /** The events of a turn, fetched again when the turn makes progress. */
-function TurnEvents({ turn, until, steps }: { turn: string; until: number | null; steps: number }) {
-  const [rows, setRows] = useState<readonly Row[] | string>([]);
-  const id = conversation.value;
-  useEffect(() => {
-    if (id === null) return;
-    let isOver = false;
-    api.rows(id, { turn, limit: 500 }).then(
-      (answer) => !isOver && setRows(answer.rows),
-      (error: unknown) => !isOver && setRows(error instanceof Error ? error.message : String(error)),
-    );
-    return () => (isOver = true);
-  }, [id, turn, until, steps]);
-  if (typeof rows === 'string') return <p class="quiet">{rows}</p>;
-  return rows.map((row) => <EventRow key={row.seq} row={row} isChosen={false} />);
+function TurnEvents({ turn }: { turn: string }) {
+  const { conversation } = route.value;
+  const found = useFetched(conversation && `rows ${turn}`, turn, () =>
+    api.rows(conversation ?? '', { turn, limit: 500 }),
+  );
+  return (
+    <Loaded of={found}>
+      {({ rows }) => rows.map((row) => <EventRow key={row.seq} row={row} isChosen={false} />)}
+    </Loaded>
+  );
 }

@@ -9,6 +9,7 @@ import { keepSelection } from '../state/selection.ts';
 import { route } from '../state/route.ts';
 import { mode } from '../state/settings.ts';
 import type { Stillness } from './stillness.ts';
+import { messageOf } from './format.ts';
 
 type Asked =
   | { state: 'ready' }
@@ -65,7 +66,7 @@ export function CommandButton(props: CommandButtonProps) {
       setAsked({ state: 'accepted', seq: answer.seq });
       onAccepted?.(answer);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       if (isGone.current) refusal.value = message;
       refused.current = { message, view: viewOf() };
       setAsked({ state: 'refused', message });

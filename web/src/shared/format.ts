@@ -77,3 +77,8 @@ export function dollars(amount: number): string {
 export function plural(count: number, noun: string): string {
   return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+/** What went wrong, in words. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -2,6 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import type { CommandOf, ConversationId } from '../../../src/events/index.ts';
 import { api } from './api.ts';
 import { argsOf, type ArgsForm, formOf } from './args-form.ts';
+import { messageOf } from '../shared/format.ts';
 
 type Args = NonNullable<CommandOf<'decide'>['args']>;
 
@@ -13,7 +14,7 @@ export type ArgsDraft =
   /** `asked`: the arguments as the model wrote them. */
   | { state: 'open'; asked: string; form: ArgsForm };
 
-/** What a person has typed for an approval. */
+/** What a person has typed for an approval, or as the answer to a question: its `note`. */
 export interface ApprovalDraft {
   note: Signal<string>;
   args: Signal<ArgsDraft>;
@@ -57,7 +58,7 @@ async function load(conversation: ConversationId, request: string, seq: number):
     const { args } = event.body;
     return { state: 'open', asked: args, form: formOf(args) };
   } catch (error) {
-    return { state: 'failed', message: error instanceof Error ? error.message : String(error) };
+    return { state: 'failed', message: messageOf(error) };
   }
 }
 

@@ -1,3 +1,5 @@
+import { messageOf } from '../shared/format.ts';
+
 /** A field for one argument. `text` is what was typed, even for numbers. */
 export type ArgField = { name: string } & (
   | { kind: 'text' | 'number'; text: string }
@@ -71,7 +73,7 @@ function readArgs(json: string): Args | string {
     if (typeof read === 'object' && read !== null && !Array.isArray(read)) return read as Args;
     return 'Write a JSON object, such as {"to": "ben"}';
   } catch (error) {
-    return `Not JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return `Not JSON: ${messageOf(error)}`;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Row } from '../../../src/library/projection/model.ts';
 import { api } from './api.ts';
-import { changes, messageOf, type RowSource } from './row-source.ts';
+import { messageOf } from '../shared/format.ts';
+import { changes, type RowSource } from './row-source.ts';
 
 const PAGE_ROWS = 200;
 const MAX_PAGES = 15;

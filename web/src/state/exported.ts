@@ -1,5 +1,6 @@
 import { api } from './api.ts';
 import { refusal } from './refusal.ts';
+import { messageOf } from '../shared/format.ts';
 
 /** How long a browser may take to begin saving, ms. */
 const SAVED_WITHIN_MS = 60_000;
@@ -42,7 +43,7 @@ async function exported(conversation: string, format: 'jsonl' | 'html'): Promise
   try {
     return await api.exported(conversation, format);
   } catch (error) {
-    refusal.value = error instanceof Error ? error.message : String(error);
+    refusal.value = messageOf(error);
     return null;
   }
 }

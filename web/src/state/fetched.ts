@@ -3,6 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { ApiError } from './api.ts';
 import { onEvents, readings } from './live.ts';
 import { conversation } from './route.ts';
+import { messageOf } from '../shared/format.ts';
 
 /** A request to the server: pending, answered, or refused in the server's words. */
 export type Fetched<T> =
@@ -71,7 +72,7 @@ async function fetchInto(entry: Entry): Promise<void> {
     entry.content.value = { state: 'there', value: await entry.load() };
   } catch (error) {
     const code = error instanceof ApiError ? error.code : 'unreachable';
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     // A brief outage of the server removes nothing from the screen.
     if (code === 'unreachable' && entry.content.peek().state === 'there') return;
     entry.content.value = { state: 'failed', code, message };

@@ -2,7 +2,7 @@ import type { Event } from '../../../src/events/index.ts';
 import { api, streamOf } from './api.ts';
 import { isErasure } from './live.ts';
 import { readFrames } from './read-frames.ts';
-import { messageOf } from './row-source.ts';
+import { messageOf } from '../shared/format.ts';
 import { pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
 
 const RECONNECT_MS = 1_000;

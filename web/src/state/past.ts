@@ -5,6 +5,7 @@ import { createPlayer, type Speed, SPEEDS } from './player.ts';
 import { remember, remembered } from './remember.ts';
 import { conversation, go, route } from './route.ts';
 import { head } from './selection.ts';
+import { messageOf } from '../shared/format.ts';
 
 /** Time travel: `route.at` names the moment, and this module fetches its state. One request at a time; the last choice wins. */
 export const isPast = computed(() => route.value.at !== null);
@@ -36,7 +37,7 @@ async function fetchPast(): Promise<void> {
       if (route.peek().at === at) break;
     }
   } catch (error) {
-    pastProblem.value = error instanceof Error ? error.message : String(error);
+    pastProblem.value = messageOf(error);
   } finally {
     busy = false;
   }

@@ -1,7 +1,7 @@
 import { type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { Event } from '../../../src/events/index.ts';
 import { api } from './api.ts';
-import { messageOf } from './row-source.ts';
+import { messageOf } from '../shared/format.ts';
 
 /**
  * The part of a conversation that is on the screen, as events without gaps.

@@ -26,7 +26,3 @@ export function changes(): { version: Signal<number>; problem: Signal<string | n
   const version = signal(0);
   return { version, problem: signal<string | null>(null), changed: () => version.value++ };
 }
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

@@ -1,7 +1,8 @@
 import type { Row } from '../../../src/library/projection/model.ts';
 import { api, type RowsQuery } from './api.ts';
 import { foldNoise, type Line } from './fold-noise.ts';
-import { changes, messageOf, type RowSource } from './row-source.ts';
+import { messageOf } from '../shared/format.ts';
+import { changes, type RowSource } from './row-source.ts';
 
 const PAGE_ROWS = 300;
 /** Most loaded rows. Above it the far end is dropped, and fetched again on demand. */

@@ -38,7 +38,7 @@ export function DiffTab() {
   );
 }
 
-/** Both turns by their numbers: any two of the agent. */
+/** Fields for the numbers of both turns: any two turns of the agent can be compared. */
 function DiffTurns({ a, b }: { a: string | null; b: string }) {
   return (
     <div class="diff-turns">
@@ -67,7 +67,7 @@ function TurnNumber({ label, of, onPick }: TurnNumberProps) {
         min={1}
         max={newestNumber.value}
         placeholder={of === NEXT ? 'next' : '–'}
-        // Not `value`: what is typed would be put back whenever something else changes.
+        // Not `value`, because every render would then reset what is being typed.
         key={of}
         defaultValue={number ?? ''}
         onChange={({ currentTarget: { value, validity } }) => {
@@ -78,7 +78,7 @@ function TurnNumber({ label, of, onPick }: TurnNumberProps) {
   );
 }
 
-/** Maximum of changed messages shown: after a compaction all of them have changed. */
+/** Most changed messages that are shown at first. After a compaction all of them have changed. */
 const MOST = 40;
 
 function Diff({ diff }: { diff: PromptDiff }) {
@@ -161,7 +161,7 @@ function DiffTokens({ diff: { tokens, layers, b } }: { diff: PromptDiff }) {
   );
 }
 
-/** The scale of the Prompt tab: the vendor's count of the last prompt. `isDue` while it is loading. */
+/** The same scale as in the Prompt tab: it follows the vendor's count of the later prompt. `isDue`: that count is loading. */
 function useScale({ turn, step }: PromptDiff['b']): { scale: number; isDue: boolean } {
   const next = useNextPrompt(turn === null ? chosen.value.agentId : null);
   const prompt = usePrompt(turn, turn === null ? null : step);

@@ -5,6 +5,7 @@ import { plural } from '../../shared/format.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
+import { FailedHead } from './failed-agent.tsx';
 import { ForkButton } from './fork-button.tsx';
 import { LongText } from './long-text.tsx';
 import { useTrace } from './turn-answers.ts';
@@ -14,19 +15,13 @@ export function FailedTurn() {
   const { agent, turn, turnId, actor } = chosen.value;
   const trace = useTrace(turnId);
   if (!turn?.error || turnId === null) return null;
-  const { code, message, seq } = turn.error;
   const events = trace.state === 'there' ? trace.value.events : [];
   const partial = partialOf(events);
   const tries = events.filter(({ kind }) => kind === 'error').length;
   const mayRetry = route.value.at === null && actor?.can.includes('retry') && actor.lastTurn === turnId;
   return (
     <section class="failed" aria-label="What went wrong">
-      <h3>
-        <code>{code}</code> <EventLink seq={seq} />
-      </h3>
-      <p class="failed-message" dir="auto">
-        {message}
-      </p>
+      <FailedHead of={turn.error} />
       <p class="failed-policy">
         {agent?.state === 'failed'
           ? 'The agent has failed: it starts no turn until this one is retried.'

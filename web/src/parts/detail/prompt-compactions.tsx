@@ -1,5 +1,6 @@
 import type { AgentId, Cut } from '../../../../src/events/index.ts';
 import type { CompactionView } from '../../../../src/library/projection/model.ts';
+import { COMPACTION_REASONS } from '../../../../src/library/projection/words.ts';
 import { plural, short } from '../../shared/format.ts';
 import { shown } from '../../state/live.ts';
 import { CompactionCard } from '../compaction-card.tsx';
@@ -8,12 +9,6 @@ import { chosen } from './chosen.ts';
 /** A prune or compaction, with details from the log. */
 type CutDetail = Cut & { by?: AgentId; strategy?: string; trimmed?: number; steps?: number };
 
-const REASONS: Record<string, string> = {
-  over_budget: 'it reached the compaction threshold',
-  overflow: 'the provider refused it as too long',
-  cold_cache: 'nothing was cached any more, so the compaction cost no cache',
-  join: 'it joined with a summary',
-};
 const MOST = 5;
 
 /** The prunes and compactions in force: what was removed, why, and how much. */
@@ -47,7 +42,7 @@ export function PromptCompactions({ cuts }: { cuts: readonly CutDetail[] }) {
                 {trigger > 0 && trigger < before && <i style={{ left: `${(trigger / before) * 100}%` }} />}
               </div>
               <p class="quiet">
-                {REASONS[cut.reason]}
+                {COMPACTION_REASONS[cut.reason]}
                 {before > trigger && trigger > 0 && ` (${short(before)} > ${short(trigger)})`}
                 {cut.by !== undefined && `; by @${cut.by} with ${cut.strategy}`}
               </p>

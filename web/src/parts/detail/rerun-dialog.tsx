@@ -22,7 +22,7 @@ const KINDS: readonly [Draft['kind'], string, string][] = [
   ['same', 'Nothing: the same again', ''],
 ];
 
-/** What is to be different. The run is then shown beside the turn and its earlier runs. */
+/** Asks what the run changes, then shows the run beside the turn and its earlier runs. */
 export function RerunDialog({ turn, onClose }: { turn: TurnView; onClose: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
   const [draft, setDraft] = useState<Draft>({

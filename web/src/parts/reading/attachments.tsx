@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Attachment } from '../../../../src/events/index.ts';
 import { api } from '../../state/api.ts';
-import { messageOf } from '../../state/row-source.ts';
+import { messageOf } from '../../shared/format.ts';
 
 interface AttachmentsProps {
   of: readonly Attachment[];
