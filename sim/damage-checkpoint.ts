@@ -1,11 +1,11 @@
 import type { MemoryData } from './memory-documents.ts';
 
-/** What happens to a stored checkpoint: it is lost, cut off, changed in one place, or of another release. */
+/** What happens to a stored checkpoint: it is lost, cut off, changed in one place, or of another version. */
 const DAMAGES: readonly ((text: string, share: number) => string | null)[] = [
   () => null,
   (text, share) => text.slice(0, Math.floor(share * text.length)),
   (text, share) => flipped(text, Math.floor(share * text.length)),
-  (text) => text.replace(' of sim\n', ' of another\n'),
+  (text) => text.replace('\n', ' another\n'),
 ];
 
 /** Damages one checkpoint. `size` chooses which, how and where, 0 <= size < 1. False if there is none. */

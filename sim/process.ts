@@ -130,7 +130,7 @@ export function bootMember(world: World, slot: number, incarnation: number, skew
     random,
     metrics: NO_METRICS,
     onWarning: warn,
-    release: 'sim',
+    version: '',
     foldEvery: LEAST_EVENTS,
   });
   const stopping = new AbortController();

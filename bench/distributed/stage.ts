@@ -98,7 +98,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       random: Math.random,
       metrics: NO_METRICS,
       onWarning: stop,
-      release: 'bench',
+      version: '',
     }),
     taskFolds: createTaskFolds(store),
     trees: createTaskTrees({

@@ -45,11 +45,11 @@ function storeOf(log: readonly Event[]) {
 
 const quiet = { now: () => 0, monotonic: () => 0, sleep: () => Promise.resolve() };
 
-function open(store: ReturnType<typeof storeOf>['store'], release = 'this'): Checkpoints {
+function open(store: ReturnType<typeof storeOf>['store'], version = ''): Checkpoints {
   return createCheckpoints({
     store,
     clock: quiet,
-    release,
+    version,
     least: 1,
     onWarning: (error) => {
       throw error;
@@ -94,7 +94,7 @@ type Damage =
   | 'truncated'
   | 'flipped'
   | 'stale'
-  | 'other release'
+  | 'other version'
   | 'other log'
   | 'other secret';
 const damage = fc.constantFrom<Damage>(
@@ -104,7 +104,7 @@ const damage = fc.constantFrom<Damage>(
     'truncated',
     'flipped',
     'stale',
-    'other release',
+    'other version',
     'other log',
     'other secret',
   ] as const),
@@ -136,7 +136,7 @@ test('a request from a checkpoint, whole or damaged, is the request from the fir
         if (!sent) return;
         const { store, texts } = storeOf(sent.log);
         const address = addressOf(sent.agent);
-        const writer = open(store, kind === 'other release' ? 'another' : 'this');
+        const writer = open(store, kind === 'other version' ? ' another' : '');
         // As by a process that has worked for a while, up to some place in the log.
         const written = sent.log.slice(0, Math.floor(where * (sent.log.length + 1)));
         const worked = await foldOf([], sent.agent, null);

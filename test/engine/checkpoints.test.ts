@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { FORMAT } from '../../src/actors/features/checkpoints/checkpoints.ts';
 import { createMemoryDocuments, type MemoryData, newMemoryData } from '../../sim/memory-documents.ts';
 import { createDocumentDriver } from '../../src/store/documents/document-driver.ts';
 import type { StoreDriver } from '../../src/store/driver.ts';
@@ -162,11 +163,16 @@ function spoil({ entries, ...rest }: MemoryData, how: Spoil, keys: readonly stri
   }
 }
 
-test('another release does not read the checkpoints, and replaces them by its own', async () => {
-  const later = await firstRequest(data, { least: 8, release: 'next' });
+test('they name the format of the folds, not the release: a new release with the same folds reads them', () => {
+  const texts = keysOf(data, 'actor:bo').map((key) => data.entries.get(key)?.data ?? '');
+  expect(texts.map((text) => text.split('\n')[0])).toEqual(Array(2).fill(`troupe checkpoint ${FORMAT}`));
+});
+
+test('another version does not read the checkpoints, and replaces them by its own', async () => {
+  const later = await firstRequest(data, { least: 8, version: ' next' });
   expect(later.request).toEqual(without.request);
   const texts = keysOf(later.data, 'actor:bo').map((key) => later.data.entries.get(key)?.data ?? '');
-  expect(texts.at(-1)).toContain('of next');
+  expect(texts.at(-1)).toMatch(/^troupe checkpoint \d+ next\n/);
   expect(texts).toHaveLength(2);
 });
 

@@ -29,7 +29,7 @@ function schedules(...more: object[]) {
 
 /** One check of the schedules by one process. */
 async function look({ deps }: Stage, ...more: object[]): Promise<void> {
-  const { schedules: due } = feature.open({ ...deps, release: 'test', schedules: schedules(...more) });
+  const { schedules: due } = feature.open({ ...deps, version: '', schedules: schedules(...more) });
   await due?.fire(deps, createParticipantsCache(deps.log));
 }
 

@@ -103,7 +103,7 @@ export interface StageOptions {
   pending?: EngineDeps['pending'];
   schedules?: readonly Schedule[];
   lifecycle?: EngineDeps['lifecycle'];
-  checkpoints?: { release?: string; least?: number };
+  checkpoints?: { version?: string; least?: number };
   workflows?: TroupeInput['workflows'];
 }
 
@@ -132,7 +132,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     random,
     metrics: NO_METRICS,
     onWarning,
-    release: options.checkpoints?.release ?? 'test',
+    version: options.checkpoints?.version ?? '',
     foldEvery: options.checkpoints?.least,
     ...(options.schedules && { schedules: options.schedules }),
   });

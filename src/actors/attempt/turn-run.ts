@@ -533,8 +533,8 @@ export interface FeatureParts {
   metrics: Metrics;
   /** Called with problems that no caller learns of. */
   onWarning: (error: unknown, where: string) => void;
-  /** Release of this code. Folds that another release stored are not used. */
-  release: string;
+  /** What stored folds depend on besides the log: former ids of agents. Folds of another version are not used. */
+  version: string;
   /** Minimum number of events between two stored folds. Default: that of the feature. */
   foldEvery?: number | undefined;
   /** Budgets of the definition. */

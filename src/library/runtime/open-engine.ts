@@ -177,7 +177,7 @@ function featuresOf(
     metrics,
     onWarning: operators.onWarning,
     caps: { ...budgets, tree: { tokens: MAX_TREE_TOKENS } },
-    release: foldsOf(definition),
+    version: foldsOf(definition),
     embedder,
     ...given.constants?.memory,
     schedules: schedulesOf(schedules),
@@ -211,10 +211,10 @@ function limitsOf(
   return { ...all, sweepMs: all.leaseMs * LEASES_PER_SWEEP, ...constants };
 }
 
-/** Identifies what stored folds were made by. It includes the ids of agents, so that folds from before a renaming are made again. */
+/** Ids of agents on which stored folds depend, so that folds from before a renaming are made again. */
 function foldsOf({ agents }: TroupeDefinition): string {
   const former = formerIds(agents);
-  return former ? `${releaseOf()} ${JSON.stringify([...former])}` : releaseOf();
+  return former ? ` ${JSON.stringify([...former])}` : '';
 }
 
 /** The version in the package file of this code, which is two folders up in `src` and in `dist`. */

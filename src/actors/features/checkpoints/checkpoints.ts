@@ -7,8 +7,8 @@ import { hash } from 'node:crypto';
 interface CheckpointDeps {
   store: Pick<Store, 'putDerived' | 'readDerived' | 'derivedKeys' | 'removeDerived' | 'markOf'>;
   clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
-  /** Release of this code. A fold of another release is not used. */
-  release: string;
+  /** What folds depend on besides the log and `FORMAT`: former ids of agents. A fold of another version is not used. */
+  version: string;
   /** Minimum events between two checkpoints. Default: 64, because fewer are read in a few milliseconds. */
   least?: number;
   onWarning: (error: unknown, where: string) => void;
@@ -78,14 +78,14 @@ export function createCheckpoints(deps: CheckpointDeps): Checkpoints {
 }
 
 async function loadOne(
-  { store, clock, release }: CheckpointDeps,
+  { store, clock, version }: CheckpointDeps,
   log: ConversationKey,
   { subject, seq }: { subject: string; seq: number },
 ): Promise<Loaded | null> {
   const key = keyOf(subject, seq);
   const [text = null] = await store.readDerived(log, [key]);
   if (text === null) return null;
-  const found = readText(release, { log, subject, seq }, text);
+  const found = readText(version, { log, subject, seq }, text);
   if (found.kind === 'other') return null;
   if (found.kind === 'read' && found.mark === (await store.markOf(log, seq))) {
     const parts = await unpackParts(clock, found.lines);
@@ -148,7 +148,7 @@ function createWriting(deps: CheckpointDeps): Pick<Checkpoints, 'save' | 'flush'
 }
 
 async function write(
-  { store, clock, release }: CheckpointDeps,
+  { store, clock, version }: CheckpointDeps,
   { log, subject, seq, mark, parts }: Waiting,
 ): Promise<void> {
   const lines: string[] = [];
@@ -157,7 +157,7 @@ async function write(
     lines.push(pack(part));
   }
   const key = keyOf(subject, seq);
-  await store.putDerived(log, key, writeText(release, { log, subject, seq, mark }, lines), clock.now());
+  await store.putDerived(log, key, writeText(version, { log, subject, seq, mark }, lines), clock.now());
   const all = await store.derivedKeys(log, CHECKPOINTS);
   const others = all.filter((each) => each !== key && each.startsWith(prefixOf(subject)));
   const old = others.slice(0, 1 - KEPT);
@@ -212,22 +212,22 @@ type ReadText = { kind: 'read'; mark: string; lines: string[] } | { kind: 'other
 
 /**
  * The text of a checkpoint: a line with the version, a line with the hash of the following lines, a line with its origin, and
- * a line for each packed part of the fold. `release`: that of the code.
+ * a line for each packed part of the fold. Releases of Troupe with the same `FORMAT` read each other's.
  */
 function writeText(
-  release: string,
+  version: string,
   { log, subject, seq, mark }: CheckpointOrigin,
   lines: readonly string[],
 ): string {
   const origin = JSON.stringify([log.tenant, log.conversation, subject, seq, mark]);
   const rest = `${[origin, ...lines].join('\n')}`;
-  const version = versionLine(release);
-  return `${version}\n${hashOf(version, rest)}\n${rest}`;
+  const first = versionLine(version);
+  return `${first}\n${hashOf(first, rest)}\n${rest}`;
 }
 
 /** Never throws. */
 function readText(
-  release: string,
+  version: string,
   { log, subject, seq }: Omit<CheckpointOrigin, 'mark'>,
   text: string,
 ): ReadText {
@@ -237,7 +237,7 @@ function readText(
   if (first < 0 || second < 0 || third < 0) return { kind: 'damaged' };
   const hashed = hashOf(text.slice(0, first), text.slice(second + 1));
   if (hashed !== text.slice(first + 1, second)) return { kind: 'damaged' };
-  if (text.slice(0, first) !== versionLine(release)) return { kind: 'other' };
+  if (text.slice(0, first) !== versionLine(version)) return { kind: 'other' };
   try {
     const [tenant, conversation, of, at, mark] = JSON.parse(text.slice(second + 1, third)) as unknown[];
     const isThis = tenant === log.tenant && conversation === log.conversation && of === subject && at === seq;
@@ -253,12 +253,12 @@ function readText(
   }
 }
 
-function hashOf(version: string, rest: string): string {
-  return hash('sha256', `${version}\n${rest}`, 'hex');
+function hashOf(first: string, rest: string): string {
+  return hash('sha256', `${first}\n${rest}`, 'hex');
 }
 
-function versionLine(release: string): string {
-  return `troupe checkpoint ${FORMAT} of ${release}`;
+function versionLine(version: string): string {
+  return `troupe checkpoint ${FORMAT}${version}`;
 }
 
 /**
