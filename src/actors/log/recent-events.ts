@@ -159,10 +159,11 @@ function createPageCache(clock: Pick<Clock, 'monotonic'>) {
     put(log: ConversationKey, after: number, page: LogPage): void {
       // The last page is not cached, because it grows with the log.
       if (page.isLast) return;
-      if (keyOf(log) !== key || pages.size >= MOST_PAGES) pages.clear();
+      if (keyOf(log) !== key) pages.clear();
       key = keyOf(log);
       until = clock.monotonic() + KEPT_MS;
-      pages.set(after, page);
+      // Of a longer log the first pages stay: every reader begins there.
+      if (pages.size < MOST_PAGES) pages.set(after, page);
     },
     clear: () => pages.clear(),
   };

@@ -114,7 +114,7 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
   const content = renderCompaction(body, secret, { upTo, framing });
   return {
     message: { role: 'user', content, seqs: [] },
-    tokens: tokensOf(body, content, { secret, framing }) + FRAME_TOKENS,
+    tokens: tokensOf(body, content, { secret, framing, upTo }) + FRAME_TOKENS,
     layer: 'summary',
     part: null,
     event: compaction,
@@ -128,10 +128,10 @@ function summarySlot(view: View, { compaction, upTo }: Adoption): Slot | null {
 function tokensOf(
   body: CompactionBody,
   content: string,
-  { secret, framing }: Pick<View, 'secret' | 'framing'>,
+  { secret, framing, upTo }: Pick<View, 'secret' | 'framing'> & { upTo: number },
 ): number {
+  if (body.quotes.every(({ seq }) => seq <= upTo)) return body.tokens.after;
   const whole = renderCompaction(body, secret, { framing });
-  if (content.length === whole.length) return body.tokens.after;
   return Math.ceil((body.tokens.after * estimateTokens(content)) / estimateTokens(whole));
 }
 
