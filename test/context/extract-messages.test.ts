@@ -69,7 +69,7 @@ describe('key messages', () => {
     ]);
   });
 
-  test("keep people's words, the newest first, before those of agents", () => {
+  test("keep people's words, the newest first, and beside many decisions of agents a third of the room", () => {
     const chatter = Array.from({ length: 20 }, (_, n) => [
       personSays(`Person number ${n} says something of middling length here.`),
       agentSays(`You must know: decision ${n} in src/file-${n}.ts is final and approved.`),
@@ -77,7 +77,7 @@ describe('key messages', () => {
     const { quotes } = extract(at(chatter), 700);
     const people = quotes.filter(({ speaker }) => speaker === 'Ana');
     expect(costOf(people)).toBeLessThanOrEqual(700 * 0.6);
-    expect(costOf(people)).toBeGreaterThan(700 * 0.4);
+    expect(costOf(people)).toBeGreaterThan(700 * 0.33);
     expect(seqs(people)).toEqual(seqs(people).map((_, index) => 39 - 2 * (people.length - 1 - index)));
   });
 

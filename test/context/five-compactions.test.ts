@@ -64,3 +64,29 @@ test("a person's last two messages stay whole in a small compaction", () => {
   const left = afterFive(log, 400);
   for (const text of last) expect(left).toContain(text);
 });
+
+test('remarks that were kept before give way to numbers that a person gives later', () => {
+  const ports = [6101, 6202, 6303, 6404];
+  const log = at([
+    personSays('Please build the ledger.'),
+    ...talk(20),
+    ...ports.flatMap((port) => [personSays(`The mailer of heron listens on port ${port}.`), ...talk(12)]),
+  ]);
+  const left = afterFive(log, 500);
+  for (const port of ports) expect(left).toContain(`${port}`);
+});
+
+test('a small compaction keeps the decisions of an agent, however many', () => {
+  const names = ['heron', 'plover', 'curlew', 'dunlin', 'godwit', 'avocet', 'knot', 'ruff', 'snipe', 'teal'];
+  const log = at([
+    personSays('Please build the ledger.'),
+    ...names.flatMap((name, at) => [
+      ...talk(5),
+      agentSays(`I looked at both ways. I decided to use ${name} for the ledger, with ${4711 + at} entries.`),
+      personSays(`The mailer of ${name} listens on port ${6101 + at}.`),
+    ]),
+    ...talk(5),
+  ]);
+  const left = afterFive(log, 550);
+  for (const name of names) expect(left).toContain(`decided to use ${name}`);
+});

@@ -311,7 +311,6 @@ function scoreEvent({ text, calls, results, role, age, kept }: Scorable, most: n
   const { paths, ids } = findWords(`${spoken}\n${judged(calls)}`, true);
   const parts: [name: string, points: number][] = [
     [role, ROLE_POINTS[role]],
-    ['kept before', kept ? 2 : 0],
     ['recency', (role === 'person' ? 1.5 : 3) * (1 - age)],
     ['obligation', upTo(4, 1.5 * (matching(CONSTRAINT) + matching(REFUSAL)))],
     ['decision', upTo(3, 1.5 * matching(DECISION))],
@@ -323,6 +322,9 @@ function scoreEvent({ text, calls, results, role, age, kept }: Scorable, most: n
     ['errors', upTo(4, 2 * errorLines(`${judged(results)}\n${spoken}`).length)],
     ['large result', -upTo(1.5, 0.5 * Math.log2(Math.max(1, results.length / LARGE_RESULT)))],
   ];
+  const tells = parts.slice(TELLING).some(([, points]) => points > 0);
+  // Words that tell something come before remarks, also before those that were kept for want of better words.
+  parts.splice(1, 0, ['kept before', kept ? 2 : 0], ['tells', tells && role === 'person' ? 1 : 0]);
   const counted = parts
     .map(([name, points]) => [name, round(points)] as const)
     .filter(([, points]) => points !== 0);
@@ -331,6 +333,9 @@ function scoreEvent({ text, calls, results, role, age, kept }: Scorable, most: n
     why: counted.map(([name, points]) => `${name} ${points > 0 ? '+' : ''}${points}`),
   };
 }
+
+/** Index of the first part of a score that says something of the words themselves. */
+const TELLING = 2;
 
 function bothEnds(text: string, most: number): string {
   if (text.length <= most) return text;

@@ -22,6 +22,8 @@ interface Extraction {
 
 /** Share of people's words. What they do not use goes to the digest of the others' words. */
 const PEOPLE_SHARE = 0.6;
+/** The part of people's share that stays theirs if decisions of agents need more than what is left. */
+const LEAST_BESIDE_DECISIONS = 0.6;
 const MAX_PEOPLE_TOKENS = 20_000;
 /** Minimum tokens for people's words, because in a very small budget their share has no room for the first request. */
 const LEAST_PEOPLE_TOKENS = 60;
@@ -66,6 +68,7 @@ export function* chooserSteps(
   const people = candidates.filter(({ role }) => role === 'person');
   const others = candidates.filter(({ role }) => role !== 'person');
   const needed = yield* neededFor(people, largest, pricing);
+  const forDecisions = yield* neededForDecisions(others, Math.min(largest, mostForOthers), pricing);
   // This upper bound needs no token counts.
   const othersNeed = Math.ceil(others.reduce((total, { whole }) => total + whole.length / 2 + 40, 0));
   const newestFirst = others.toReversed();
@@ -75,12 +78,26 @@ export function* chooserSteps(
     if (whole) return extractionOf(whole);
     // Both parts of the budget grow with it.
     const part = Math.max(Math.floor(budget * peopleShare), Math.min(budget, LEAST_PEOPLE_TOKENS));
-    const usual = Math.min(MAX_PEOPLE_TOKENS, part);
+    const least = Math.max(Math.floor(part * LEAST_BESIDE_DECISIONS), Math.min(budget, LEAST_PEOPLE_TOKENS));
+    const usual = Math.min(MAX_PEOPLE_TOKENS, Math.max(least, Math.min(part, budget - forDecisions)));
     const share = Math.min(needed, mostForPeople, Math.max(usual, budget - othersNeed));
     const kept = yield* keepWords(people, share, pricing);
     const rest = Math.min(budget - share, mostForOthers);
     return extractionOf([...kept, ...(yield* digest({ ranked, newestFirst }, rest, pricing))]);
   };
+}
+
+/** Tokens of the sentences in which agents say what they decided, at most `most`. */
+function* neededForDecisions(others: readonly Candidate[], most: number, pricing: Pricing): Steps<number> {
+  let needed = 0;
+  for (const candidate of others.toReversed()) {
+    const units = candidate.units();
+    const chosen = units.flatMap((unit, at) => (isDecision(unit) ? [at] : []));
+    if (chosen.length > 0) needed += pricing.as(candidate, joinUnits(units, chosen)).tokens;
+    yield candidate.whole.length + pricing.work();
+    if (needed >= most) return most;
+  }
+  return needed;
 }
 
 function extractionOf(kept: readonly Kept[]): Extraction {
