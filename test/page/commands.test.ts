@@ -227,4 +227,11 @@ pageTest('Fork copies the conversation once, even by a double click, and opens t
   // The original has one more event, the fork command.
   expect((await stage().events('fork')).slice(before).map(({ kind }) => kind)).toEqual(['command']);
   await stage().until('fork', isCommand('fork'));
+  // What the agent does there stands beside what it did in the original.
+  const fork = decodeURIComponent(new URL(page.url()).pathname.split('/c/')[1] ?? '');
+  await stage().play(fork, ['critic'], 'Is there anything missing?');
+  await page.goto(`${stage().url}c/${fork}/t/${fork}:critic:1`);
+  await may(page).getByRole('link', { name: 'compare with the original' }).click();
+  const state = page.getByRole('main', { name: 'Comparison' }).getByRole('row', { name: /^State/ });
+  await eventually(() => state.innerText()).toMatch(/done\s+done/);
 });

@@ -48,7 +48,7 @@ pageTest(
     // What made the prompt of the researcher's second turn so much larger than that of the first?
     await happened(page).getByRole('link', { name: 'Turns' }).click();
     await happened(page)
-      .getByRole('link', { name: /2\s*researcher/ })
+      .getByRole('link', { name: /2\s*Researcher/ })
       .click();
     await detail(page).getByRole('tab', { name: 'Prompt' }).click();
     const prompt = page.getByRole('tabpanel', { name: 'Prompt' });

@@ -197,7 +197,8 @@ function followRun(
   const ask = async () => {
     const answer = await api.compare(original, run).catch((error: unknown) => {
       // It has not begun.
-      if (error instanceof ApiError && error.code === 'turn_unknown') return null;
+      if (error instanceof ApiError && error.code === 'turn_unknown' && error.message.includes(`"${run}"`))
+        return null;
       return messageOf(error);
     });
     if (isOver) return;

@@ -7,7 +7,6 @@ import { useTree } from '../state/fetched-tree.ts';
 import { shown } from '../state/live.ts';
 import { isPast } from '../state/past.ts';
 import { conversation } from '../state/route.ts';
-import { nameOf } from '../state/selection.ts';
 import { treeAt } from '../state/tree-at.ts';
 import { Loaded } from './detail/loaded.tsx';
 import '../style/task-tree.css';
@@ -88,9 +87,7 @@ function Line({ node }: { node: TreeNode }) {
   return (
     <p class={`tree-line tree-${kind}`}>
       <Go to={where}>
-        {kind === 'task'
-          ? `${nameOf(from ?? 'Somebody')} gives ${nameOf(to)} a task`
-          : `${nameOf(to)} answers ${nameOf(from ?? 'somebody')}`}
+        {kind === 'task' ? `${from ?? 'Somebody'} gives ${to} a task` : `${to} answers ${from ?? 'somebody'}`}
       </Go>
       <span class={`tree-state tree-${state}`}>
         {STATES[state]}

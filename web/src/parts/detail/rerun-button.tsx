@@ -4,6 +4,7 @@ import type { TurnView } from '../../../../src/library/projection/model.ts';
 import { plural } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { later } from '../../shared/later.tsx';
+import { counterpartOf } from '../../state/copied.ts';
 import { READ_ONLY } from '../../state/connection.ts';
 import { route } from '../../state/route.ts';
 import { mode } from '../../state/settings.ts';
@@ -19,10 +20,16 @@ export function RerunButton({ turn }: { turn: TurnView }) {
   if (!mayGive('rerun')) return null;
   const { runs } = route.value;
   const { length } = runsOf(turn.id);
+  const original = counterpartOf(turn);
   return (
     <>
       {length > 0 && (
         <Go to={{ conversation: null, view: 'compare', runs }}>compare with {plural(length, 'run')}</Go>
+      )}
+      {original !== null && (
+        <Go to={{ conversation: null, view: 'compare', runs: `${original},${turn.id}` }}>
+          compare with the original
+        </Go>
       )}
       <button
         type="button"

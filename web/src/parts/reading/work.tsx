@@ -54,7 +54,9 @@ function Call({ call }: { call: ReadCall }) {
         <span class="quiet clip call-args">{args === '{}' ? '' : args}</span>
         <span class="call-outcome">
           {outcome === null ? 'running' : OUTCOMES[outcome]}
-          {endedAt !== null && <span class="quiet"> {duration(endedAt - startedAt)}</span>}
+          {endedAt !== null && outcome !== 'waiting' && (
+            <span class="quiet"> {duration(endedAt - startedAt)}</span>
+          )}
         </span>
       </button>
       {isOpen && (
