@@ -124,6 +124,35 @@ pageTest('home is worked by keys: j and k move, Enter opens, a and d decide', as
   await eventually(() => new URL(page.url()).pathname).toMatch(/^\/c\/refund-/);
 });
 
+pageTest('an expanded group stays so while its lines come and go, and for whoever comes back', async () => {
+  const page = await openWith('reader');
+  let kept = 9;
+  await page.route('**/api/inbox?*', async (route) => {
+    const response = await route.fetch();
+    const { lines, ...rest } = (await response.json()) as { lines: { id: string }[] };
+    const refunds = lines.filter(({ id }) => id.startsWith('refund-'));
+    const gone = new Set(refunds.slice(kept).map(({ id }) => id));
+    await route.fulfill({ response, json: { ...rest, lines: lines.filter(({ id }) => !gone.has(id)) } });
+  });
+  const group = page.getByRole('button', { name: /× @refunds wants to run refund/ });
+  const isExpanded = () => group.getAttribute('aria-expanded');
+  const readAgain = "document.dispatchEvent(new Event('visibilitychange'))";
+  await group.press('Enter');
+  await eventually(isExpanded).toBe('true');
+  // What expires first stands alone, before the group.
+  for (kept of [3, 9]) {
+    await page.evaluate(readAgain);
+    await group.getByText(new RegExp(`^${kept === 3 ? 2 : '[^2]'} ×`)).waitFor();
+    expect(await isExpanded()).toBe('true');
+    expect(await page.evaluate('document.activeElement.className')).toBe('cause-open');
+  }
+  await page.locator('.cause ul').getByRole('link').first().click();
+  await page.getByRole('log').first().waitFor();
+  await page.goBack();
+  await eventually(isExpanded).toBe('true');
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+});
+
 pageTest('approvals stand once, and those of one tool are denied together by whoever may', async () => {
   const page = await openWith('ben');
   await page.getByRole('region', { name: 'Needs you' }).waitFor();

@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Command, ConversationId, TurnId } from '../../../src/events/index.ts';
 import { Due } from '../shared/due.tsx';
@@ -9,14 +10,27 @@ import { whyNoWrite } from '../state/connection.ts';
 import { refreshInbox } from '../state/inbox.ts';
 import { InboxRow } from './inbox-row.tsx';
 
+/** Number of lines with one cause from which they are grouped. */
+const FEW = 3;
+
+/** Keys of the expanded groups. Not in their components, which go with the list: a reader who comes back finds it as it was. */
+const expanded = signal<ReadonlySet<string>>(new Set());
+
+/** An expanded group stays one however few lines it has left, so that deciding one line moves no other. */
+export const isGroup = ({ key, lines }: Cause) => lines.length >= FEW || expanded.value.has(key);
+
 /** Conversations with the same cause, in one line with the commands for all of them. Expanded, each has its own line. */
-export function CauseGroup({ cause: { words, detail, lines } }: { cause: Cause }) {
+export function CauseGroup({ cause: { key, words, detail, lines } }: { cause: Cause }) {
   const since = Math.min(...lines.map((line) => line.since));
-  const [isOpen, setOpen] = useState(false);
+  const isOpen = expanded.value.has(key);
+  const toggle = () => {
+    const others = [...expanded.peek()].filter((each) => each !== key);
+    expanded.value = new Set(isOpen ? others : [...others, key]);
+  };
   return (
     <li class="cause">
       <div class="cause-head">
-        <button type="button" class="cause-open" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <button type="button" class="cause-open" aria-expanded={isOpen} onClick={toggle}>
           <b>{words}</b> {detail !== '' && <span class="cause-detail clip">{detail}</span>}
           <span class="quiet"> for {age(Date.now() - since)}</span>{' '}
           <Due at={lines[0]?.asks?.deadline ?? null} />

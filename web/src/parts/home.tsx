@@ -12,7 +12,7 @@ import { go, route } from '../state/route.ts';
 import { filtersOf, isSame, NO_FILTERS, removeView, savedViews, saveView } from '../state/saved-views.ts';
 import { base } from '../state/settings.ts';
 import { alone, byCause } from '../state/causes.ts';
-import { CauseGroup } from './cause-group.tsx';
+import { CauseGroup, isGroup } from './cause-group.tsx';
 import { InboxRow } from './inbox-row.tsx';
 import { QueuesPanel } from './queues-panel.tsx';
 import { StuckList } from './stuck-list.tsx';
@@ -222,10 +222,10 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
           {state && <GroupHead state={state} name={name} count={isWhole ? own.length : counts[state]} />}
           <ul>
             {(route.value.order === '' ? byCause(own) : own.map(alone)).map((cause) =>
-              cause.lines.length < FEW ? (
-                cause.lines.map((line) => <InboxRow key={line.id} line={line} />)
-              ) : (
+              isGroup(cause) ? (
                 <CauseGroup key={cause.key} cause={cause} />
+              ) : (
+                cause.lines.map((line) => <InboxRow key={line.id} line={line} />)
               ),
             )}
             {state && !isWhole && isUrgentState(state) && own.length < counts[state] && (
@@ -247,9 +247,6 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
     </div>
   );
 }
-
-/** Number of lines with one cause from which they are grouped. */
-const FEW = 3;
 
 const isUrgentState = (state: StandingState) => state === 'failed' || state === 'asks';
 
