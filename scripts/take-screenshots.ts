@@ -3,7 +3,8 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from '../test/page/browser.ts';
-import { SCENES, type Picture } from '../test/page/scenes.ts';
+import { openCopied } from '../test/page/kept-world.ts';
+import { SCENES, WORLD_VIEWS, type Picture } from '../test/page/scenes.ts';
 import type { PageStage } from '../test/page/stage.ts';
 import { isOpen } from '../test/page/views.ts';
 import { CHROMIUM_ENV, installChromium } from '../test/services/chromium.ts';
@@ -12,7 +13,7 @@ import { runCommand } from '../test/services/run-command.ts';
 /**
  * `npm run screenshots`: every view of the built page, in both themes and three widths, to dist/screenshots; those that
  * the docs show also to docs/screenshots. `npm run screenshots -- tree queue` takes these views only, and leaves the
- * docs alone. The conversations are replayed with a stopped clock, so that two runs give the same pictures.
+ * docs alone; `-- world`: those of the whole world of `npm run world`. The conversations are replayed with a stopped clock, so that two runs give the same pictures.
  */
 const ROOT = path.dirname(import.meta.dirname);
 const FOLDER = path.join(ROOT, 'dist/screenshots');
@@ -25,12 +26,17 @@ const KEPT = /^(prompt|stuck|live|waterfall)-(light|dark)\.png$/;
 const AGO_MS = 2_100;
 const DRAWN_WITHIN_MS = 20_000;
 const SETTLING_MS = 400;
+const COUNTED_WITHIN_MS = 300_000;
+const SILENT_MS = 190_000;
 const MAX_BYTES = 200 * 1024;
 const MAX_TOTAL_BYTES = 2 * 1024 * 1024;
 const WALK_MS = 120_000;
 
-const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !SCENES.some(({ views }) => views.some((view) => view.name === name)));
+const asked = process.argv
+  .slice(2)
+  .flatMap((name) => (name === 'world' ? WORLD_VIEWS.map((view) => view.name) : [name]));
+const known = new Set([...SCENES.flatMap(({ views }) => views), ...WORLD_VIEWS].map(({ name }) => name));
+const unknown = asked.filter((name) => !known.has(name));
 if (unknown.length > 0) throw new Error(`no such view: ${unknown.join(', ')}`);
 const chromium = await installChromium();
 if ('missing' in chromium) throw new Error(`no Chromium: ${chromium.missing}`);
@@ -42,8 +48,10 @@ try {
     const taken = scene.views.filter(({ name }) => asked.length === 0 || asked.includes(name));
     if (taken.length === 0) continue;
     await using stage = await scene.open();
-    for (const view of taken) await shoot(browser, stage, view);
+    for (const view of taken) await shoot(browser, { ...stage, begin: () => view.begin?.(stage) }, view);
   }
+  const ofWorld = WORLD_VIEWS.filter(({ name }) => asked.includes(name));
+  if (ofWorld.length > 0) await shootWorld(ofWorld);
 } finally {
   await browser.close();
 }
@@ -68,11 +76,29 @@ function looksOf(): Look[] {
   );
 }
 
-async function shoot(by: Browser, stage: PageStage, view: Picture): Promise<void> {
+type Shown = Pick<PageStage, 'url' | 'clock'>;
+
+async function shootWorld(views: readonly Picture[]): Promise<void> {
+  await using world = await openCopied();
+  const page = await browser.newPage();
+  await page.goto(world.url);
+  await page.getByRole('region', { name: 'Failed' }).waitFor();
+  await page.getByText(/Counting:/).waitFor({ state: 'hidden', timeout: COUNTED_WITHIN_MS });
+  await page.close();
+  // A model that says nothing is stuck after three minutes.
+  world.clock.ahead(SILENT_MS);
+  for (const view of views) await shoot(browser, world, view);
+}
+
+async function shoot(
+  by: Browser,
+  stage: Shown & { begin?: () => Promise<void> | undefined },
+  view: Picture,
+): Promise<void> {
   const open: { page: Page; suffix: string }[] = [];
   for (const look of looksOf())
     open.push({ page: await openPage(by, stage, view, look), suffix: look.suffix });
-  await view.begin?.(stage);
+  await stage.begin?.();
   for (const { page, suffix } of open) {
     await drawn(page, view);
     await view.act?.(page);
@@ -85,7 +111,7 @@ async function shoot(by: Browser, stage: PageStage, view: Picture): Promise<void
   }
 }
 
-async function openPage(by: Browser, stage: PageStage, view: Picture, look: Look): Promise<Page> {
+async function openPage(by: Browser, stage: Shown, view: Picture, look: Look): Promise<Page> {
   const { suffix: _, ...options } = look;
   const context = await by.newContext({
     ...options,

@@ -153,6 +153,28 @@ async function openLanes(page: Page): Promise<void> {
 }
 
 /** Every view of the page, by the stage that it is on. */
+/** Views of the world of `npm run world`: thousands of conversations, failures, waits, a long log. */
+export const WORLD_VIEWS: readonly Picture[] = [
+  { name: 'world-home', path: '', shows: /21 × provider_auth/ },
+  { name: 'world-asks', path: '?state=asks', shows: /letter-3/ },
+  { name: 'world-costliest', path: '?order=costliest', shows: /archive/ },
+  { name: 'world-search', path: '?find=customs+form', shows: /hits? in/ },
+  { name: 'world-costs', path: 'costs', shows: /archivist/ },
+  { name: 'world-long', path: 'c/archive', shows: /Indexed/ },
+  { name: 'world-long-turns', path: 'c/archive?list=turns', shows: /made room/ },
+  { name: 'world-long-events', path: 'c/archive?list=events&kind=*', shows: /11626|11,626/ },
+  {
+    name: 'world-long-prompt',
+    path: 'c/archive/t/archive:archivist:2555?tab=prompt',
+    shows: /Cache broke/,
+  },
+  { name: 'world-long-diff', path: 'c/archive/t/archive:archivist:12?tab=diff', shows: /unchanged/ },
+  { name: 'world-stuck', path: 'c/stamp', shows: /@customs/ },
+  { name: 'world-failed', path: 'c/bill-0', shows: /Incorrect API key/ },
+  { name: 'world-approval', path: 'c/refund-9', shows: /Change the arguments/ },
+  { name: 'world-question', path: 'c/letter-3', shows: /Which tone/ },
+];
+
 export const SCENES: readonly Scene[] = [
   {
     views: OFFICE_VIEWS,
