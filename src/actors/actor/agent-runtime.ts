@@ -63,12 +63,19 @@ export interface AgentRuntime {
 
 /** The settings of a model in an agent's definition. A field that is left out is the vendor's default. */
 export interface AnswerSettings {
+  /** Most tokens of one answer. */
   maxOutputTokens: number;
+  /** How freely words are chosen; 0: the likeliest. */
   temperature?: number | undefined;
+  /** Words are chosen from the likeliest that make up this share, 0 to 1. */
   topP?: number | undefined;
+  /** The same seed gives the same answer where the vendor can. */
   seed?: number | undefined;
+  /** Texts at which an answer ends. */
   stop?: readonly string[] | undefined;
+  /** Tokens for thinking, or as the model chooses. */
   thinking?: 'adaptive' | number | undefined;
+  /** How much the model thinks, in the vendor's words. */
   effort?: string | undefined;
 }
 

@@ -45,9 +45,11 @@ interface ListenOptions {
   tls?: Tls | undefined;
 }
 
-/** In PEM: the certificate, with those that lead to its authority, and its key. */
+/** A certificate and its key, in PEM. */
 export interface Tls {
+  /** The certificate, followed by those that lead to its authority. */
   cert: string;
+  /** Its private key. */
   key: string;
 }
 

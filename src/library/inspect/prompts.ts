@@ -279,7 +279,14 @@ export interface Inspection {
 }
 
 /** An event that a turn answers. */
-interface Trigger extends Pick<Event, 'id' | 'seq' | 'kind' | 'author'> {}
+interface Trigger extends Pick<Event, 'id'> {
+  /** Its place in the log. */
+  seq: Event['seq'];
+  /** What it is, such as `message`. */
+  kind: Event['kind'];
+  /** Who wrote it. */
+  author: Event['author'];
+}
 
 /** A compaction in force, with details from the log. */
 interface CutDetail extends Cut {
