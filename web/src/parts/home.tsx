@@ -71,15 +71,16 @@ function Standing({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }
   );
 }
 
+/** A number that still rises says so. */
+const told = (count: number, isCounting: boolean) => `${whole(count)}${isCounting ? '+' : ''}`;
+
 function Tabs({ counts, isCounting }: { counts: Inbox['counts']; isCounting: boolean }) {
-  // A number that still rises says so.
-  const told = (count: number) => `${whole(count)}${isCounting ? '+' : ''}`;
   const chosen = route.value.state;
   const all = STANDING_STATES.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
   return (
     <nav class="home-tabs" aria-label="States">
       <Go to={{ state: '' }} isCurrent={chosen === ''}>
-        All <b>{told(all)}</b>
+        All <b>{told(all, isCounting)}</b>
       </Go>
       {STANDING_STATES.map((state) => (
         <Go
@@ -88,7 +89,7 @@ function Tabs({ counts, isCounting }: { counts: Inbox['counts']; isCounting: boo
           to={{ state }}
           isCurrent={chosen === state}
         >
-          {STATE_WORDS[state]} <b>{told(counts[state] ?? 0)}</b>
+          {STATE_WORDS[state]} <b>{told(counts[state] ?? 0, isCounting)}</b>
         </Go>
       ))}
       <span class="spring" />
@@ -219,7 +220,13 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
     <div class="home-groups">
       {groupsOf(lines).map(({ name, state, own, isWhole }) => (
         <section key={name} aria-label={name}>
-          {state && <GroupHead state={state} name={name} count={isWhole ? own.length : counts[state]} />}
+          {state && (
+            <GroupHead
+              state={state}
+              name={name}
+              count={told(isWhole ? own.length : counts[state], unread > 0)}
+            />
+          )}
           <ul>
             {(route.value.order === '' ? byCause(own) : own.map(alone)).map((cause) =>
               isGroup(cause) ? (
@@ -281,11 +288,11 @@ function byDeadline(lines: readonly InboxLine[]): InboxLine[] {
   return lines.toSorted((a, b) => due(a) - due(b));
 }
 
-function GroupHead({ state, name, count }: { state: StandingState; name: string; count: number }) {
+function GroupHead({ state, name, count }: { state: StandingState; name: string; count: string }) {
   return (
     <h2 class={`home-group home-group-${state}`}>
       <StateIcon of={state} />
-      <span aria-hidden="true">{name}</span> <span class="quiet">{whole(count)}</span>
+      <span aria-hidden="true">{name}</span> <span class="quiet">{count}</span>
     </h2>
   );
 }

@@ -23,7 +23,7 @@ const TEXTS = [
   'of',
   'since',
   'order',
-  /** What all conversations are searched for, and by whom that is. */
+  /** The search over all conversations: its words, and the author of what is found. */
   'find',
   'author',
   /** Turns that are compared, separated by commas: the original first, then its runs. */
