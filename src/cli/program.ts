@@ -610,11 +610,11 @@ function addProcessCommands(program: Command): void {
     .argument('[agents-file]', 'default: ./agents.ts, .js, .json, .yaml, else a demo company')
     .option('--port <n>', 'port, or the first free one after it', wholeNumber(0, 65_535), 4600)
     .option('--host <name>', 'address to listen on', '127.0.0.1')
-    .option(...TLS_CERT)
-    .option(...TLS_KEY)
     .option('--data <dir>', 'data directory, or :memory:', '.troupe')
     .option('--concurrency <n>', 'most turns at once', wholeNumber(1, 10_000))
-    // Hidden, because it is rare and the help should fit on a screen. docs/reference/commands.md describes it.
+    // Hidden, because they are rare and the help should fit on a screen. docs/reference/commands.md describes them.
+    .addOption(new Option(...TLS_CERT).hideHelp())
+    .addOption(new Option(...TLS_KEY).hideHelp())
     .addOption(new Option('--durability <what>').choices(['disk', 'process']).hideHelp())
     .option(...RECORD)
     .option(...REPLAY)
