@@ -70,7 +70,9 @@ pageTest('a past turn shows its answer and the agent as it was then', async () =
     /^Fork\s*Run again…$/,
   );
   // The facts are those of the moment: the researcher has since had two more turns.
-  expect(await shown.getByRole('region', { name: 'Facts' }).innerText()).toMatch(/Total\s*1 turn, 0 failed/);
+  expect(await shown.getByRole('region', { name: 'Facts' }).innerText()).toMatch(
+    /Total\s*\$[\d.]+, 1 turn, 0 failed/,
+  );
   await shown.getByRole('link', { name: 'now running' }).click();
   await shown.getByRole('button', { name: 'Abort', exact: true }).first().waitFor();
 });
