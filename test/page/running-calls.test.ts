@@ -90,5 +90,7 @@ pageTest(
     open.resolve();
     await message.getByText('Boris Ω has read it before step 2').waitFor();
     expect(await message.innerText()).not.toContain('not read');
+    // Before its server ends, which the page would ask again.
+    await page.close();
   },
 );
