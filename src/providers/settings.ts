@@ -268,13 +268,13 @@ function isEmbedder(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'embed' in value && typeof value.embed === 'function';
 }
 
-interface AnswerSettings extends Sampling {
+interface Reasoning {
   thinking?: 'adaptive' | number | undefined;
   effort?: string | undefined;
 }
 
 /** The settings that decide how an agent's model answers, as far as they are given. */
-export function answerSettingsOf(settings: ProviderSettings): AnswerSettings {
-  const given = settings as AnswerSettings;
+export function answerSettingsOf(settings: ProviderSettings): Sampling & Reasoning {
+  const given = settings as Sampling & Reasoning;
   return { ...samplingOf(given), ...givenOf({ thinking: given.thinking, effort: given.effort }) };
 }

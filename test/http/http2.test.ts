@@ -4,7 +4,7 @@ import { get } from 'node:https';
 import { expect, test } from 'vitest';
 import { serveHttp } from '../../src/http/api/index.ts';
 import { makeCertificate } from '../services/certificate.ts';
-import { ANA, startApi } from './harness.ts';
+import { ANA, type Harness, startApi } from './harness.ts';
 
 const tls = makeCertificate();
 
@@ -26,92 +26,98 @@ async function ask(
   return { status: answer[':status'], text };
 }
 
-test('with a certificate one connection carries the page, writes, and more streams than browsers open connections', async () => {
-  await using api = await startApi();
-  const server = await serveHttp(api.app, { port: 0, tls });
+interface Served extends AsyncDisposable {
+  api: Harness;
+  url: string;
+  /** An open connection of HTTP/2. */
+  session: ClientHttp2Session;
+  /** Ends the server as a process does. */
+  close(): Promise<void>;
+}
+
+async function serve(
+  timeouts: NonNullable<Parameters<typeof serveHttp>[1]['timeouts']> = {},
+): Promise<Served> {
+  const api = await startApi();
+  const server = await serveHttp(api.app, { port: 0, tls, timeouts });
   const session = connect(server.url, { ca: tls.cert });
-  try {
-    expect(server.url).toMatch(/^https:/);
-    expect((await ask(session, '/api/agents')).status).toBe(200);
-    const sent = await ask(session, '/api/conversations/order/events', {
-      body: JSON.stringify({ author: ANA, to: [], content: 'Where is it?' }),
-      'content-type': 'application/json',
-    });
-    expect(sent).toMatchObject({ status: 201 });
-    const streams = Array.from({ length: 20 }, () =>
-      session.request({ ':path': '/api/conversations/order/events', accept: 'text/event-stream' }),
-    );
-    const firsts = await Promise.all(streams.map((stream) => once(stream.setEncoding('utf8'), 'data')));
-    for (const [first] of firsts) expect(first).toContain('Where is it?');
-    for (const stream of streams) stream.close();
-    expect((await ask(session, '/api/agents')).status).toBe(200);
-  } finally {
-    session.destroy();
-    await server.close();
-  }
+  // A server that ends may reset it.
+  session.on('error', () => {});
+  let closed: Promise<void> | null = null;
+  const close = () => (closed ??= server.close());
+  return {
+    api,
+    url: server.url,
+    session,
+    close,
+    async [Symbol.asyncDispose]() {
+      session.destroy();
+      await close();
+      await api[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test('with a certificate one connection carries the page, writes, and more streams than browsers open connections', async () => {
+  await using served = await serve();
+  const { session } = served;
+  expect(served.url).toMatch(/^https:/);
+  expect((await ask(session, '/api/agents')).status).toBe(200);
+  const sent = await ask(session, '/api/conversations/order/events', {
+    body: JSON.stringify({ author: ANA, to: [], content: 'Where is it?' }),
+    'content-type': 'application/json',
+  });
+  expect(sent).toMatchObject({ status: 201 });
+  const streams = Array.from({ length: 20 }, () =>
+    session.request({ ':path': '/api/conversations/order/events', accept: 'text/event-stream' }),
+  );
+  const firsts = await Promise.all(streams.map((stream) => once(stream.setEncoding('utf8'), 'data')));
+  for (const [first] of firsts) expect(first).toContain('Where is it?');
+  for (const stream of streams) stream.close();
+  expect((await ask(session, '/api/agents')).status).toBe(200);
 });
 
 test('pages of other places and unknown names are refused over HTTP/2 as well', async () => {
-  await using api = await startApi();
-  const server = await serveHttp(api.app, { port: 0, tls });
-  const session = connect(server.url, { ca: tls.cert });
-  try {
-    expect((await ask(session, '/api/agents', { origin: 'https://elsewhere.example' })).status).toBe(403);
-    expect((await ask(session, '/api/agents', { ':authority': 'elsewhere.example' })).status).toBe(403);
-  } finally {
-    session.destroy();
-    await server.close();
-  }
+  await using served = await serve();
+  const { session } = served;
+  expect((await ask(session, '/api/agents', { origin: 'https://elsewhere.example' })).status).toBe(403);
+  expect((await ask(session, '/api/agents', { ':authority': 'elsewhere.example' })).status).toBe(403);
 });
 
 test('clients of HTTP/1.1 are served on the same port', async () => {
-  await using api = await startApi();
-  const server = await serveHttp(api.app, { port: 0, tls });
-  try {
-    const [answer] = (await once(get(`${server.url}/api/agents`, { ca: tls.cert }), 'response')) as [
-      { statusCode: number; httpVersion: string; resume: () => void },
-    ];
-    answer.resume();
-    expect([answer.statusCode, answer.httpVersion]).toEqual([200, '1.1']);
-  } finally {
-    await server.close();
-  }
+  await using served = await serve();
+  const [answer] = (await once(get(`${served.url}/api/agents`, { ca: tls.cert }), 'response')) as [
+    { statusCode: number; httpVersion: string; resume: () => void },
+  ];
+  answer.resume();
+  expect([answer.statusCode, answer.httpVersion]).toEqual([200, '1.1']);
 });
 
 test('a body that does not come is given up, and an idle connection is closed', async () => {
-  await using api = await startApi();
-  const timeouts = { headersTimeout: 50, requestTimeout: 50, keepAliveTimeout: 200 };
-  const server = await serveHttp(api.app, { port: 0, tls, timeouts });
-  const session = connect(server.url, { ca: tls.cert });
-  try {
-    const stream = session.request({
-      ':path': '/api/conversations/order/events',
-      ':method': 'POST',
-      'content-type': 'application/json',
-    });
-    stream.on('error', () => {});
-    stream.write('{"content":');
-    await once(stream, 'close');
-    await once(session, 'close');
-  } finally {
-    await server.close();
-  }
+  await using served = await serve({ headersTimeout: 50, requestTimeout: 50, keepAliveTimeout: 200 });
+  const stream = served.session.request({
+    ':path': '/api/conversations/order/events',
+    ':method': 'POST',
+    'content-type': 'application/json',
+  });
+  stream.on('error', () => {});
+  stream.write('{"content":');
+  await once(stream, 'close');
+  await once(served.session, 'close');
 });
 
 test('a server that closes ends streams that are open', async () => {
-  await using api = await startApi();
-  await api.troupe.send('order', { author: ANA, to: [], content: 'Hello' });
-  const server = await serveHttp(api.app, { port: 0, tls });
-  const session = connect(server.url, { ca: tls.cert });
-  session.on('error', () => {});
-  const stream = session.request({
+  await using served = await serve();
+  await served.api.troupe.send('order', { author: ANA, to: [], content: 'Hello' });
+  const stream = served.session.request({
     ':path': '/api/conversations/order/events',
     accept: 'text/event-stream',
   });
   stream.on('error', () => {});
-  await once(stream, 'data');
-  const closed = once(session, 'close');
-  await server.close();
+  const [first] = (await once(stream.setEncoding('utf8'), 'data')) as [string];
+  expect(first).toContain('Hello');
+  const closed = once(served.session, 'close');
+  await served.close();
   await closed;
 });
 

@@ -197,7 +197,7 @@ function followRun(
   const ask = async () => {
     const answer = await api.compare(original, run).catch((error: unknown) => {
       // It has not begun.
-      if (error instanceof ApiError && error.code === 'turn_unknown' && error.message.includes(`"${run}"`))
+      if (error instanceof ApiError && error.code === 'turn_unknown' && error.data['turn'] === run)
         return null;
       return messageOf(error);
     });

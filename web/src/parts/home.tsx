@@ -71,8 +71,8 @@ function Standing({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }
   );
 }
 
-/** A number that still rises says so. */
-const told = (count: number, isCounting: boolean) => `${whole(count)}${isCounting ? '+' : ''}`;
+/** A number that still rises ends in a plus. */
+const countOf = (count: number, isCounting: boolean) => `${whole(count)}${isCounting ? '+' : ''}`;
 
 function Tabs({ counts, isCounting }: { counts: Inbox['counts']; isCounting: boolean }) {
   const chosen = route.value.state;
@@ -80,7 +80,7 @@ function Tabs({ counts, isCounting }: { counts: Inbox['counts']; isCounting: boo
   return (
     <nav class="home-tabs" aria-label="States">
       <Go to={{ state: '' }} isCurrent={chosen === ''}>
-        All <b>{told(all, isCounting)}</b>
+        All <b>{countOf(all, isCounting)}</b>
       </Go>
       {STANDING_STATES.map((state) => (
         <Go
@@ -89,7 +89,7 @@ function Tabs({ counts, isCounting }: { counts: Inbox['counts']; isCounting: boo
           to={{ state }}
           isCurrent={chosen === state}
         >
-          {STATE_WORDS[state]} <b>{told(counts[state] ?? 0, isCounting)}</b>
+          {STATE_WORDS[state]} <b>{countOf(counts[state] ?? 0, isCounting)}</b>
         </Go>
       ))}
       <span class="spring" />
@@ -224,7 +224,7 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
             <GroupHead
               state={state}
               name={name}
-              count={told(isWhole ? own.length : counts[state], unread > 0)}
+              count={countOf(isWhole ? own.length : counts[state], unread > 0)}
             />
           )}
           <ul>

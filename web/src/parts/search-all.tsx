@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { moment, plural, whole } from '../shared/format.ts';
+import { messageOf, moment, plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { api, type SearchAnswer, type SearchQuery } from '../state/api.ts';
 import { isLost } from '../state/connection.ts';
@@ -109,8 +109,6 @@ async function more(query: SearchQuery, found: SearchAnswer, show: (answer: Sear
     show(messageOf(error));
   }
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 function summaryOf({ hits, unread, next }: SearchAnswer): string {
   const places = plural(new Set(hits.map(({ conversation }) => conversation)).size, 'conversation');

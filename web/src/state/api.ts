@@ -26,11 +26,13 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
   readonly code: string;
+  readonly data: Readonly<Record<string, unknown>>;
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: string, message: string, data: Record<string, unknown> = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.data = data;
   }
 }
 
@@ -346,8 +348,10 @@ async function read<T>(response: Response): Promise<T> {
 
 function errorOf({ status, statusText }: Response, text: string): ApiError {
   try {
-    const { error } = JSON.parse(text) as { error: { code: string; message: string } };
-    return new ApiError(status, error.code, error.message);
+    const { error } = JSON.parse(text) as {
+      error: { code: string; message: string; data?: Record<string, unknown> };
+    };
+    return new ApiError(status, error.code, error.message, error.data);
   } catch {
     // Something between the browser and Troupe sent the answer.
     return new ApiError(status, 'not_troupe', `the server answered ${status} ${statusText}`);
