@@ -28,6 +28,19 @@ test('an object with a length that is not a number is refused instead of a text 
   expect(keyValueOf(report.skipped)).toEqual({ invalid_event: 1 });
 });
 
+test('a door of a package refuses such an object, too', async () => {
+  await using api = await startApi();
+  for (const message of [
+    { id: HOSTILE, role: 'user', parts: [] },
+    { id: 'm1', role: 'user', parts: HOSTILE },
+    { id: 'm1', role: 'user', parts: [{ type: 'data-answer', data: { question: HOSTILE } }] },
+  ]) {
+    const answer = await api.post('/api/conversations/c1/chat', { messages: [message] });
+    expect(answer).toMatchObject({ status: 400, body: { error: { code: 'event_invalid' } } });
+  }
+  expect(api.errors).toEqual([]);
+});
+
 test('data that can be read but not written again is refused', async () => {
   const nested = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels)) as unknown;
   const withData = (data: unknown) => ({ ...said, body: { content: 'hello', data } });

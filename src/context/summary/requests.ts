@@ -1,12 +1,13 @@
 import * as z from 'zod';
-import type {
-  CompactionBody,
-  Event,
-  EventDraft,
-  Quote,
-  TurnId,
-  AgentId,
-  HandoffSummary,
+import {
+  type CompactionBody,
+  type Event,
+  type EventDraft,
+  type Quote,
+  type TurnId,
+  type AgentId,
+  type HandoffSummary,
+  tryParse,
 } from '../../events/index.ts';
 import { TEXTS } from '../../events/model-texts.ts';
 import { escapeMarks, fence } from '../text/marks.ts';
@@ -213,7 +214,7 @@ const MAX_WRITTEN_CHARS = 512 * 1_024;
 /** The first JSON object in a model's answer, if it is a handoff summary; else null. */
 export function parseHandoff(text: string): HandoffSummary | null {
   if (text.length > MAX_WRITTEN_CHARS) return null;
-  const parsed = Written.safeParse(firstObject(text));
+  const parsed = tryParse(Written, firstObject(text));
   return parsed.success ? { ...parsed.data, why: '' } : null;
 }
 

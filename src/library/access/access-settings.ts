@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { createPublicKey, type KeyObject } from 'node:crypto';
-import { DEFAULT_TENANT, TenantId, type Author } from '../../events/index.ts';
+import { DEFAULT_TENANT, TenantId, tryParse, type Author } from '../../events/index.ts';
 import {
   Scope,
   type KeyCache,
@@ -249,11 +249,11 @@ function principalOf(payload: JWTPayload, settings: JwtSettings): Principal | nu
   // The JSON may have any value here, and a regular expression would convert it to text.
   const sub: unknown = payload.sub;
   if (typeof sub !== 'string' || !Subject.test(sub)) return null;
-  const tenant = TenantId.safeParse(claims.tenant === undefined ? settings.tenant : payload[claims.tenant]);
+  const tenant = tryParse(TenantId, claims.tenant === undefined ? settings.tenant : payload[claims.tenant]);
   const conversations =
     claims.conversations === undefined
       ? { success: true as const, data: null }
-      : ConversationPatterns.safeParse(payload[claims.conversations]);
+      : tryParse(ConversationPatterns, payload[claims.conversations]);
   if (!tenant.success || !conversations.success) return null;
   const scopes =
     claims.scopes === undefined

@@ -28,6 +28,7 @@ export {
   type PromptMessage,
   type ToolCall,
   type ToolSpec,
+  tryParse,
   TurnId,
   type TurnNote,
   type Usage,

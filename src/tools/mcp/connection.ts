@@ -1,5 +1,6 @@
 import type { ServerCapabilities } from '@modelcontextprotocol/client';
 import type { Clock } from '../../base/clock.ts';
+import { tryParse } from '../../events/index.ts';
 import type { ToolContext } from '../tool.ts';
 import { type Link, type ListedTools, listTools, openSession, type Session } from './session.ts';
 import { messageOf, RefusedProbe } from './wire.ts';
@@ -299,7 +300,7 @@ function isInputRequired(result: unknown): boolean {
 
 function parseInputRequired(result: unknown): InputRequired {
   if (isTooDeep(result)) throw new Error('its question has too many levels');
-  const parsed = InputRequired.safeParse(withoutNulls(result as Record<string, unknown>));
+  const parsed = tryParse(InputRequired, withoutNulls(result as Record<string, unknown>));
   if (parsed.success) return parsed.data;
   throw new Error(`its question is not valid: ${parsed.error.issues[0]?.message}`);
 }

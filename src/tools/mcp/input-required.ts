@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { tryParse } from '../../events/index.ts';
 import type { ToolContext, ToolText } from '../tool.ts';
 
 const MAX_QUESTIONS = 20;
@@ -89,7 +90,7 @@ export function createAsking(
       if (Object.hasOwn(state.responses, key)) continue;
       if (method !== 'elicitation/create')
         throw new Error(`its server asks for ${method.slice(0, 80)}, which Troupe does not offer`);
-      const form = Form.safeParse(params);
+      const form = tryParse(Form, params);
       if (!form.success)
         throw new Error('its server asks in a way that is no form, which Troupe does not pass on');
       const question = questionOf(from, form.data);

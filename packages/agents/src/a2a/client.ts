@@ -1,7 +1,7 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import * as z from 'zod';
-import { TroupeError, type VendorFetch, canonicalJson } from '../troupe.ts';
+import { TroupeError, tryParse, type VendorFetch, canonicalJson } from '../troupe.ts';
 
 interface ClientOptions {
   /** URL of the agent card, or of the server that has the card at `/.well-known/agent-card.json`. */
@@ -109,7 +109,7 @@ function resultOf(body: unknown): unknown {
 
 /** Throws `provider_invalid_reply`. */
 export function read<T>(shape: z.ZodType<T>, value: unknown, what: string): T {
-  const { data, error } = shape.safeParse(value);
+  const { data, error } = tryParse(shape, value);
   if (error)
     throw new TroupeError('provider_invalid_reply', `${what} is not A2A 1.0: ${z.prettifyError(error)}`);
   return data;
@@ -140,7 +140,7 @@ function keyOf(jwk: object): KeyObject | null {
 /** Throws `provider_unverified` unless one of the keys has signed the card. */
 function verifyCard(card: unknown, keys: readonly CardKey[], at: string): void {
   const { signatures, ...signed } = Object(card) as Record<string, unknown>;
-  const given = Signatures.safeParse(signatures ?? []);
+  const given = tryParse(Signatures, signatures ?? []);
   const list = given.success ? given.data : [];
   // Signers leave out empty values, even those that the card has.
   const payloads = [signed, withoutEmpty(signed)].map(canonicalJson);
@@ -174,7 +174,7 @@ function isBy(
 
 function headerIn(text: string): z.infer<typeof Header> | null {
   try {
-    const found = Header.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString()));
+    const found = tryParse(Header, JSON.parse(Buffer.from(text, 'base64url').toString()));
     return found.success ? found.data : null;
   } catch {
     return null; // Not JSON, so it is not a signature that we can read.
@@ -286,7 +286,7 @@ const Card = answer(
     supportedInterfaces: z
       .array(z.unknown())
       .max(100)
-      .transform((given) => given.flatMap((each) => Interface.safeParse(each).data ?? [])),
+      .transform((given) => given.flatMap((each) => tryParse(Interface, each).data ?? [])),
     defaultInputModes: z.array(z.string()).max(1_000).default([]),
     capabilities: z.object({ streaming: z.boolean().default(false) }).prefault({}),
   }),

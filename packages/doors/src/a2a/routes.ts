@@ -31,6 +31,7 @@ import {
   type PublicSigningKey,
   type Clock,
   toTroupeError,
+  tryParse,
 } from '../troupe.ts';
 import { dataFrame } from '../speech.ts';
 import { agentIn, cardOf, type Call, operate, type Reply } from './operations.ts';
@@ -243,7 +244,7 @@ async function answerRpc(call: Omit<Call, 'params'>): Promise<Response> {
 }
 
 function readRequest(body: unknown) {
-  const request = RpcRequest.safeParse(body);
+  const request = tryParse(RpcRequest, body);
   if (!request.success) throw a2aError('INVALID_REQUEST', 'the body is no request of JSON-RPC 2.0');
   return request.data;
 }

@@ -28,6 +28,7 @@ import {
   toTroupeError,
   type AttachmentByAddress,
   type NewAttachment,
+  tryParse,
 } from '../troupe.ts';
 import { dataFrame, namesIn } from '../speech.ts';
 import { readAskedKey, type UiChunk, startOf, type UiMessage } from './ui-message.ts';
@@ -110,13 +111,13 @@ function askedIn({ messages, messageId, to }: UiChatRequest): UiAsked {
     .join('\n\n');
   const answer = message.parts.find(({ type }) => type === 'data-answer');
   if (answer) {
-    const { success, data } = AnswerData.safeParse(answer.data);
+    const { success, data } = tryParse(AnswerData, answer.data);
     if (!success) throw invalid('data-answer needs { question }, and the words as text or as content');
     return { ask: 'answer', question: data.question, content: data.content ?? content };
   }
   const attachments = message.parts.flatMap(fileIn);
   if (content === '' && attachments.length === 0) throw invalid('the message says nothing');
-  const named = z.looseObject({ to: To }).safeParse(message.metadata);
+  const named = tryParse(z.looseObject({ to: To }), message.metadata);
   return { ask: 'say', id: message.id, content, attachments, to: to ?? named.data?.to };
 }
 
@@ -124,7 +125,7 @@ function askedIn({ messages, messageId, to }: UiChatRequest): UiAsked {
 function newest(messages: readonly unknown[], messageId: string | null): z.infer<typeof Message> {
   const at = messageId === null ? -1 : messages.findLastIndex((each) => Object(each).id === messageId);
   const index = at >= 0 ? at : messages.length - 1;
-  const { success, data, error } = Message.safeParse(messages[index]);
+  const { success, data, error } = tryParse(Message, messages[index]);
   if (success) return data;
   const [issue] = error.issues;
   throw invalid(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`, `messages.${index}`);

@@ -21,6 +21,7 @@ import {
   type Event,
   type Scope,
   type Troupe,
+  tryParse,
 } from '../troupe.ts';
 import { createSpeech, namesIn } from '../speech.ts';
 
@@ -412,7 +413,7 @@ function callState(text: string | undefined): CallState | undefined {
   } catch {
     value = null;
   }
-  const state = CallState.safeParse(value);
+  const state = tryParse(CallState, value);
   if (state.success) return state.data;
   throw new TroupeError('event_invalid', 'requestState is not one that this server has given', {
     path: 'requestState',

@@ -5,6 +5,7 @@ import {
   TroupeError,
   type AskedReply,
   JsonData,
+  tryParse,
 } from '../troupe.ts';
 
 export type Attached = NewAttachment | AttachmentByAddress;
@@ -315,7 +316,7 @@ function named({ name, function: callee }: z.infer<typeof Named>): string | null
 
 function functionOf(tool: Tool): FunctionGiven | null {
   if (tool.function) return tool.function;
-  return tool.type === 'function' || tool.type == null ? (FunctionGiven.safeParse(tool).data ?? null) : null;
+  return tool.type === 'function' || tool.type == null ? (tryParse(FunctionGiven, tool).data ?? null) : null;
 }
 
 const SAY = 'What you say to the user. Empty if you only call tools.';
