@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Clock } from '../base/clock.ts';
-import { exactInteger, findExactInteger, parseExact, type ToolCall, tryParse } from '../events/index.ts';
+import { exactInteger, findExactInteger, parseExact, type ToolCall } from '../events/index.ts';
 import { firstProblems } from './schema.ts';
 import { type Tool, type ToolContext, ToolRequest } from './tool.ts';
 
@@ -115,7 +115,7 @@ export function readResult(
   if (!isText(returned)) return { text: dataText(returned, change) };
   const text = change(returned.text).toWellFormed();
   if (returned.request === undefined) return { text };
-  const request = tryParse(ToolRequest, returned.request);
+  const request = ToolRequest.safeParse(returned.request);
   if (request.success) return { text, request: request.data };
   throw new Error(`what it asks of the turn is not valid: ${z.prettifyError(request.error)}`);
 }
