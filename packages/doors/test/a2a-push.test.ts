@@ -3,17 +3,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Task, TaskPushNotificationConfig } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Receiver, startReceiver } from '../../../test/integrations/receiver.ts';
 import { a2aClient, said, stateOf } from './a2a-client.ts';
 import { openStage, type Stage } from './stage.ts';
+import { untilHolds } from '../../../test/support/until-holds.ts';
 
 const data = mkdtempSync(path.join(tmpdir(), 'troupe-push-'));
 let receiver: Receiver;
 let stage: Stage;
 let key = '';
-
-const until = (holds: () => void | Promise<void>) => vi.waitFor(holds, { timeout: 90_000 });
 
 async function open(): Promise<Stage> {
   return openStage(['asker', 'cy'], {
@@ -75,12 +74,12 @@ test('the states of a task are sent with the token and the authentication, also 
   const url = receiver.url.replace('/hook', '/kept');
   const made = await first.createTaskPushNotificationConfig(config(id, { id: 'p1', url, ...SECRETS }));
   expect(made).toMatchObject({ id: 'p1', taskId: id, url, ...SECRETS });
-  await until(() => expect(toldAt('/kept').length).toBeGreaterThan(0));
+  await untilHolds(() => expect(toldAt('/kept').length).toBeGreaterThan(0));
   await stage[Symbol.asyncDispose]();
   stage = await open();
   const second = await a2aClient(stage.url, 'asker', key);
   // The receiver failed before the restart, and is told now.
-  await until(() => expect(toldAt('/kept').at(-1)).toBe('TASK_STATE_INPUT_REQUIRED'));
+  await untilHolds(() => expect(toldAt('/kept').at(-1)).toBe('TASK_STATE_INPUT_REQUIRED'));
   const { configs } = await second.listTaskPushNotificationConfig({
     tenant: '',
     taskId: id,
@@ -92,7 +91,7 @@ test('the states of a task are sent with the token and the authentication, also 
   expect(stateOf((await second.sendMessage(said('size L', { taskId: id }))) as Task)).toBe(
     'TASK_STATE_COMPLETED',
   );
-  await until(() => expect(toldAt('/kept').at(-1)).toBe('TASK_STATE_COMPLETED'));
+  await untilHolds(() => expect(toldAt('/kept').at(-1)).toBe('TASK_STATE_COMPLETED'));
   const last = receiver.received.at(-1)!;
   expect(last.headers).toMatchObject({
     'content-type': 'application/a2a+json',
@@ -100,7 +99,7 @@ test('the states of a task are sent with the token and the authentication, also 
     authorization: 'Bearer abc',
   });
   expect(JSON.parse(last.text)).toMatchObject({ statusUpdate: { taskId: id, contextId } });
-  await until(async () => {
+  await untilHolds(async () => {
     const gone = second.getTaskPushNotificationConfig({ tenant: '', taskId: id, id: 'p1' });
     await expect(gone).rejects.toMatchObject({ name: 'TaskNotFoundError' });
   });
@@ -110,7 +109,7 @@ test('a message may say where its states are sent, and what was deleted is sent 
   const client = await a2aClient(stage.url, 'asker', key, 'HTTP+JSON');
   const url = receiver.url.replace('/hook', '/brief');
   const { id } = await begin(client, config('', { url }));
-  await until(() => expect(toldAt('/brief').at(-1)).toBe('TASK_STATE_INPUT_REQUIRED'));
+  await untilHolds(() => expect(toldAt('/brief').at(-1)).toBe('TASK_STATE_INPUT_REQUIRED'));
   const { configs } = await client.listTaskPushNotificationConfig({
     tenant: '',
     taskId: id,
@@ -127,14 +126,14 @@ test('a message may say where its states are sent, and what was deleted is sent 
   const other = receiver.url.replace('/hook', '/other');
   await client.createTaskPushNotificationConfig(config(id, { url: other }));
   await client.sendMessage(said('size L', { taskId: id }));
-  await until(() => expect(toldAt('/other').at(-1)).toBe('TASK_STATE_COMPLETED'));
+  await untilHolds(() => expect(toldAt('/other').at(-1)).toBe('TASK_STATE_COMPLETED'));
   expect(toldAt('/brief')).not.toContain('TASK_STATE_COMPLETED');
 });
 
 test('a deleted conversation has no notifications, and one of the same id is another', async () => {
   const client = await a2aClient(stage.url, 'asker', key);
   const { id } = await begin(client, config('', { url: receiver.url.replace('/hook', '/gone') }), 'gone');
-  await until(async () => {
+  await untilHolds(async () => {
     // Refused while the turn ends.
     await stage.troupe.delete('gone', { exported: 'none' });
   });

@@ -1,6 +1,6 @@
 import type { SendMessageRequest, Task } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
 import { ListRequest } from '../src/a2a/protocol.ts';
 import { listTasks } from '../src/a2a/list-tasks.ts';
@@ -8,6 +8,7 @@ import type { Troupe } from '../../../src/library/troupe.ts';
 import { defineTool } from '../../../src/tools/tool.ts';
 import { a2aClient, Kept, said, stateOf, textOf } from './a2a-client.ts';
 import { openStage, type Stage } from './stage.ts';
+import { untilHolds } from '../../../test/support/until-holds.ts';
 
 const pay = defineTool({
   name: 'pay',
@@ -322,7 +323,7 @@ test('a list reads no events again of tasks that have ended', async () => {
     totalSize: 2,
     rows: expect.toSatisfy((read: number) => read > 70),
   });
-  await vi.waitFor(async () => expect(await stage.troupe.checkpoint(contextId, 'a2a:bo')).not.toBeNull());
+  await untilHolds(async () => expect(await stage.troupe.checkpoint(contextId, 'a2a:bo')).not.toBeNull());
   expect(await list()).toMatchObject({
     first: two.id,
     totalSize: 2,

@@ -5,10 +5,11 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { openRoom } from '../../../examples/chat-platform/room.ts';
 import { createTroupeClient } from '../../client/src/index.ts';
 import { DESK, openStage, type Stage } from './stage.ts';
+import { untilHolds } from '../../../test/support/until-holds.ts';
 
 const SECRET = 'signing-secret';
 const THREAD = '1700000000.000100';
@@ -115,7 +116,7 @@ test('a room of Slack: agents speak under their names, a button approves, and a 
   const slack = await startSlack();
   const state = createMemoryState();
   const room = await startRoom(stage, slack.url, state);
-  const until = (lines: string[]) => vi.waitFor(() => expect(slack.shown()).toEqual(lines), 20_000);
+  const until = (lines: string[]) => untilHolds(() => expect(slack.shown()).toEqual(lines));
 
   const mention = { type: 'app_mention', ts: THREAD, text: '<@UBOT> Refund order 4.' };
   expect(await room.event(mention, 'forged')).toBe(401);

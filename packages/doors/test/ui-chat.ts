@@ -8,7 +8,7 @@ import {
   type UIMessage,
   type UIMessageChunk,
 } from 'ai';
-import { vi } from 'vitest';
+import { untilHolds } from '../../../test/support/until-holds.ts';
 
 /** The state that `useChat` keeps, without React. */
 class PlainState implements ChatState<UIMessage> {
@@ -120,12 +120,9 @@ export function chunksOf(stream: string): UIMessageChunk[] {
 }
 
 export const atRest = (chat: Chat) =>
-  vi.waitFor(
-    () => {
-      if (chat.status !== 'ready') throw new Error(`the chat is ${chat.status}: ${chat.error?.message}`);
-    },
-    { timeout: 60_000 },
-  );
+  untilHolds(() => {
+    if (chat.status !== 'ready') throw new Error(`the chat is ${chat.status}: ${chat.error?.message}`);
+  });
 
 /** The body of a request with one message of a user. */
 export const say = (parts: unknown, more: object = {}) => ({

@@ -1,9 +1,10 @@
 import { DefaultChatTransport } from 'ai';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../../src/tools/tool.ts';
 import { openStage, PAY, PAYS } from './stage.ts';
 import { atRest, chunksIn, chunksOf, historyOf, lines, openChat, plain, resume, say } from './ui-chat.ts';
+import { untilHolds } from '../../../test/support/until-holds.ts';
 
 const HANDOFF = { calls: [{ name: 'handoff', args: '{"to":"billing","goal":"refund"}' }] };
 const NOW = { body: { to: ['bo'] } };
@@ -50,7 +51,7 @@ test('an approval is given in the chat, and the same message goes on', async () 
   const { id } = (part as { approval: { id: string } }).approval;
   expect(part).toMatchObject({ input: { euros: 5 }, approval: { descriptor: { agent: 'bo', by: [] } } });
   await chat.addToolApprovalResponse({ id, approved: true, reason: 'fine' });
-  await vi.waitFor(() => expect(lines(chat.messages).at(-1)).toBe('bo: It is paid.'));
+  await untilHolds(() => expect(lines(chat.messages).at(-1)).toBe('bo: It is paid.'));
   await atRest(chat);
   expect(lines(chat.messages)).toEqual([
     'user: Pay.',
@@ -81,7 +82,7 @@ test('a denied call is denied, and the agent says what follows', async () => {
     id: (part as { approval: { id: string } }).approval.id,
     approved: false,
   });
-  await vi.waitFor(() => expect(lines(chat.messages).at(-1)).toBe('bo: Then not.'));
+  await untilHolds(() => expect(lines(chat.messages).at(-1)).toBe('bo: Then not.'));
   await atRest(chat);
   expect(lines(chat.messages)).toContain('bo calls pay: output-denied');
   expect(plain((await historyOf(stage.url)).messages)).toEqual(plain(chat.messages));
@@ -134,7 +135,7 @@ test('the decision of somebody else counts, and is shown', async () => {
   await stage.troupe.command({ command: 'decide', conversation: 'c1', request: id, approved: false }, vik);
   await stage.troupe.idle();
   await chat.addToolApprovalResponse({ id, approved: true });
-  await vi.waitFor(() => expect(lines(chat.messages).at(-1)).toBe('bo: Then not.'));
+  await untilHolds(() => expect(lines(chat.messages).at(-1)).toBe('bo: Then not.'));
   await atRest(chat);
   expect(lines(chat.messages)).toContain('bo calls pay: output-denied');
 });
@@ -297,7 +298,7 @@ test('a chat that loads shows what is there, and resumes the answer under way', 
   const first = openChat(stage.url);
   await first.sendMessage({ text: 'First.' }, NOW);
   const going = first.sendMessage({ text: 'Second.' }, NOW);
-  await vi.waitFor(() => expect(stage.requests('bo')).toHaveLength(2));
+  await untilHolds(() => expect(stage.requests('bo')).toHaveLength(2));
   const { messages } = await historyOf(stage.url);
   const second = openChat(stage.url, { messages });
   const resumed = resume(second);
