@@ -83,6 +83,8 @@ export interface AgentInfo {
   pubkey: string | null;
   /** Price of its model. Null: not known. */
   price: ModelPrice | null;
+  /** Whether it is `defaults.respondWhenUnaddressed`: it answers messages that name nobody, unless routing or a handoff finds another. */
+  isDefault: boolean;
 }
 
 /** A workflow of the definition. The command `run` begins a run of it. */

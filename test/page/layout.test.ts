@@ -111,3 +111,52 @@ pageTest('the first stop of the Tab key leads to the content', async () => {
   await eventually(() => log.evaluate((each) => each.ownerDocument.activeElement === each)).toBe(true);
   expect(page.url()).toBe(before);
 });
+
+pageTest('the timeline is as high as its lanes, and no higher than it was dragged to', async () => {
+  const page = await browsing.open(`${stage().url}c/layout?list=turns`, {
+    viewport: { width: 1_280, height: 900 },
+  });
+  const timeline = page.getByRole('region', { name: 'Timeline' });
+  const lanes = timeline.getByRole('application', { name: 'Turns by time' });
+  await lanes.getByRole('button').first().waitFor();
+  await eventually(() =>
+    lanes.evaluate((all) => all.clientHeight < 180 && all.scrollHeight === all.clientHeight),
+  ).toBe(true);
+  const before = (await timeline.boundingBox())?.height ?? 0;
+  await timeline.getByText('Timeline as text').click();
+  await eventually(async () => ((await timeline.boundingBox())?.height ?? 0) > before).toBe(true);
+  await timeline.getByText('Timeline as text').click();
+  const separator = page.getByRole('separator', { name: 'Height of the timeline' });
+  const place = await separator.boundingBox();
+  if (!place) throw new Error('no separator');
+  await page.mouse.move(place.x + 100, place.y + place.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(place.x + 100, place.y + place.height / 2 - 30);
+  await page.mouse.up();
+  await eventually(async () => Math.round((await timeline.boundingBox())?.height ?? 0)).toBe(
+    Math.round(before) - 30,
+  );
+});
+
+pageTest('the composer names the default agent, whole on a phone too', async () => {
+  await using office = await openStage({
+    ...OFFICE,
+    company: (...given) => ({
+      ...OFFICE.company(...given),
+      defaults: { respondWhenUnaddressed: 'orchestrator' },
+    }),
+  });
+  await playQuestion(office, 'asked');
+  const page = await browsing.open(`${office.url}c/asked`, { viewport: { width: 390, height: 844 } });
+  await page.getByRole('textbox', { name: 'Message' }).focus();
+  const to = page.getByRole('combobox', { name: 'To', exact: true });
+  await eventually(() => to.locator('option').first().innerText()).toBe('To @Orchestrator (default)');
+  // A browser cuts the chosen words of a select that is narrower than it wants to be.
+  for (const name of ['To', 'While it is busy']) {
+    const choice = page.getByRole('combobox', { name, exact: true });
+    const given = (await choice.boundingBox())?.width ?? 0;
+    await choice.evaluate('(select) => { select.style.flex = "none"; }');
+    const wanted = (await choice.boundingBox())?.width ?? 0;
+    expect(wanted - given).toBeLessThan(1);
+  }
+});

@@ -114,3 +114,14 @@ pageTest('the next prompt of an agent can be read before it is sent', async () =
   await page.getByRole('heading', { name: /Critic\s*\/?\s*next prompt/ }).waitFor();
   await panel(page, 'Prompt').getByRole('region', { name: 'Layers' }).waitFor();
 });
+
+pageTest(
+  'a prompt says what its turn answers, in which role and with which settings of the model',
+  async () => {
+    const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=prompt`);
+    const facts = panel(page, 'Prompt').locator('.prompt-facts');
+    await eventually(() => facts.innerText()).toMatch(
+      /Answers\s+message of [^]*#\d+[^]*Role\s+(peer|worker|manager)[^]*Settings\s+maxOutputTokens \d+/,
+    );
+  },
+);

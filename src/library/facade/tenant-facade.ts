@@ -537,7 +537,7 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
     parts,
     conversations,
     watchers: new Watchers({ ...parts, log: deps.log, onWarning: deps.onWarning }),
-    agents: [...deps.agents.values()].map((runtime) => agentInfo(deps.agents, runtime)),
+    agents: [...deps.agents.values()].map((runtime) => agentInfo(deps.agents, runtime, fallback)),
     closed: closed.signal,
     forTenant,
   };
@@ -557,7 +557,11 @@ export function createTroupeFacade(parts: FacadeParts): Troupe {
 }
 
 /** The tools are those at the time of reading: tools of an MCP server may come later. */
-function agentInfo(agents: AgentRegistry, { profile, capabilities, pubkey, price }: AgentRuntime): AgentInfo {
+function agentInfo(
+  agents: AgentRegistry,
+  { profile, capabilities, pubkey, price }: AgentRuntime,
+  fallback: AgentId | null,
+): AgentInfo {
   const { id, name, role, description, provider, model, formerly } = profile;
   return {
     id,
@@ -570,6 +574,7 @@ function agentInfo(agents: AgentRegistry, { profile, capabilities, pubkey, price
     model,
     pubkey,
     price,
+    isDefault: id === fallback,
     get tools() {
       return [...(agents.get(id)?.tools.keys() ?? [])];
     },

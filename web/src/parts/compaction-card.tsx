@@ -39,7 +39,7 @@ export function CompactionCard({
           {short(size.before)}
           {size.after !== null && ` → ${short(size.after)}`}
         </span>
-        <span class="quiet">{seq}</span>
+        <span class="quiet">#{seq}</span>
       </summary>
       {opened && (
         <div class="compaction-body">

@@ -2,9 +2,10 @@ import { useState } from 'preact/hooks';
 import { api } from '../state/api.ts';
 import { maySay } from '../state/caller.ts';
 import { isLost, whyNoWrite } from '../state/connection.ts';
+import { definedAgents } from '../state/defined-agents.ts';
 import { isPast } from '../state/past.ts';
 import { conversation } from '../state/route.ts';
-import { agentsByNeed } from '../state/selection.ts';
+import { agentsByNeed, turns } from '../state/selection.ts';
 import { mode } from '../state/settings.ts';
 import '../style/composer.css';
 import { messageOf } from '../shared/format.ts';
@@ -122,8 +123,15 @@ function recipients(): [string, string][] {
   const agents = agentsByNeed.value.filter(({ condition }) => condition !== 'left');
   const all: [string, string] = [agents.map(({ id }) => id).join(','), 'Everyone'];
   return [
-    ['', 'To the default agent'],
+    ['', unaddressed()],
     ...agents.map(({ id, name }): [string, string] => [id, `@${name}`]),
     ...(agents.length > 1 ? [all] : []),
   ];
+}
+
+/** Who answers a message that names nobody. After a handoff that depends on settings which the page does not know. */
+function unaddressed(): string {
+  const agent = definedAgents.value.find(({ isDefault }) => isDefault);
+  const isHandedOver = turns.value.some(({ handoff }) => handoff !== null);
+  return agent && !isHandedOver ? `To @${agent.name} (default)` : 'To nobody in particular';
 }

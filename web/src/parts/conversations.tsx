@@ -55,10 +55,9 @@ const ConversationLine = memo(function ConversationLine({
           .join(', ')}
       >
         <StateIcon of={state} />
-        <span class="clip">
-          {id} {about?.text && <bdi class="quiet">{about.text}</bdi>}
-        </span>
-        <span class="quiet">{age(Date.now() - at)}</span>
+        <bdi class="who-name clip">{about?.text || id}</bdi>
+        {about?.text && <span class="who-state clip">{id}</span>}
+        <span class="who-age">{age(Date.now() - at)}</span>
       </Go>
     </li>
   );

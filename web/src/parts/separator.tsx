@@ -35,7 +35,10 @@ export function Separator({ size }: { size: Size }) {
     event.preventDefault();
     const bar = event.currentTarget as HTMLElement;
     bar.setPointerCapture(event.pointerId);
-    const [from, start] = [isDown ? event.clientY : event.clientX, px.peek()];
+    const from = isDown ? event.clientY : event.clientX;
+    // A part may be lower than it is allowed to be.
+    const seen = isDown ? bar.previousElementSibling?.clientHeight : undefined;
+    const start = Math.min(px.peek(), seen ?? Number.POSITIVE_INFINITY);
     const onMove = (move: PointerEvent) => {
       const moved = (isDown ? move.clientY : move.clientX) - from;
       set(start + (grows === 'left' ? -moved : moved));

@@ -1,8 +1,7 @@
-import { computed, signal } from '@preact/signals';
+import { computed } from '@preact/signals';
 import type { TurnView } from '../../../src/library/projection/model.ts';
 import { dollarsFor, type PriceOf } from '../../../src/library/projection/standing.ts';
-import type { AgentInfo } from '../../../src/library/troupe.ts';
-import { api } from './api.ts';
+import { definedAgents } from './defined-agents.ts';
 
 /** The numbers that the turn list shows and sorts by column. Null where unknown. */
 export interface Figures {
@@ -15,13 +14,7 @@ export interface Figures {
   time: number | null;
 }
 
-const agents = signal<readonly AgentInfo[]>([]);
-void api.agents().then(
-  (answer) => (agents.value = answer.agents),
-  // Without prices the column shows tokens.
-  () => undefined,
-);
-const prices = computed(() => new Map(agents.value.map(({ id, price }) => [id as string, price])));
+const prices = computed(() => new Map(definedAgents.value.map(({ id, price }) => [id as string, price])));
 
 /** US dollars at the current price of the agent's model. Null: its price is not known. */
 export const priceOf: PriceOf = (agent, tokens) => {

@@ -1,5 +1,7 @@
 import type { InspectedPrompt } from '../../../../src/library/troupe.ts';
+import type { ComponentChildren } from 'preact';
 import { dollars, whole } from '../../shared/format.ts';
+import { EventLink } from './event-link.tsx';
 
 interface PromptFactsProps {
   prompt: InspectedPrompt;
@@ -10,9 +12,12 @@ interface PromptFactsProps {
 
 /** The footer of a prompt: its recipient, size and cost. */
 export function PromptFacts({ prompt, cost, verified, erased = false }: PromptFactsProps) {
-  const { provider, model, mode, tokens, usage, compaction, count, delta } = prompt;
-  const facts: [string, string][] = [
+  const { provider, model, mode, tokens, usage, compaction, count, delta, role, settings } = prompt;
+  const facts: [string, ComponentChildren][] = [
+    ['Answers', <Triggers of={prompt.triggers} />],
+    ['Role', role],
     ['Model', `${model} (${provider})`],
+    ['Settings', settings ? settingsText(settings) : 'not known: the agent has another model now'],
     [
       'Sent',
       mode === 'full'
@@ -53,4 +58,25 @@ export function PromptFacts({ prompt, cost, verified, erased = false }: PromptFa
       )}
     </footer>
   );
+}
+
+/** The events that the turn answers. */
+function Triggers({ of }: { of: InspectedPrompt['triggers'] }) {
+  if (of.length === 0) return <>nothing new</>;
+  return (
+    <>
+      {of.map(({ id, seq, kind, author }) => (
+        <span key={id} class="prompt-trigger">
+          {kind} of <bdi>{author.name}</bdi> <EventLink seq={seq} />
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** As in the agents file: `maxOutputTokens 800, temperature 0`. */
+function settingsText(settings: NonNullable<InspectedPrompt['settings']>): string {
+  return Object.entries(settings)
+    .map(([name, value]) => `${name} ${Array.isArray(value) ? JSON.stringify(value) : value}`)
+    .join(', ');
 }
