@@ -128,7 +128,7 @@ pageTest(
     await bar.getByRole('button', { name: 'Continue' }).waitFor();
     expect(await bar.getByText('of silence').count()).toBe(0);
     expect(shown()).toBe(String(before));
-    await eventually(() => tree.innerText()).toMatch(/surveyor gives digger a task/);
+    await eventually(() => tree.innerText()).toMatch(/Surveyor gives Digger a task/);
     expect(await tree.innerText()).not.toContain('Gladly.');
     await page.clock.resume();
     expect(await violations(page)).toEqual([]);

@@ -25,7 +25,7 @@ pageTest(
     const failed = section('Failed').getByRole('link');
     await failed.first().waitFor();
     expect(await failed.allInnerTexts()).toEqual([
-      expect.stringMatching(/writer: 429 You exceeded/) as string,
+      expect.stringMatching(/Writer: 429 You exceeded/) as string,
     ]);
     await eventually(() => section('Needs you').getByRole('link').first().innerText()).toMatch(/asks: /);
     const states = page.getByRole('navigation', { name: 'States' });
@@ -75,3 +75,19 @@ pageTest(
     await eventually(() => new URL(page.url()).pathname).toMatch(/c\/asking/);
   },
 );
+
+pageTest('on a phone the filters fold into one button, and the list begins on the first screen', async () => {
+  const page = await browsing.open(stage().url, { viewport: { width: 390, height: 844 } });
+  const failed = page.getByRole('region', { name: 'Failed', exact: true });
+  await failed.waitFor();
+  const filters = page.getByRole('group', { name: 'Filters' });
+  expect((await filters.boundingBox())?.height).toBeLessThan(44);
+  expect((await failed.boundingBox())?.y).toBeLessThan(844 / 2);
+  expect(await filters.getByRole('textbox', { name: 'Owner' }).isVisible()).toBe(false);
+  await filters.getByRole('button', { name: 'Filters' }).click();
+  await filters.getByRole('textbox', { name: 'Owner' }).fill('Nobody');
+  await page.keyboard.press('Enter');
+  await page.getByText('No conversation matches.').waitFor();
+  await filters.getByRole('button', { name: 'Filters 1' }).click();
+  await eventually(() => filters.getByRole('textbox', { name: 'Owner' }).isVisible()).toBe(false);
+});

@@ -142,6 +142,22 @@ test('at ten milliseconds across the width the axis has milliseconds', () => {
   expect(ticks[0]?.label).toMatch(/12:00:00[.,]1/);
 });
 
+test('no label of the axis is cut by a gap or by the edge', () => {
+  const turns = Array.from({ length: 9 }, (_, n) => turnOf('a', n * 20 * HOUR, n * 20 * HOUR + 2 * HOUR));
+  const projection = projectionWith(turns);
+  for (let step = 0; step < 40; step += 1) {
+    const from = NOON + step * 0.13 * HOUR;
+    const { gaps, ticks } = shown({ projection, range: [from, from + 90 * HOUR] });
+    const labels = ticks.filter(({ label }) => label !== '');
+    expect(labels.length).toBeGreaterThan(2);
+    for (const { x, label, day } of labels) {
+      const end = x + Math.max(label.length, day?.length ?? 0) * 6;
+      expect(end).toBeLessThanOrEqual(WIDTH);
+      expect(gaps.filter((gap) => gap.x < end && gap.x + gap.width > x + 1)).toEqual([]);
+    }
+  }
+});
+
 test('a turn shows how long it waited, its parts, and its tools below each other', () => {
   const turn = turnOf('a', 1_000, 9_000, {
     queuedAt: NOON,

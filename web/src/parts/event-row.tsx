@@ -4,6 +4,7 @@ import { clock, moment } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';
 import { route } from '../state/route.ts';
+import { nameOf } from '../state/selection.ts';
 
 const LEVELS: Record<Row['level'], string> = { talk: '', work: '', noise: '', problem: '!' };
 
@@ -28,7 +29,7 @@ export const EventRow = memo(function EventRow({ row, isChosen }: { row: Row; is
       <span class="event-text clip">
         <b>
           <bdi>{author}</bdi>
-          {to.length > 0 && ` → ${to.length > 3 ? `${to.length} agents` : to.join(', ')}`}
+          {to.length > 0 && ` → ${to.length > 3 ? `${to.length} agents` : to.map(nameOf).join(', ')}`}
         </b>{' '}
         {turn !== null && kind.startsWith('turn.') && (
           <span class="quiet">turn {turn.slice(turn.lastIndexOf(':') + 1)} </span>

@@ -107,8 +107,14 @@ function Filters() {
   const { agent, owner, since, order, of, q } = route.value;
   const filters = filtersOf(route.value);
   const typed = (value: string) => value.trim();
+  const [isOpen, setOpen] = useState(false);
+  const used = [agent, owner, since, of, order].filter(Boolean).length;
   return (
-    <fieldset class="home-filters" aria-label="Filters" disabled={isLost.value}>
+    <fieldset
+      class={`home-filters ${isOpen ? '' : 'home-folded'}`}
+      aria-label="Filters"
+      disabled={isLost.value}
+    >
       <input
         type="search"
         aria-label="Id or words of the first message"
@@ -116,6 +122,9 @@ function Filters() {
         value={q}
         onInput={(event) => go({ q: event.currentTarget.value }, { replace: true })}
       />
+      <button class="button home-fold" type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filters{used > 0 && ` ${used}`}
+      </button>
       <input
         type="text"
         aria-label="Agent"

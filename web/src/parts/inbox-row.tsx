@@ -7,6 +7,7 @@ import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { InboxLine } from '../state/api.ts';
 import { inbox, refreshInbox, stuckIn } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
+import { nameOf } from '../state/selection.ts';
 import { InboxDecide } from './inbox-decide.tsx';
 
 /** A reader who sorts conversations by cost is led to the costliest turns. */
@@ -32,7 +33,7 @@ export function InboxRow({ line }: { line: InboxLine }) {
           <Why line={line} />
         </span>
         <span class="inbox-who clip">
-          {agents.map((agent) => agent.id).join(', ')}
+          {agents.map((agent) => nameOf(agent.id)).join(', ')}
           {others > 0 && ` +${others}`}
         </span>
         <span class="inbox-owner clip">
@@ -85,21 +86,24 @@ function Why({ line: { id, state, failure, asks, last, about } }: { line: InboxL
   if (state === 'failed' && failure)
     return (
       <span class="inbox-why clip">
-        {failure.agent}: {failure.message || failure.code}
+        {nameOf(failure.agent)}: {failure.message || failure.code}
       </span>
     );
   if (stuck)
     return (
       <span class="inbox-why clip">
-        {stuck.agent} <span class="problem">{stuck.words}</span>
+        {nameOf(stuck.agent)} <span class="problem">{stuck.words}</span>
         {stuck.reason.kind === 'unanswered' && `: ${stuck.reason.text}`}
       </span>
     );
   if (state === 'asks' && asks)
     return (
-      <span class="inbox-why clip">
-        {asks.agent} {asks.kind === 'approval' ? 'wants to run' : 'asks:'} {asks.text}
-        {asks.count > 1 && ` (and ${asks.count - 1} more)`} <Due at={asks.deadline} />
+      <span class="inbox-why inbox-asked">
+        <span class="clip">
+          {nameOf(asks.agent)} {asks.kind === 'approval' ? 'wants to run' : 'asks:'} {asks.text}
+          {asks.count > 1 && ` (and ${asks.count - 1} more)`}
+        </span>
+        <Due at={asks.deadline} />
       </span>
     );
   if (!last || last.text === about?.text) return <span class="inbox-why clip" />;

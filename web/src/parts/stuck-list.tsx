@@ -6,8 +6,8 @@ import { Go } from '../shared/go.tsx';
 import { broken, stuck } from '../state/inbox.ts';
 import '../style/queues.css';
 
-/** Most lines; further ones are marked in the list of conversations. */
-const MOST = 10;
+/** Most lines; further ones are marked in the list of conversations. On a phone they would hide that list. */
+const mostLines = () => (innerWidth > 700 ? 10 : 2);
 
 /** Stuck work, in the server's words. Each line links to its turn, with the possible remedy beside it. */
 export function StuckList() {
@@ -17,7 +17,7 @@ export function StuckList() {
   const { awayServers = [] } = report;
   const all = broken.value;
   if (all.length + awayServers.length === 0) return null;
-  const shown = isWhole ? all : all.slice(0, MOST);
+  const shown = isWhole ? all : all.slice(0, mostLines());
   const more = all.length - shown.length;
   return (
     <ul class="who-stuck" aria-label="Stuck work">

@@ -7,6 +7,7 @@ import { useTree } from '../state/fetched-tree.ts';
 import { shown } from '../state/live.ts';
 import { isPast } from '../state/past.ts';
 import { conversation } from '../state/route.ts';
+import { nameOf } from '../state/selection.ts';
 import { treeAt } from '../state/tree-at.ts';
 import { Loaded } from './detail/loaded.tsx';
 import '../style/task-tree.css';
@@ -87,7 +88,9 @@ function Line({ node }: { node: TreeNode }) {
   return (
     <p class={`tree-line tree-${kind}`}>
       <Go to={where}>
-        {kind === 'task' ? `${from ?? 'Somebody'} gives ${to} a task` : `${to} answers ${from ?? 'somebody'}`}
+        {kind === 'task'
+          ? `${from === null ? 'Somebody' : nameOf(from)} gives ${nameOf(to)} a task`
+          : `${nameOf(to)} answers ${from === null ? 'somebody' : nameOf(from)}`}
       </Go>
       <span class={`tree-state tree-${state}`}>
         {STATES[state]}

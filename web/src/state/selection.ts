@@ -1,6 +1,7 @@
 import { computed } from '@preact/signals';
 import type { AgentView, TurnView } from '../../../src/library/projection/model.ts';
 import { needOrder } from '../../../src/library/projection/needs.ts';
+import { definedAgents } from './defined-agents.ts';
 import { live, shown } from './live.ts';
 import { foundTurn, olderTurns } from './older-turns.ts';
 import { go, route } from './route.ts';
@@ -17,8 +18,12 @@ const namesAsText = computed(() =>
 );
 const names = computed(() => new Map(JSON.parse(namesAsText.value) as [string, string][]));
 
+/** Agents of other conversations are not in the projection, but in the definition. */
+const definedNames = computed(() => new Map(definedAgents.value.map(({ id, name }) => [id as string, name])));
+
 /** What people call an agent; its id if it has no name. */
-export const nameOf = (agent: string): string => names.value.get(agent) ?? agent;
+export const nameOf = (agent: string): string =>
+  names.value.get(agent) ?? definedNames.value.get(agent) ?? agent;
 
 /** Those that the projection keeps, and before them what was read of older ones. */
 export const turns = computed<readonly TurnView[]>(() => {

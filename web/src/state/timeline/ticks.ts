@@ -23,6 +23,9 @@ const STEPS: readonly number[] = [
 ];
 /** Room for a label, px. */
 const LABEL_PX = 84;
+/** From a line to its label, px, and the most that a character of a label takes. */
+const INDENT_PX = 4;
+const CHAR_PX = 7;
 
 const formatter = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', options);
 const HOURS = formatter({ hour: '2-digit', minute: '2-digit' });
@@ -42,11 +45,15 @@ export function ticksOf(scale: Scale, from: number, to: number): Tick[] {
   const ticks: Tick[] = [];
   let free = Number.NEGATIVE_INFINITY;
   let day = '';
-  const add = (time: number, x: number) => {
+  const add = (time: number, x: number, until: number) => {
     if (x < free || x < from) return;
-    free = x + LABEL_PX;
+    const label = labelOf(time, step);
     const date = dateOf(time);
-    ticks.push({ x, label: labelOf(time, step), day: date === day ? null : date });
+    const chars = date === day ? label.length : Math.max(label.length, date.length);
+    // A gap or the edge would cut the words: the line stands alone.
+    if (x + INDENT_PX + chars * CHAR_PX > until) return void ticks.push({ x, label: '', day: null });
+    free = x + LABEL_PX;
+    ticks.push({ x, label, day: date === day ? null : date });
     day = date;
   };
   const gaps = scale.gapsIn(from, to);
@@ -54,9 +61,10 @@ export function ticksOf(scale: Scale, from: number, to: number): Tick[] {
   for (let index = 0; index <= gaps.length; index++) {
     const gap = gaps[index];
     const end = gap?.from ?? scale.timeAt(to);
-    for (let time = firstTick(start, step); time < end; time += step) add(time, scale.xOf(time));
+    const until = gap?.x ?? to;
+    for (let time = firstTick(start, step); time < end; time += step) add(time, scale.xOf(time), until);
     if (!gap) break;
-    add(gap.to, scale.xOf(gap.to));
+    add(gap.to, scale.xOf(gap.to), gaps[index + 1]?.x ?? to);
     start = gap.to;
   }
   return ticks;
