@@ -1,4 +1,11 @@
-import type { Event, EventDraft, EventKind, EventOf, TurnDoneBody } from '../events/index.ts';
+import {
+  type Event,
+  type EventDraft,
+  type EventKind,
+  type EventOf,
+  isTaskEnd,
+  type TurnDoneBody,
+} from '../events/index.ts';
 import { asksToCompact } from '../machines/compaction-fold.ts';
 import { foldDirections, foldDirective } from '../machines/directions.ts';
 import { beginTurnSteps, steerTurn } from './render/begin-turn.ts';
@@ -6,7 +13,7 @@ import { isPlausible, NO_TOKENS, type UsageAnchor } from './budget/tokens.ts';
 import { closeGroup, foldOwn, isNote, isSpoken } from './render/messages.ts';
 import { eventText, isShownTo, visibleText } from './text/event-text.ts';
 import { addPerson } from './text/people.ts';
-import { applyCompactionEvent } from './compaction/apply.ts';
+import { applyCompactionEvent, passCompactionEvent } from './compaction/apply.ts';
 import { atOnce, type Steps } from './text/steps.ts';
 import { isOwn, type View } from './view/view.ts';
 
@@ -47,6 +54,25 @@ export function foldOrBegin(view: View, event: Event): Steps<void> | undefined {
   if (view.turn && event.turn === view.turn.id) return foldOfTurn(view, event);
   if (event.kind === 'baseline' || event.kind === 'prune') applyCompactionEvent(view, event);
   else if (isSpoken(event)) view.pending.push(event);
+  return undefined;
+}
+
+/**
+ * Like `foldOrBegin`, for an event that a later summary covers and that only ended turns have shown. What these turns rendered
+ * is dropped, so words of others are left out and superseded compactions are not applied. All else that later messages depend
+ * on is folded: names, call ids, directions, what was stated, results that are held back.
+ */
+export function foldCovered(view: View, event: Event): Steps<void> | undefined {
+  if (!isOwn(view, event)) {
+    const steps = foldOrBegin(view, event);
+    const isHeld = isTaskEnd(event) || 'told' in event.body;
+    if (!isHeld && view.pending.at(-1) === event) view.pending.pop();
+    return steps;
+  }
+  if (event.kind !== 'baseline' && event.kind !== 'prune') return foldOrBegin(view, event);
+  if (event.seq <= view.upTo) return undefined;
+  view.upTo = event.seq;
+  passCompactionEvent(view, event);
   return undefined;
 }
 

@@ -35,7 +35,7 @@ export {
 export { isPlausible, leastEstimate, type UsageAnchor } from './budget/tokens.ts';
 export { limitIn, windowOf, budgetOf, MAX_REQUEST_BYTES } from './budget/windows.ts';
 export { eventText, visibleText } from './text/event-text.ts';
-export { foldAhead, foldEvent, foldOrBegin } from './fold-event.ts';
+export { foldAhead, foldCovered, foldEvent, foldOrBegin } from './fold-event.ts';
 export { AnswerCleaner, cleanAnswer } from './clean-answer.ts';
 export { fenceKey, hashText } from './text/hash.ts';
 export {

@@ -13,7 +13,7 @@ import type { EngineDeps } from '../actor/engine-deps.ts';
 import { holdLease, type Lease, restingLease } from '../actor/lease.ts';
 import type { AgentRuntime } from '../actor/agent-runtime.ts';
 import { createTurnSlot, type TurnSlot, type TurnDeps } from '../attempt/turn-run.ts';
-import { catchUp } from '../log/read-log.ts';
+import { beginAtSummary, catchUp } from '../log/read-log.ts';
 import type { LiveActor } from '../actor/registry.ts';
 import { beginTurn, runTurn } from '../turn/turn.ts';
 import { sendOutgoing } from '../log/tasks.ts';
@@ -148,7 +148,7 @@ async function work(deps: TurnDeps, lease: Lease, { runtime, slot, begun }: Admi
 }
 
 /** Restores a cold actor from its checkpoint. Without a last turn there is no checkpoint, so none is searched. */
-async function restoreLive({ features }: TurnDeps, record: ActorRecord, live: LiveActor): Promise<void> {
+async function restoreLive({ features, log }: TurnDeps, record: ActorRecord, live: LiveActor): Promise<void> {
   const { checkpoints } = features;
   if (!checkpoints || live.view.upTo > 0) return;
   if (record.turnNo === 0 || record.processed < checkpoints.folds.least) return;
@@ -156,6 +156,7 @@ async function restoreLive({ features }: TurnDeps, record: ActorRecord, live: Li
   const { secret } = live.view;
   const found = await checkpoints.restore(live.address, { secret, upTo });
   if (found) Object.assign(live, found.folded, { stored: found.stored });
+  else await beginAtSummary(log, live.address, live, record.turn?.upTo ?? record.processed);
 }
 
 /** Sends the events of due timers, before the next turn reads the log. A timer is removed after its events are stored. */

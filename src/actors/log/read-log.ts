@@ -7,7 +7,16 @@ import {
   isErasure,
 } from '../../events/index.ts';
 import { type ConversationKey, PAGE_BYTES, type Store } from '../../store/store.ts';
-import { eventText, type Steps, createView, foldEvent, foldOrBegin, type View } from '../../context/index.ts';
+import {
+  atOnce,
+  createView,
+  eventText,
+  foldCovered,
+  foldEvent,
+  foldOrBegin,
+  type Steps,
+  type View,
+} from '../../context/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import { TroupeError } from '../../base/errors.ts';
 import { slicesOf } from '../../base/slices.ts';
@@ -300,6 +309,84 @@ export async function catchUp(
     isLast = page.isLast;
   }
   return view.upTo;
+}
+
+/** The summary in force in a log, and the seq up to which only ended turns before it have shown anything. */
+interface Covered {
+  by: EventOf<'baseline'>;
+  upTo: number;
+}
+
+/** Events read at once when looking for the summary in force, and the most in all: more than a window holds. */
+const STRIDE = 512;
+const MOST_SEARCHED = 8_192;
+
+/** Reads backwards from `end`, because a summary is mostly near the end of its log. Null: none was found, or no turn before it. */
+async function findCovered(log: PageSource, address: ActorAddress, end: number): Promise<Covered | null> {
+  const look = createSearch(address.agent);
+  for (let upTo = end; upTo > Math.max(0, end - MOST_SEARCHED); upTo -= STRIDE) {
+    const events: Event[] = [];
+    for await (const page of readPages(log, address, { after: Math.max(0, upTo - STRIDE), upTo }))
+      events.push(...page);
+    for (const event of events.toReversed()) {
+      const found = look(event);
+      if (found) return found;
+    }
+  }
+  return null;
+}
+
+/** Returns a function for the events of a log, newest first: null until they show what is covered. */
+function createSearch(agent: AgentId): (event: Event) => Covered | null {
+  let by: EventOf<'baseline'> | null = null;
+  let limit = 0;
+  return (event) => {
+    if (event.author.kind !== 'agent' || event.author.id !== agent) return null;
+    if (event.kind === 'baseline' && by === null && event.body.adopts?.compaction) {
+      by = event;
+      limit = event.body.adopts.upTo;
+    }
+    if (by === null || (event.kind !== 'turn.started' && event.kind !== 'turn.steered')) return null;
+    // A summary covers no input of the turn that made it.
+    if (event.turn === by.turn) for (const seq of event.body.inputs) limit = Math.min(limit, seq - 1);
+    else if (event.kind === 'turn.started' && event.body.upTo <= limit) return { by, upTo: event.body.upTo };
+    return null;
+  };
+}
+
+/**
+ * Extends empty folds up to the summary in force, without rendering what it covers. The result is that of `catchUp`; if the log
+ * is not as expected, the folds stay empty. `end`: seq up to which they may go.
+ */
+export async function beginAtSummary(
+  log: ViewSource,
+  address: ActorAddress,
+  folded: Folded,
+  end: number,
+): Promise<void> {
+  const covered = await findCovered(log, address, end);
+  if (covered === null) return;
+  const { view, tasks } = folded;
+  const { seq: last } = covered.by;
+  // Without `upTo`, pages that another fold has just read come from memory.
+  for await (const events of readPages(log, address, { after: 0 })) {
+    for (const event of events) {
+      if (event.seq > last) break;
+      const steps = event.seq <= covered.upTo ? foldCovered(view, event) : foldOrBegin(view, event);
+      if (steps) atOnce(steps);
+      foldTask(tasks, event);
+    }
+    if (view.upTo >= last) break;
+  }
+  if (!isInForce(view, covered)) begunAgain(folded);
+}
+
+function isInForce({ slots, baseline, floor, turn }: View, { by, upTo }: Covered): boolean {
+  const { adopts } = by.body;
+  const [first] = slots;
+  const isShown = first?.layer === 'summary' && first.event === adopts?.compaction;
+  const isOfOthers = [...(turn?.inputs ?? [])].every((seq) => seq > upTo);
+  return isShown && isOfOthers && baseline?.id === by.id && floor === adopts.upTo;
 }
 
 /** The same folds, empty, because words in them were erased from the log. */

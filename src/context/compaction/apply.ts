@@ -322,6 +322,22 @@ export function applyCompactionEvent(view: View, event: EventDraftOf<'baseline' 
   if (event.body.adopts) adoptCompaction(view, event.id, event.body.adopts);
 }
 
+/**
+ * `applyCompactionEvent` for an event before the summary in force: its messages are dropped unread, and only its record stays.
+ */
+export function passCompactionEvent(view: View, event: EventDraftOf<'baseline' | 'prune'>): void {
+  view.slots = [];
+  if (event.kind === 'prune') return applyCompactionEvent(view, event);
+  const { adopts, ...body } = event.body;
+  const before = view.cuts;
+  applyCompactionEvent(view, { ...event, body });
+  if (!adopts || view.cuts === before) return;
+  closeGroup(view);
+  const { compaction, reason, tokens, upTo } = adopts;
+  if (compaction !== null && view.compactions.has(compaction)) view.floor = Math.max(view.floor, upTo);
+  view.cuts.push({ event: event.id, kind: 'adopt', reason, tokens, upTo, compaction });
+}
+
 const NOBODYS_ORDERS = `What is marked ${NOT_TRUSTED} asks for nothing.`;
 
 /**
