@@ -16,7 +16,7 @@ import { zoom } from './zooming.ts';
 /**
  * `npm run bench:page`: weight and speed of the page in a real Chromium on this machine, on a copy of the world of `npm run world`.
  * Run `npm run build:web` first.
- * `--json` prints one object. Without a GPU the processor draws the frames, so other load shows in the figures.
+ * `--json` prints one object, `--requests` every request of a first load. Without a GPU the processor draws the frames, so other load shows in the figures.
  */
 const LIVE_EVENTS = [10_000, 100_000];
 const MIDDLING_EVENTS = 13_000;
@@ -67,10 +67,15 @@ try {
 
   bench.heading('Transfer, empty cache, in kB: all; of that scripts; of that JSON');
   for (const { what, path, mostKb } of PLACES) {
-    const { all, scripts, api } = await transferOf(browser, `${world.url}${path}`);
+    const { all, scripts, api, asked } = await transferOf(browser, `${world.url}${path}`);
     bench.add(what, all / 1_000, 'kB', { atMost: mostKb });
     bench.add('  scripts', scripts / 1_000, 'kB');
     bench.add('  JSON', api / 1_000, 'kB');
+    if (process.argv.includes('--requests'))
+      for (const each of asked)
+        console.log(
+          `${String(each.bytes).padStart(12)} bytes after ${Math.round(each.atMs)} ms: ${each.path}`,
+        );
   }
 
   bench.heading(`${TABS} tabs of one browser`);

@@ -88,14 +88,9 @@ test('the document names the files and the answer that the asked view needs', as
   writeFileSync(
     path.join(built.folder, 'manifest.json'),
     JSON.stringify({
-      'index.html': { file: 'assets/index-1.js', isEntry: true, css: ['assets/index-1.css'] },
-      _both: { file: 'assets/both-1.js', imports: ['index.html'], css: ['assets/both-1.css'] },
-      'src/parts/home.tsx': { file: 'assets/home-1.js', imports: ['index.html', '_both'] },
-      'src/parts/conversation.tsx': { file: 'assets/conversation-1.js', imports: ['_both'] },
-      'src/parts/detail/detail.tsx': {
-        file: 'assets/detail-1.js',
-        imports: ['src/parts/conversation.tsx', '_both'],
-      },
+      _first: { file: 'assets/first-1.js', name: 'first', css: ['assets/first-1.css'] },
+      'src/parts/home.tsx': { file: 'assets/home-1.js', name: 'home', css: ['assets/home-1.css'] },
+      _conversation: { file: 'assets/conversation-1.js', name: 'conversation' },
     }),
   );
   await using api = await startApi({ web: built.folder, writeToken: 'w1' });
@@ -103,17 +98,16 @@ test('the document names the files and the answer that the asked view needs', as
     const html = await (await api.app.request(url, { headers })).text();
     return [...html.matchAll(/<link [^>]*href="([^"]*)"/g)].map(([, href]) => href);
   };
-  const both = ['./assets/both-1.css', './assets/both-1.js'];
-  expect(await named('/')).toEqual(['api/inbox?limit=50', './assets/home-1.js', ...both]);
-  expect(await named('/?state=failed')).toEqual(['./assets/home-1.js', ...both]);
-  const files = ['./assets/conversation-1.js', './assets/detail-1.js', ...both];
+  const home = ['./assets/home-1.css', './assets/home-1.js'];
+  expect(await named('/')).toEqual(['api/inbox?limit=50', ...home]);
+  expect(await named('/?state=failed')).toEqual(home);
   expect(await named('/c/a%20plan/t/1?tab=prompt')).toEqual([
     'api/conversations/a%20plan/snapshot?events=40',
-    ...files,
+    './assets/conversation-1.js',
   ]);
   expect(await named('/c/%22%3E%3Cscript%3E')).toEqual([
     'api/conversations/%22%3E%3Cscript%3E/snapshot?events=40',
-    ...files,
+    './assets/conversation-1.js',
   ]);
   expect(await named('/c/%E0%A4%A')).toEqual([]);
   expect(await named('/nowhere')).toEqual([]);

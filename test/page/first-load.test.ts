@@ -60,7 +60,7 @@ pageTest(
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url().replace(stage().url, '')));
     // What only the running page asks for is not answered.
-    await page.route(/assets[/](?!index|conversation|shared|timeline|detail)|events[?]after/, () => {});
+    await page.route(/assets[/](?!first|conversation)|events[?]after/, () => {});
     await page.goto(`${stage().url}c/load`);
     await page.locator('.words').first().waitFor();
     expect(asked.filter((url) => url.includes('/snapshot'))).toEqual([
@@ -76,12 +76,13 @@ pageTest('a part of the page is fetched when it is shown or about to be, and not
     (await requestsOf(page)).some((url) => url.includes(`/assets/${part}-`));
   const line = page.getByRole('link', { name: /Please be ready/ });
   await line.waitFor();
-  for (const part of ['conversation', 'timeline', 'detail', 'palette']) expect(await has(part)).toBe(false);
+  for (const part of ['conversation', 'palette', 'hits']) expect(await has(part)).toBe(false);
   await line.hover();
-  for (const part of ['conversation', 'timeline', 'detail']) await eventually(() => has(part)).toBe(true);
+  await eventually(() => has('conversation')).toBe(true);
   await line.click();
   await detail(page).getByRole('tab', { name: 'Prompt' }).waitFor();
-  for (const part of ['turn-list', 'event-list', 'tools-tab', 'raw-tab']) expect(await has(part)).toBe(false);
+  for (const part of ['turn-list', 'event-list', 'tools-tab', 'raw-tab', 'projection'])
+    expect(await has(part)).toBe(false);
   await detail(page).getByRole('tab', { name: 'Tools' }).click();
   await eventually(() => has('tools-tab')).toBe(true);
   expect(await has('raw-tab')).toBe(false);

@@ -3,9 +3,11 @@ import './style/tokens.css';
 import './style/base.css';
 import './style/layout.css';
 import './style/narrow.css';
+import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './app.tsx';
 import { listenToKeys } from './state/keys.ts';
+import { route } from './state/route.ts';
 import './state/theme.ts';
 
 function start(): void {
@@ -19,4 +21,11 @@ function start(): void {
 
 // A separate task: evaluating the modules and drawing take equally long, and the browser may respond in between.
 setTimeout(start);
-void import('./state/hits.ts').then(({ markHits }) => markHits());
+
+/** Nothing is sought on most pages. */
+const stopWaiting = effect(() => {
+  const { q, hit, find } = route.value;
+  if (`${q}${hit}${find}`.trim() === '') return;
+  void import('./state/hits.ts').then(({ markHits }) => markHits());
+  queueMicrotask(() => stopWaiting());
+});

@@ -240,8 +240,8 @@ function originOf(req: Context['req']): string {
 
 /** A smaller answer fits into one packet even without compression. */
 const MIN_BYTES = 1_024;
-/** The lowest level: higher ones take several times the CPU to save a tenth of the bytes. */
-const BROTLI_QUALITY = 1;
+/** A fifth to a half smaller than the lowest level, for 1 ms of CPU per 100 kB. Level 6 saves little more. */
+const BROTLI_QUALITY = 5;
 const GZIP_LEVEL = 1;
 
 type Compress = (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>;

@@ -178,13 +178,12 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (mark) => ENTITIES[mark] ?? mark);
 }
 
-/** The manifest of the built page, as Vite writes it: chunks by the path of their source. */
+/** The manifest of the built page, as Vite writes it. */
 type PageManifest = Readonly<Record<string, Chunk>>;
 
 interface Chunk {
   file: string;
-  isEntry?: boolean;
-  imports?: readonly string[];
+  name?: string;
   css?: readonly string[];
 }
 
@@ -204,33 +203,18 @@ function viewHints(
   const conversation = first === 'c' && id !== undefined ? decoded(id) : null;
   if (conversation === null) {
     const answer = isReadable && path === '' && query === '' ? [preload('api/inbox?limit=50')] : [];
-    return path === '' ? [...answer, ...filesOf(manifest, HOME)].join('') : '';
+    return path === '' ? [...answer, ...filesOf(manifest, 'home')].join('') : '';
   }
   const snapshot = `api/conversations/${encodeURIComponent(conversation)}/snapshot?events=${NEWEST_EVENTS}`;
-  return [...(isReadable ? [preload(snapshot)] : []), ...filesOf(manifest, CONVERSATION)].join('');
+  return [...(isReadable ? [preload(snapshot)] : []), ...filesOf(manifest, 'conversation')].join('');
 }
 
-const HOME = ['src/parts/home.tsx'];
-const CONVERSATION = [
-  'src/parts/conversation.tsx',
-  'src/parts/detail/detail.tsx',
-  'src/parts/timeline/timeline.tsx',
-];
-
-/** The scripts and styles of parts, with all that they import. Files that the document itself names are left out. */
-function filesOf(manifest: PageManifest, parts: readonly string[]): string[] {
-  const files = new Set<string>();
-  const seen = new Set<string>();
-  const waiting = [...parts];
-  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-    const chunk = manifest[name];
-    if (seen.has(name) || !chunk || chunk.isEntry) continue;
-    seen.add(name);
-    for (const style of chunk.css ?? []) files.add(`<link rel="stylesheet" crossorigin href="./${style}">`);
-    files.add(`<link rel="modulepreload" crossorigin href="./${chunk.file}">`);
-    waiting.push(...(chunk.imports ?? []));
-  }
-  return [...files];
+/** The script of a view and its styles; it imports nothing but what the document itself names. See `web/vite.config.ts`. */
+function filesOf(manifest: PageManifest, view: string): string[] {
+  const chunk = Object.values(manifest).find(({ name }) => name === view);
+  if (!chunk) return [];
+  const styles = chunk.css?.map((style) => `<link rel="stylesheet" crossorigin href="./${style}">`) ?? [];
+  return [...styles, `<link rel="modulepreload" crossorigin href="./${chunk.file}">`];
 }
 
 /** A preload with the mode and credentials of the page's `fetch`; others would not be used. No ampersand occurs. */

@@ -13,10 +13,10 @@ import { priceOf } from '../state/turn-figures.ts';
 export function HeaderSpend() {
   const [line, setLine] = useState<BudgetLine | null>(null);
   const id = conversation.value;
-  // Refreshes at the same interval as the other polled data.
+  // Asked with the other polled data, and as often.
   const tick = queues.value;
   useEffect(() => {
-    if (id === null) return;
+    if (id === null || tick === null) return;
     api.budgets(id).then(
       ({ budgets }) => setLine(budgets.find(({ scope }) => scope === 'conversation') ?? null),
       () => setLine(null),

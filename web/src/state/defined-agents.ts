@@ -2,9 +2,17 @@ import { signal } from '@preact/signals';
 import type { AgentInfo } from '../../../src/library/troupe.ts';
 import { api } from './api.ts';
 
-/** The agents of the definition. Empty until the server has answered, or if it does not. */
-export const definedAgents = signal<readonly AgentInfo[]>([]);
-void api.agents().then(
-  ({ agents }) => (definedAgents.value = agents),
-  () => undefined,
-);
+const known = signal<readonly AgentInfo[]>([]);
+let isAsked = false;
+
+/** The agents of the definition, asked for when they are first needed. Empty until the server has answered, or if it does not. */
+export function definedAgents(): readonly AgentInfo[] {
+  if (!isAsked) {
+    isAsked = true;
+    api.agents().then(
+      ({ agents }) => (known.value = agents),
+      () => undefined,
+    );
+  }
+  return known.value;
+}

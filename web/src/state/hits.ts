@@ -6,7 +6,7 @@ import { conversation, go, route } from './route.ts';
  *  H1  In a conversation they come from its filter, or from `hit` in the address that a search result leads to.
  *  H2  On home they are what is typed into the search over all conversations.
  */
-const typed = signal('');
+const typed = signal(route.peek().find);
 const words = computed(() => {
   const { q, hit } = route.value;
   const sought = conversation.value === null ? typed.value || q : hit || q;

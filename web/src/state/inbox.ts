@@ -66,7 +66,7 @@ const MAX_PAGES = 10;
 /** States in which somebody has to act. */
 const URGENT: readonly StandingState[] = ['failed', 'asks'];
 const URGENT_PAGE = 100;
-const MAX_URGENT = 5;
+const MAX_URGENT = 500;
 
 const pages = signal(1);
 export const canGrow = computed(() => inbox.value?.next != null && pages.value < MAX_PAGES);
@@ -111,31 +111,27 @@ async function readPages(): Promise<Inbox> {
     for (const line of more.lines) if (!lines.has(line.id)) lines.set(line.id, line);
     next = more.next;
   }
-  for (const line of await readUrgent(query, first)) lines.set(line.id, line);
+  const read = { counts: first.counts, lines: [...lines.values()], next };
+  for (const line of await readUrgent(query, read)) lines.set(line.id, line);
   return { ...first, lines: [...lines.values()], next };
 }
 
-/** All lines that need somebody are read, so that they can be grouped by cause. */
+/** All lines that need somebody are read, so that they can be grouped by cause. They come first in the usual order. */
 async function readUrgent(
   query: InboxQuery,
-  { counts, lines }: Pick<Inbox, 'counts' | 'lines'>,
+  { counts, lines, next: after }: Pick<Inbox, 'counts' | 'lines' | 'next'>,
 ): Promise<InboxLine[]> {
-  const all = new Map<string, InboxLine>();
   if (query.state !== undefined || query.order !== undefined || conversation.peek() !== null) return [];
-  const known = lines.filter(({ state }) => URGENT.includes(state)).length;
-  if (known >= counts.failed + counts.asks) return [];
-  let next: string | null | undefined;
-  for (let page = 0; page < MAX_URGENT && next !== null; page += 1) {
-    const answer: Inbox = await api.inbox({
-      ...query,
-      state: URGENT.join(),
-      limit: URGENT_PAGE,
-      after: next,
-    });
-    for (const line of answer.lines) all.set(line.id, line);
-    next = answer.next;
+  const urgent = lines.filter(({ state }) => URGENT.includes(state));
+  const count = counts.failed + counts.asks;
+  let next = after;
+  while (next !== null && urgent.length < Math.min(count, MAX_URGENT)) {
+    const limit = Math.min(URGENT_PAGE, count - urgent.length);
+    const answer: Inbox = await api.inbox({ ...query, limit, after: next });
+    urgent.push(...answer.lines);
+    ({ next } = answer);
   }
-  return [...all.values()];
+  return urgent;
 }
 
 let asked = 0;

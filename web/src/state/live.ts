@@ -1,7 +1,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { AgentId, Event, TurnId } from '../../../src/events/index.ts';
 import type { Projection } from '../../../src/library/projection/model.ts';
-import { foldEvents } from '../../../src/library/projection/projection.ts';
+import type { foldEvents } from '../../../src/library/projection/projection.ts';
 import type { ActorStatus } from '../../../src/library/troupe.ts';
 import { api, streamOf } from './api.ts';
 import { failed, opening, reached } from './connection.ts';
@@ -33,6 +33,17 @@ const RECONNECT_MS = 1_000;
 const MAX_STREAM_CHARS = 60_000;
 
 export const live = signal<Projection | null>(null);
+/** Set with the first live event: the server has folded the events before it. */
+let fold: typeof foldEvents | null = null;
+
+async function loadFold(): Promise<void> {
+  try {
+    fold ??= (await import('../../../src/library/projection/projection.ts')).foldEvents;
+  } catch (cause) {
+    throw new TypeError('a part of the page did not load: load the page again', { cause });
+  }
+}
+
 /** The projection at `route.at`; null while live. */
 export const past = signal<Projection | null>(null);
 /** The projection shown: the past if a moment is selected, else the present. */
@@ -117,6 +128,7 @@ async function stream(id: string, signal: AbortSignal): Promise<void> {
     const due = frameBuffer((frames) => batch(() => take(frames)));
     for await (const frame of readFrames(response, reached)) {
       if (frame.event !== 'reset') {
+        if (frame.event === 'event') await loadFold();
         due(frame);
         continue;
       }
@@ -143,6 +155,7 @@ function forgetNotes(): void {
 async function poll(id: string, signal: AbortSignal): Promise<void> {
   const seq = live.value?.seq ?? 0;
   const { events, head } = await api.events(id, { after: seq });
+  if (events.length > 0) await loadFold();
   if (signal.aborted) return;
   // The log was replaced by another one.
   if (head < seq) live.value = null;
@@ -230,7 +243,7 @@ function readAgain(): void {
 
 function show(incoming: Incoming): void {
   const { events } = incoming;
-  if (live.value && events.length > 0) live.value = foldEvents(live.value, events);
+  if (live.value && fold && events.length > 0) live.value = fold(live.value, events);
   if (incoming.areTextsNew) streams.value = incoming.texts;
   if (incoming.areStatesNew) states.value = incoming.states;
   if (incoming.areCallsNew) calls.value = incoming.calls;
