@@ -9,6 +9,9 @@ export const CORRECTION_PAIRS: Readonly<Record<string, readonly (readonly [strin
     ['The budget of N is A euros.', 'The budget of N is B euros now.'],
     ["We can't use the N library.", 'You may use the N library after all.'],
     ['At most A rows for N.', 'I meant B rows, not A.'],
+    ['Do not mention N to the client.', "I don't mind if you mention N to the client now."],
+    ['Keep N below A tokens.', 'Let us say B tokens rather than A.'],
+    ['No calls to N before noon.', 'Calls to N before noon are alright from now on.'],
   ],
   de: [
     ['Nimm nur Port A für N.', 'Nein, nicht A, sondern B.'],
@@ -17,6 +20,8 @@ export const CORRECTION_PAIRS: Readonly<Record<string, readonly (readonly [strin
     ['Höchstens A Zeilen für N.', 'Ich meinte B statt A Zeilen.'],
     ['Ruf N auf keinen Fall an.', 'Du darfst N jetzt anrufen.'],
     ['Verwende niemals die Bibliothek N.', 'Die Bibliothek N ist wieder erlaubt.'],
+    ['Bitte N nicht anrufen.', 'Von mir aus kannst du N anrufen.'],
+    ['Nicht mehr als A Zeichen für N.', 'Entschuldigung, B Zeichen, nicht A.'],
   ],
   fr: [
     ['Utilise uniquement le port A pour N.', 'Non, pas A mais B.'],
@@ -24,6 +29,9 @@ export const CORRECTION_PAIRS: Readonly<Record<string, readonly (readonly [strin
     ["N'utilise jamais la bibliothèque N.", 'Tu peux utiliser la bibliothèque N maintenant.'],
     ['Au maximum A lignes pour N.', 'Pardon, B lignes au lieu de A.'],
     ["Il est interdit d'appeler N.", 'On peut appeler N maintenant.'],
+    ['Ne supprime pas la table N_A.', 'Tu peux maintenant supprimer la table N_A.'],
+    ["N'appelle pas N.", 'Ça ne me dérange plus que tu appelles N.'],
+    ['Pas plus de A lignes pour N.', "Plutôt B que A, s'il te plaît."],
   ],
   es: [
     ['Usa solo el puerto A para N.', 'No, B en lugar de A.'],
@@ -31,30 +39,108 @@ export const CORRECTION_PAIRS: Readonly<Record<string, readonly (readonly [strin
     ['Nunca escribas a N en inglés.', 'Mejor dicho, el inglés está permitido.'],
     ['Como máximo A filas para N.', 'Perdón, quise decir B, no A.'],
     ['No llames a N.', 'Ya puedes llamar a N ahora.'],
+    ['No borres la tabla N_A.', 'Puedes borrar la tabla N_A cuando quieras.'],
+    ['No más de A filas para N.', 'Mejor B que A, por favor.'],
+    ['Está prohibido usar la biblioteca N.', 'Ya se puede usar la biblioteca N.'],
   ],
   it: [
     ['Usa solo la porta A per N.', 'No, B invece di A.'],
     ['Non cancellare mai la tabella N_A.', 'Adesso puoi cancellare la tabella N_A.'],
     ['Non scrivere mai a N in inglese.', "L'inglese è permesso adesso."],
     ['Al massimo A righe per N.', 'Scusa, intendevo B, non A.'],
+    ['Non chiamare N.', 'Ora puoi chiamare N.'],
+    ['Non usare la libreria N.', 'La libreria N si può usare di nuovo.'],
+    ['Non più di A righe per N.', 'Meglio B che A, per favore.'],
+    ['È vietato cancellare la tabella N_A.', 'Per me la tabella N_A si può cancellare.'],
   ],
   ru: [
     ['Используй только порт A для N.', 'Нет, не A, а B.'],
     ['Никогда не удаляй таблицу N_A.', 'Таблицу N_A теперь можно удалить.'],
     ['Никогда не пиши на английском.', 'На английском теперь можно.'],
     ['Не более A строк для N.', 'Точнее, B вместо A.'],
+    ['Не звони N.', 'Теперь N можно звонить.'],
+    ['Нельзя использовать библиотеку N.', 'Библиотеку N снова разрешено использовать.'],
+    ['Порт для N только A.', 'Извини, лучше B, чем A.'],
+    ['Не удаляй таблицу N_A.', 'Я не против, удаляй таблицу N_A.'],
   ],
   zh: [
     ['N 只能使用端口 A。', '不是 A，改成 B。'],
     ['不要删除表 N_A。', '现在可以删除表 N_A 了。'],
     ['不要用英文回答 N。', '英文也可以。'],
     ['N 最多 A 行。', '更正：不是 A，而是 B。'],
+    ['不要给 N 打电话。', '给 N 打电话没关系了。'],
+    ['禁止使用 N 库。', 'N 库现在允许使用。'],
+    ['N 不超过 A 行。', '麻烦用 B 代替 A。'],
+    ['N 的端口只能是 A。', '还是用 B 吧，不用 A。'],
   ],
   ja: [
     ['N のポートは必ず A を使ってください。', 'A ではなく B です。'],
     ['表 N_A は絶対に削除しないでください。', '今は表 N_A を削除してもいいです。'],
     ['N には英語で答えないでください。', '英語でもいいです。'],
     ['N は A 行以内にしてください。', '訂正、A ではなく B です。'],
+    ['N に電話しないでください。', 'N に電話しても構いません。'],
+    ['ライブラリ N は使用禁止です。', 'ライブラリ N を使用してもよいです。'],
+    ['N は最大 A 件です。', 'A の代わりに B にしてください。'],
+    ['N に必ず A を使うこと。', 'すみません、A より B のほうがいいです。'],
+  ],
+};
+
+/** Such pairs in the other languages whose words are listed. */
+export const CORRECTION_PAIRS_ELSEWHERE: typeof CORRECTION_PAIRS = {
+  pt: [
+    ['Não apague a tabela N_A.', 'Agora pode apagar a tabela N_A.'],
+    ['No máximo A linhas para N.', 'Desculpe, B em vez de A.'],
+    ['Nunca ligue para N.', 'Por mim você pode ligar para N.'],
+  ],
+  nl: [
+    ['Verwijder de tabel N_A nooit.', 'Je mag de tabel N_A nu verwijderen.'],
+    ['Hoogstens A regels voor N.', 'Liever B dan A.'],
+    ['Schrijf N nooit in het Engels.', 'Engels is toch prima.'],
+  ],
+  pl: [
+    ['Nie usuwaj tabeli N_A.', 'Teraz możesz usuwać tabelę N_A.'],
+    ['Maksymalnie A wierszy dla N.', 'Raczej B niż A.'],
+    ['Nigdy nie dzwoń do N.', 'Do N można już dzwonić.'],
+  ],
+  sv: [
+    ['Radera aldrig tabellen N_A.', 'Nu får du radera tabellen N_A.'],
+    ['Högst A rader för N.', 'Hellre B än A.'],
+    ['Ring aldrig N.', 'Du kan gärna ringa N.'],
+  ],
+  uk: [
+    ['Не видаляй таблицю N_A.', 'Тепер таблицю N_A можна видаляти.'],
+    ['Не більше A рядків для N.', 'Краще B, ніж A.'],
+    ['Ніколи не дзвони N.', 'Я не проти, дзвони N.'],
+  ],
+  tr: [
+    ['N_A tablosunu asla silme.', 'Artık N_A tablosunu silebilirsin.'],
+    ['N için en fazla A satır.', 'A yerine B olsun.'],
+    ['N kütüphanesini kullanmak yasak.', 'N kütüphanesini kullanmak artık serbest.'],
+  ],
+  vi: [
+    ['Không được xóa bảng N_A.', 'Bây giờ có thể xóa bảng N_A.'],
+    ['Tối đa A dòng cho N.', 'Xin lỗi, B thay vì A.'],
+    ['Cấm gọi điện cho N.', 'Bây giờ được phép gọi điện cho N.'],
+  ],
+  ar: [
+    ['لا تحذف الجدول N_A.', 'يمكنك حذف الجدول N_A الآن.'],
+    ['كحد أقصى A سطر في N.', 'عذرا، B بدلا من A.'],
+    ['ممنوع استخدام مكتبة N.', 'يمكن استخدام مكتبة N الآن.'],
+  ],
+  he: [
+    ['אל תמחק את הטבלה N_A.', 'עכשיו אפשר למחוק את הטבלה N_A.'],
+    ['לכל היותר A שורות של N.', 'סליחה, B במקום A.'],
+    ['אסור להשתמש בספריה N.', 'מותר להשתמש בספריה N.'],
+  ],
+  hi: [
+    ['N_A तालिका मत हटाना।', 'अब N_A तालिका हटा सकते हैं।'],
+    ['N के लिए अधिकतम A पंक्तियाँ।', 'माफ़ कीजिए, A के बजाय B।'],
+    ['N को फ़ोन न करें।', 'अब N को फ़ोन कर सकते हैं।'],
+  ],
+  ko: [
+    ['N에게 전화하지 마세요.', '이제 N에게 전화해도 됩니다.'],
+    ['N 최대 A행입니다.', 'A 대신 B로 해 주세요.'],
+    ['N_A 표를 절대 삭제하지 마세요.', 'N_A 표는 이제 삭제해도 괜찮습니다.'],
   ],
 };
 
@@ -72,6 +158,14 @@ export const EXCEPTION_PAIRS: readonly (readonly [string, string])[] = [
   ['Никогда не звони N вечером.', 'Теперь N можно позвонить.'],
   ['周五绝不要部署 N。', '现在可以部署 N 了。'],
   ['金曜日に N をデプロイしないでください。', '今は N をデプロイしてもいいです。'],
+  ['Never call N on Fridays.', 'It is fine to call N now.'],
+  ['Ruf N niemals abends an.', 'Es ist in Ordnung, N jetzt anzurufen.'],
+  ['Non chiamare mai N la sera.', 'Puoi chiamare N adesso.'],
+  ['Не удаляй таблицы N по пятницам.', 'Теперь таблицы N можно удалить.'],
+  ['Nunca publique N às sextas.', 'Agora pode publicar N.'],
+  ['Bel N nooit op vrijdag.', 'Je mag N nu bellen.'],
+  ['Nigdy nie dzwoń do N wieczorem.', 'Teraz możesz dzwonić do N.'],
+  ['금요일에는 N에게 전화하지 마세요.', '이제 N에게 전화해도 됩니다.'],
 ];
 
 /** A request, and what replaces it. */

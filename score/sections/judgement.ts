@@ -8,7 +8,13 @@ import type { AgentId, CompactionBody, Event, EventDraft } from '../../src/event
 import { below, pick, type Random, randomOf } from '../../sim/random.ts';
 import { HAS_DATA, realLogs } from '../../test/support/real-logs.ts';
 import { atLeast, atMost, figure, type Figure, type Scored, Shares } from '../figure.ts';
-import { CORRECTION_PAIRS, DEMANDS, EXCEPTION_PAIRS, GOAL_PAIRS } from '../judged-pairs.ts';
+import {
+  CORRECTION_PAIRS,
+  CORRECTION_PAIRS_ELSEWHERE,
+  DEMANDS,
+  EXCEPTION_PAIRS,
+  GOAL_PAIRS,
+} from '../judged-pairs.ts';
 import type { Options } from '../options.ts';
 
 /** What a compaction judges: which goal and which word holds, and what is a demand. Logs are made from a seed. */
@@ -102,7 +108,7 @@ function filled(random: Random): (wording: string) => string {
   const second = first + 1 + below(random, 4_000);
   return (wording) =>
     wording
-      .replaceAll(/(?<![\p{Lu}\p{Ll}])N(?![\p{Lu}\p{Ll}])/gu, name)
+      .replaceAll(/(?<![\p{Lu}\p{Ll}])N(?![\p{Lu}\p{Ll}'])/gu, name)
       .replaceAll(/(?<![\p{Lu}\p{Ll}])A(?![\p{Lu}\p{Ll}])/gu, `${first}`)
       .replaceAll(/(?<![\p{Lu}\p{Ll}])B(?![\p{Lu}\p{Ll}])/gu, `${second}`);
 }
@@ -174,6 +180,12 @@ export async function scoreCorrections({ seed, quick }: Options): Promise<Scored
           }
         }
       }
+  for (const pair of Object.values(CORRECTION_PAIRS_ELSEWHERE).flat()) {
+    const [old = '', newer = ''] = pair.map(filled(random));
+    const events = correctedLog(random, old, { newer, by: ANA }).events;
+    const held = collectFacts(events, null).constraints.map(({ text }) => text);
+    shares.add('in eleven more languages, before a compaction', held.includes(newer) && !held.includes(old));
+  }
   for (const pair of EXCEPTION_PAIRS) {
     const [rule = '', exception = ''] = pair.map(filled(random));
     const log = correctedLog(random, rule, { newer: exception, by: ANA });
@@ -189,7 +201,8 @@ export async function scoreCorrections({ seed, quick }: Options): Promise<Scored
     [`${way}: others take nothing back`, atLeast(1)] as const,
     [`${way}: a rule outlives an exception`, atLeast(1)] as const,
   ]);
-  return { figures: shares.figures(Object.fromEntries(goals)), violations: [] };
+  const elsewhere = { 'in eleven more languages, before a compaction': atLeast(0.9) };
+  return { figures: shares.figures({ ...Object.fromEntries(goals), ...elsewhere }), violations: [] };
 }
 
 const TALK = ['locomo/26.json', 'locomo/30.json', 'locomo/41.json'];

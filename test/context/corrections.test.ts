@@ -32,6 +32,25 @@ describe('a newer word takes the place of an older one of the same person', () =
     ['Никогда не удаляй таблицу.', 'Таблицу можно удалить.'],
     ['不要用英文回答。', '英文也可以。'],
     ['英語で答えないでください。', '英語でもいいです。'],
+    ['Never answer in English.', 'On reflection, English is fine.'],
+    ["Don't mention prices.", "I don't mind if you mention prices now."],
+    ['Ruf Orion auf keinen Fall an.', 'Du darfst Orion jetzt anrufen.'],
+    ['Nicht mehr als 20 Zeilen.', 'Lieber 30 als 20.'],
+    ['Pas plus de 20 lignes.', 'Plutôt 30 que 20.'],
+    ['No llames a Orion.', 'Ya puedes llamar a Orion.'],
+    ['Non cancellare mai la tabella.', 'Adesso puoi cancellare la tabella.'],
+    ['Не более 20 строк.', 'Точнее, 30 вместо 20.'],
+    ['不要给客户打电话。', '给客户打电话没关系了。'],
+    ['この表は削除しないでください。', 'この表を削除してもいいです。'],
+    ['Nunca ligue para o cliente.', 'Por mim você pode ligar para o cliente.'],
+    ['Verwijder de tabel nooit.', 'Je mag de tabel nu verwijderen.'],
+    ['Nie usuwaj tabeli.', 'Teraz możesz usuwać tabelę.'],
+    ['Asla tabloyu silme.', 'Artık tabloyu silebilirsin.'],
+    ['Không được xóa bảng này.', 'Bây giờ có thể xóa bảng này.'],
+    ['لا تحذف الجدول.', 'يمكنك حذف الجدول الآن.'],
+    ['אל תמחק את הטבלה.', 'עכשיו אפשר למחוק את הטבלה.'],
+    ['표를 절대 삭제하지 마세요.', '표는 이제 삭제해도 괜찮습니다.'],
+    ['तालिका मत हटाना।', 'अब तालिका हटा सकते हैं।'],
   ])('"%s" by "%s"', (older, newer) => {
     expect(demandsOf(personSays(older), ...between, personSays(newer))).toEqual([newer]);
   });
@@ -66,6 +85,12 @@ describe('where it is not certain, both stay, the newest last', () => {
     ['Niemals freitags deployen.', 'Du kannst jetzt deployen.'],
     ['周五绝不要部署。', '现在可以部署了。'],
     ['金曜日にはデプロイしないでください。', '今はデプロイしてもいいです。'],
+    ['Never call customers on Fridays.', 'It is fine to call customers now.'],
+    ['Never push to main.', 'Pushing is fine.'],
+    ['Never store passwords in logs.', 'Logs are fine now.'],
+    ['Niemals Kundendaten an Partner geben.', 'Kundendaten sind jetzt in Ordnung.'],
+    ['Не удаляй таблицы по пятницам.', 'Теперь таблицы можно удалить.'],
+    ['금요일에는 고객에게 전화하지 마세요.', '이제 고객에게 전화해도 됩니다.'],
   ])('"%s" and "%s"', (older, newer) => {
     const demands = demandsOf(personSays(older), ...between, personSays(newer));
     expect(demands[0]).toBe(older);

@@ -1,6 +1,6 @@
 import type { Saying } from '../../events/index.ts';
 import { bare, sentencesOf, withoutEnd } from '../text/cut-text.ts';
-import { CONSTRAINT } from './lexicon.ts';
+import { CORRECTION_WORDS, type CorrectionWords } from './correction-words.ts';
 import { MOST_PER_EVENT, shownDemand, isDemand, isTelling } from './demands.ts';
 import { addSaying, authorOf, keyOf, type Sayings } from './spoken-text.ts';
 
@@ -10,58 +10,66 @@ import { addSaying, authorOf, keyOf, type Sayings } from './spoken-text.ts';
  * wrong (*not 8080: 9090*). Otherwise both stay, the newest last, because a lost ban is worse than a superfluous one. Nobody
  * can withdraw a demand of another person.
  */
-const edged = (words: string) => String.raw`(?<![\p{L}\p{N}_])(?:${words})(?![\p{L}\p{N}_])`;
+type Listed = Exclude<keyof CorrectionWords, 'rather' | 'common' | 'unspaced'>;
+
+const LANGUAGES = Object.values(CORRECTION_WORDS);
+const NO_LETTER_BEFORE = String.raw`(?<![\p{L}\p{N}_])`;
+const NO_LETTER_AFTER = String.raw`(?![\p{L}\p{M}\p{N}_])`;
+
+/** The words of one kind in all languages. Those of a language with spaces must stand alone. */
+function alternativesOf(list: Listed): string {
+  const those = (isUnspaced: boolean): string =>
+    LANGUAGES.filter(({ unspaced = false }) => unspaced === isUnspaced)
+      .flatMap((language) => language[list] ?? [])
+      .join('|');
+  const unspaced = those(true);
+  const alone = `${NO_LETTER_BEFORE}(?:${those(false)})${NO_LETTER_AFTER}`;
+  return unspaced === '' ? alone : `${alone}|${unspaced}`;
+}
+
+/** Articles and prepositions that precede a value. */
+const ARTICLES = String.raw`(?:(?:in|on|at|the|to|auf|an|der|die|das|le|la|el|en|em|o|a|il|в|на)\s+){0,2}`;
+const VALUE = String.raw`[\p{L}\p{N}][\p{L}\p{N}_./:-]*`;
+const NUMBERED = String.raw`[\p{L}_./:-]{0,40}\p{N}[\p{L}\p{N}_./:-]*`;
 
 const CHANGES = new RegExp(
-  `${edged(
-    [
-      String.raw`^(?:no|nope|nein|non|não|нет|nee|nie|hayır|không)(?=\s*[,.:;!–—])|actually|sorry|correction|correct(?:ing)? (?:that|myself)|i meant|i mean|make (?:that|it)|change (?:that|it|the)|instead(?: of)?|rather than|after all|on second thought|scratch that|from now on|now|again|any ?more|no longer|meanwhile|updated?`,
-      String.raw`doch|eigentlich|sondern|stattdessen|statt|anstatt|korrektur|ich meinte|jetzt|wieder|nicht mehr|ab jetzt|nun`,
-      String.raw`finalement|en fait|plutôt|au lieu d[eu]|pardon|je voulais dire|maintenant|désormais|de nouveau|à nouveau|ne plus`,
-      String.raw`en realidad|mejor|perdón|corrección|quise decir|ahora|en (?:vez|lugar) de|ya no|otra vez|sino|al final`,
-      String.raw`na verdade|melhor|desculp[ae]|correção|quis dizer|agora|em vez de|já não|de novo|mas sim|afinal`,
-      String.raw`in realtà|anzi|meglio|scusa(?:te)?|correzione|intendevo|adesso|ora|invece(?: di)?|non più|di nuovo|bensì`,
-      String.raw`на самом деле|лучше|вместо|извини(?:те)?|точнее|теперь|снова|больше не|всё-таки|все-таки|поправка|а не`,
-      String.raw`eigenlijk|toch|in plaats van|nu|aslında|yerine|artık|właściwie|jednak|zamiast|teraz|thay vì|bây giờ|بدلا|الآن|במקום|עכשיו|בעצם|अब|बजाय`,
-    ].join('|'),
-  )}|^不|^别|不是|而是|改成|改为|改為|改用|现在|現在|其实|其實|更正|还是|還是|^いや|^いいえ|ではなく|じゃなく|やっぱり|やはり|訂正|今は|もう|변경|아니라|아니요|대신|이제`,
+  `^(?:${alternativesOf('no')})(?=\\s*[,.:;!–—])|${alternativesOf('changes')}`,
   'giu',
 );
-const ALLOWS = new RegExp(
-  `${edged(
-    [
-      String.raw`(?:is|are|would be|it['’]s|['’]s) (?:now |also |perfectly |totally |all )?(?:fine|ok|okay|allowed|permitted|possible|alright|right|acceptable|welcome|good)(?: (?:now|again|too|with me|by me|for me))?|you (?:may|can|could|are allowed to|are free to)(?! (?:not|only))|we (?:may|are allowed to|are free to)(?! (?:not|only))|feel free to|go ahead and|no need to avoid|i don['’]t mind|(?:does not|doesn['’]t|no longer) (?:apply|applies|hold|holds|matter|need)|lift(?:ed)?|drop (?:the )?(?:rule|ban|limit|requirement)|ignore (?:the|what|my)|forget (?:the rule|the limit|what)|is gone|off the table`,
-      String.raw`(?:ist|sind|wäre|geht) (?:jetzt |auch |doch |nun )?(?:in ordnung|ok|okay|erlaubt|gut|möglich|wieder erlaubt)|(?:du|ihr|sie|wir) (?:darfst|dürft|dürfen|kannst|könnt|können)|(?:darf|dürfen|kann|können)(?! nicht)|gilt nicht mehr|entfällt`,
-      String.raw`(?:est|sont) (?:maintenant |aussi )?(?:permise?s?|autorisée?s?|possible|bon|acceptable|d['’]accord|ok)|(?:tu peux|vous pouvez|on peut)|ça (?:me )?(?:va|convient)|me va|ne s['’]applique plus|convient`,
-      String.raw`(?:está|están|es|son) (?:bien|permitid[oa]s?|ok|posible)|(?:puedes|pueden|podéis|podemos|se puede)|ya no (?:aplica|vale)|vale|me parece bien`,
-      String.raw`(?:está|estão|é|são) (?:bem|bom|permitid[oa]s?|ok|liberad[oa]s?)|(?:pode|podem|podes|podemos)|já não vale|tudo bem`,
-      String.raw`(?:va|vanno) bene|(?:è|sono) (?:permess[oaie]|consentit[oaie]|ok)|(?:puoi|potete|si può|possiamo)|non vale più`,
-      String.raw`можно|разреш\p{L}*|подойд[её]т|подходит|больше не (?:действует|нужно)|mag(?: weer| wel| nu)?|is prima|is goed|olabilir|artık serbest|được rồi|wolno|można|może być`,
-    ].join('|'),
-  )}|也?(?:可以|没问题|沒問題|行)(?:了|的)?|允许|允許|不用再|(?:ても|でも|で)?(?:いい|大丈夫|よい|構いません)(?:です|よ)*|許可(?:します)?|괜찮|해도 ?(?:됩니다|돼)|사용 가능|يمكن|لا بأس|مسموح|מותר|בסדר|אפשר|ठीक है|सकते`,
-  'giu',
-);
+const ALLOWS = new RegExp(alternativesOf('allows'), 'giu');
+const ASIDES = new RegExp(alternativesOf('asides'), 'giu');
 /** Precedes a value that no longer holds: `not 8080`, `instead of 8080`. */
-const INSTEAD_OF =
-  /(?:^|[^\p{L}\p{N}])(?:not|instead of|rather than|nicht|(?:an)?statt|pas|au lieu d[eu]|no(?=\s+\S*\p{N})|en (?:vez|lugar) del?|não(?!\s*,)|em vez d[eoa]s?|non(?!\s*,)|invece (?:di|del|della)|не|вместо|niet|in plaats van|nie|zamiast|değil|不是|ではなく|아니라)[\s,:]*(?:(?:in|on|at|the|to|auf|an|der|die|das|le|la|el|en|em|o|a|il|в|на)\s+){0,2}([\p{L}\p{N}][\p{L}\p{N}_./:-]*)/giu;
+const INSTEAD_OF = new RegExp(`(?:${alternativesOf('before')})[\\s,:]*${ARTICLES}(${VALUE})`, 'giu');
 /** Follows a value that no longer holds: `8080ではなく9090`, `8080 yerine`. */
-const IS_NOT = /([\p{L}\p{N}_./-]{1,40}?)\s?(?:ではなく|じゃなくて?|yerine|değil|아니라|대신|के बजाय)/giu;
-const NEGATED = new RegExp(
-  `${edged(String.raw`not|never|no|nobody|nothing|without|avoid|stop|n['’]t|\p{L}+n['’]t|forbidden|cannot|nicht|nie|niemals|kein\p{L}*|pas|jamais|interdit\p{L}*|nunca|jamás|não|non|mai|не|никогда|нельзя|niet|geen|nooit|asla|không|đừng|لا|אל|אסור|मत|prohibid[oa]s?|vietat[oa]|proibid[oa]s?|verboten`)}|不要|不得|不能|不可|禁止|别|勿|ない|禁|마세요|금지`,
-  'iu',
+const IS_NOT = new RegExp(
+  `([\\p{L}\\p{N}_./-]{1,40}?)\\s?(?:${LANGUAGES.flatMap(({ after }) => after ?? []).join('|')})`,
+  'giu',
 );
-const DENIALS = new RegExp(NEGATED.source, 'giu');
-/** Permits a matter in general and not a single action: *English is fine*. */
-const MATTER_IS_FINE =
-  /(?<![\p{L}\p{N}_])(?:is|are|ist|sind|est|sont|está|están|é|são|è|sono|va|vanno|es|son|можно)(?![\p{L}\p{N}_])|也(?:可以|行)|(?<![んい])でも(?:いい|大丈夫)|도 괜찮/iu;
+/** A value that no longer holds, behind the one that does: `rather 9090 than 8080`. */
+const RATHER = new RegExp(
+  LANGUAGES.flatMap(({ rather }) => (rather ? [rather] : []))
+    .map(
+      ([preferred, than]) =>
+        `${NO_LETTER_BEFORE}(?:${preferred})\\s[^.;\\n]{1,40}?\\s(?:${than})\\s+${ARTICLES}(${NUMBERED})`,
+    )
+    .join('|'),
+  'giu',
+);
+const DENIALS = new RegExp(alternativesOf('denies'), 'giu');
+const NEGATED = new RegExp(DENIALS.source, 'iu');
+/** Forbids no matter: *no more than 20 rows*. */
+const LIMITS = new RegExp(alternativesOf('limits'), 'giu');
+/** Permits a matter in general and not a single action, if the matter precedes it: *English is fine*. */
+const MATTER_IS_FINE = new RegExp(`${alternativesOf('is')}|${alternativesOf('are')}`, 'iu');
+const THINGS_ARE_FINE = new RegExp(alternativesOf('are'), 'iu');
 /** Describes a state and permits nothing: `The backups are fine`. */
 const TELLS_STATE =
   /^(?:and |but |so )?(?:the|my|our|your|this|that|these|those|die|der|das|les?|la|el|los|las|os?|as?|il|lo|i|gli|de|het)(?!\p{L})[^,]{0,80}(?:fine|ok|okay|good|right|ordnung|gut|bien|bem|bom|bene|vanno|prima)(?!\p{L})/iu;
 /** A ban with a condition, which is not itself forbidden: `never merge without two approvals`. */
-const CONDITIONAL = new RegExp(
-  `${edged('without|unless|until|before|except|ohne|bevor|bis|außer|sans|avant|sauf|sin|antes|hasta|salvo|sem|até|senza|prima|finché|без|пока|кроме|zonder|voordat|tenzij')}|除非|之前|なしに|前に|없이|전에`,
-  'iu',
-);
+const CONDITIONAL = new RegExp(alternativesOf('unless'), 'iu');
+/** A ban whose verb stands at its end, as in German and Dutch: `nie auf Englisch schreiben`. */
+const BANS_AT_END = /(?<!\p{L})(?:nie|niemals|nicht|kein\p{L}*|niet|nooit|geen)(?!\p{L})/iu;
+const VERB_AT_END = /\s(\p{Ll}{2,40}e[lr]?n)[.!]?$/u;
 const QUESTION = /[?？؟]["'”’»)]*$/;
 const LONGEST = 280;
 const MOST_LEFT = 3;
@@ -92,7 +100,7 @@ export function addDemandsOf(list: Sayings, text: string, speaker: Omit<Saying, 
 
 function isAboutEarlier(sentence: string): boolean {
   if (QUESTION.test(sentence)) return false;
-  return sentence.search(CHANGES) !== -1 || sentence.search(ALLOWS) !== -1;
+  return [CHANGES, ALLOWS, RATHER].some((pattern) => sentence.search(pattern) !== -1);
 }
 
 /** Whether a sentence corrects older demands of its author. Removes these if the correction is certain. */
@@ -101,7 +109,7 @@ function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>)
   const own = ownEntries(list, speaker);
   if (own.length === 0) return false;
   const said = termsOf(sentence);
-  if (said.values.size === 0 && isTelling(sentence)) return false;
+  if (said.values.size === 0 && isTelling(sentence.replace(ALLOWS, ' ').trim())) return false;
   const about = own
     .map((entry) => ({ entry, ...compared(said, termsIn(entry)) }))
     .filter(({ shared, sameShape }) => shared > 0 || (sameShape && said.words.size === 0));
@@ -121,12 +129,12 @@ function revises(list: Sayings, sentence: string, speaker: Omit<Saying, 'text'>)
 /** Whether a sentence names a value of older demands as wrong. Removes these, except those that forbid the value. */
 function withoutDenied(list: Sayings, own: readonly Saying[], sentence: string): boolean {
   const text = parted(sentence);
-  const denied = [...text.matchAll(INSTEAD_OF), ...text.matchAll(IS_NOT)].map((match) =>
-    plain(match[1] ?? ''),
-  );
+  const denied = [INSTEAD_OF, IS_NOT, RATHER]
+    .flatMap((pattern) => [...text.matchAll(pattern)])
+    .map(([, ...values]) => plain(values.find((value) => value !== undefined) ?? ''));
   const about = own.filter((entry) => {
     const { values, words } = termsIn(entry);
-    return denied.some((word) => values.has(word) || (!COMMON.test(word) && words.has(stem(word))));
+    return denied.some((word) => values.has(word) || (!COMMON.has(word) && words.has(stem(word))));
   });
   for (const entry of about) if (!isBan(entry.text)) list.delete(keyOf(entry));
   return about.length > 0;
@@ -137,6 +145,8 @@ interface Terms {
   values: ReadonlySet<string>;
   /** Stems of the words that say what it is about. */
   words: ReadonlySet<string>;
+  /** Stem of the verb at the end of a ban, in languages that put it there. */
+  verb?: string;
 }
 
 interface Compared {
@@ -151,6 +161,8 @@ interface Compared {
   left: number;
   /** Number of words and values of the older that the newer sentence lacks. */
   missed: number;
+  /** The older ends with a verb that the newer sentence lacks. */
+  isVerbMissed: boolean;
   /** Both have a value of the same form, and the values differ. */
   sameShape: boolean;
 }
@@ -162,27 +174,44 @@ function takesBack(
 ): boolean {
   const { entry, shared, missed, more, sameShape } = about;
   if (!isPermission && !isBan(entry.text)) return sameShape;
-  if (NEGATED.test(sentence.replace(CHANGES, ' '))) return false;
-  if (isPermission) return shared > 0 && missed <= mayMiss(sentence, about) && !CONDITIONAL.test(entry.text);
+  if (NEGATED.test(sentence.replace(CHANGES, ' ').replace(ALLOWS, ' '))) return false;
+  if (isPermission)
+    return shared > 0 && missed <= mayMiss(sentence, about) && !isUnderCondition(sentence, about);
   // A ban ends when its author orders exactly what it forbids.
   return shared > 1 && missed === 0 && more === 0;
+}
+
+/** Whether a ban holds under a condition that the permission does not repeat. */
+function isUnderCondition(sentence: string, { entry, missed }: Compared & { entry: Saying }): boolean {
+  return CONDITIONAL.test(entry.text) && !(missed === 0 && CONDITIONAL.test(sentence));
 }
 
 /**
  * Number of words of a rule that a permission need not name. A permission for a single action must name them all to end the
  * rule: *you can deploy now* does not end *never deploy on Fridays*.
  */
-function mayMiss(sentence: string, { entry, sameValue, isSameEnd }: Compared & { entry: Saying }): number {
-  if (!MATTER_IS_FINE.test(sentence)) return 0;
+function mayMiss(sentence: string, about: Compared & { entry: Saying }): number {
+  const { entry, sameValue, isSameEnd, isVerbMissed } = about;
+  if (!permitsMatter(sentence)) return 0;
   if (DENSE.test(entry.text)) return Infinity;
   if (TELLS_STATE.test(sentence)) return sameValue ? 1 : 0;
-  return isSameEnd ? Infinity : 1;
+  if (isSameEnd) return THINGS_ARE_FINE.test(sentence) ? 1 : Infinity;
+  return isVerbMissed ? 1 : 0;
+}
+
+/** *It is fine to call now* permits a single action, because nothing precedes the verb. */
+function permitsMatter(sentence: string): boolean {
+  const found = MATTER_IS_FINE.exec(sentence);
+  if (!found) return false;
+  const { words, values } = termsOf(sentence.slice(0, found.index));
+  return words.size + values.size > 0;
 }
 
 /** Whether a demand forbids something. *No, not 8080: 9090* corrects a value and forbids nothing. */
 function isBan(text: string): boolean {
   const isChange = text.search(CHANGES) === 0;
-  return NEGATED.test(isChange ? text.replace(CHANGES, ' ').replace(INSTEAD_OF, ' ') : text);
+  const said = isChange ? text.replace(CHANGES, ' ').replace(INSTEAD_OF, ' ') : text;
+  return NEGATED.test(said.replace(LIMITS, ' '));
 }
 
 function ownEntries(list: Sayings, { by }: Omit<Saying, 'text'>): Saying[] {
@@ -197,7 +226,7 @@ function ownEntries(list: Sayings, { by }: Omit<Saying, 'text'>): Saying[] {
 }
 
 function compared(newer: Terms, older: Terms): Compared {
-  const words = [...newer.words].filter((word) => older.words.has(word)).length;
+  const words = [...newer.words].filter((word) => hasForm(older.words, word)).length;
   const values = [...newer.values].filter((value) => older.values.has(value));
   const shared = words + values.length;
   const forms = new Set([...older.values].map(formOf));
@@ -209,12 +238,19 @@ function compared(newer: Terms, older: Terms): Compared {
   return {
     shared,
     sameValue: values.length > 0,
-    isSameEnd: last !== undefined && newer.words.has(last),
+    isSameEnd: last !== undefined && hasForm(newer.words, last),
+    isVerbMissed: older.verb !== undefined && !hasForm(newer.words, older.verb),
     left: newer.words.size - words,
     more: newer.values.size - values.length,
     missed,
     sameShape,
   };
+}
+
+/** Whether the words have this one, or one of three letters that it begins with, or that begins with it: `log`, `logs`. */
+function hasForm(words: ReadonlySet<string>, word: string): boolean {
+  if (words.has(word) || words.has(word.slice(0, LEAST))) return true;
+  return word.length === LEAST && [...words].some((each) => each.startsWith(word));
 }
 
 const TERMS = new WeakMap<Saying, Terms>();
@@ -225,42 +261,75 @@ function termsIn(entry: Saying): Terms {
   return terms;
 }
 
-const WORD = /[\p{L}\p{N}][\p{L}\p{N}_./:-]*/gu;
+const WORD = /[\p{L}\p{N}][\p{L}\p{M}\p{N}_./:-]*/gu;
 const DENSE = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]/u;
+/** Japanese writes matters in these, and grammar in others. */
+const DENSE_RUN = /[\p{sc=Han}\p{sc=Katakana}ー]+/gu;
 /** Words that occur in many demands and do not say what one is about. */
-const COMMON =
-  /^(?:please|need|needs|want|that|this|these|those|with|from|into|about|there|here|what|when|which|then|than|have|has|been|being|will|would|could|can|may|them|they|your|yours|mine|our|ours|the|and|but|for|are|you|too|also|just|only|always|never|must|should|shall|use|used|using|any|all|some|said|rule|limit|bitte|eine?[nmrs]?|und|oder|auch|der|die|das|den|dem|mit|für|auf|ist|sind|darf|dürfen|soll|muss|nur|immer|niemals|les|des|une|dans|pour|avec|est|sont|vous|sur|las|los|una|para|con|por|está|solo|siempre|nunca|uma|para|com|são|sempre|apenas|della|delle|sono|per|sempre|solo|это|для|как|что|только|всегда)$/iu;
+const COMMON: ReadonlySet<string> = new Set(LANGUAGES.flatMap(({ common }) => common?.split(' ') ?? []));
 
 function termsOf(text: string): Terms {
   const values = new Set<string>();
   const words = new Set<string>();
-  const rest = parted(text.slice(0, LONGEST))
-    .replace(ALLOWS, ' ')
-    .replace(CHANGES, ' ')
-    .replace(CONSTRAINT, ' ')
-    .replace(DENIALS, ' ');
+  const said = text.slice(0, LONGEST);
+  const rest = [ALLOWS, CHANGES, ASIDES, LIMITS, DENIALS].reduce(
+    (left, pattern) => left.replace(pattern, (found) => VERB_IN.exec(found)?.[1] ?? ' '),
+    parted(said),
+  );
   for (const [written] of rest.matchAll(WORD)) {
     const word = plain(written);
     if (/\p{N}/u.test(word)) values.add(word);
-    else if (DENSE.test(word))
-      for (let at = 0; at + 1 < word.length; at += 1) words.add(word.slice(at, at + 2));
-    else if (word.length > 2 && !COMMON.test(word)) words.add(stem(word));
+    else if (DENSE.test(word)) for (const [run] of word.matchAll(DENSE_RUN)) addPairs(words, run);
+    else if (word.length >= leastOf(word) && !COMMON.has(word)) words.add(stem(word));
   }
-  return { values, words };
+  const verb = BANS_AT_END.test(said) ? VERB_AT_END.exec(said)?.[1] : undefined;
+  return verb === undefined ? { values, words } : { values, words, verb: stem(verb) };
 }
 
-/** Inserts spaces between digits or Latin letters and adjacent characters of scripts without spaces. */
+/** Adds each two characters of a text without spaces. */
+function addPairs(words: Set<string>, run: string): void {
+  if (run.length === 1) words.add(run);
+  for (let at = 0; at + 1 < run.length; at += 1) words.add(run.slice(at, at + 2));
+}
+
+/** Inserts spaces between digits or Latin letters and adjacent characters of scripts that join words. */
 function parted(text: string): string {
   return text.replace(
-    /(?<=[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}])(?=\w)|(?<=\w)(?=[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}])/gu,
+    /(?<=[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}])(?=\w)|(?<=\w)(?=[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}])/gu,
     ' ',
   );
 }
 
 const STEM = 4;
+const LEAST = 3;
+const HANGUL = /^\p{sc=Hangul}/u;
+const KOREAN_PARTICLE = /(?:에게|에서|으로|까지|부터|[을를은는이가의에도만로와과])$/u;
+/** Spelling before `e` and `i` in Spanish and Portuguese: `pagar`, `pague`. */
+const HARD_G_OR_C = /gu(?=[ei])|qu(?=[ei])/gu;
+/** Words whose fourth letter belongs to an ending: `ligar`, `liga`. */
+const SHORT_VERB = /^\p{L}{3}[aeiou][rsnm]?$/u;
+const SEMITIC = /^[\p{sc=Arabic}\p{sc=Hebrew}]/u;
+/** Letters that the forms of a word of Arabic and Hebrew differ in. */
+const VOWELS = /[اأإآىيوةءئؤוי\p{M}]/gu;
+const PREFIX_OF_ROOT = /^[لبتنלתהבונמ]{1,2}(?=\p{L}{3})/u;
+/** Prefixes that German and Dutch separate from the verb: `anrufen`, `ruf … an`. */
+const PARTICLE =
+  /^(?:ab|an|auf|aus|bei|ein|fort|her|hin|los|mit|nach|vor|weg|weiter|zu|zurück|zusammen|aan|af|door|in|mee|op|over|toe|uit)(?=\p{L}{3,40}en$)/u;
 
+/** Turkish joins permission and ban to the verb: `silebilirsin`, `silmeyin`. */
+const VERB_IN = /^(\p{L}{2,40}?)(?:y?[ae]bilir\p{L}{0,6}|m[ae](?:y[ıi]n\p{L}{0,4}|mal[ıi]|meli))$/u;
+
+/** The beginning of a word that its forms share. */
 function stem(word: string): string {
-  return word.slice(0, STEM);
+  if (HANGUL.test(word)) return (word.replace(KOREAN_PARTICLE, '') || word).slice(0, 2);
+  if (SEMITIC.test(word)) return word.replace(VOWELS, '').replace(PREFIX_OF_ROOT, '').slice(0, STEM);
+  const base = word.replace(PARTICLE, '').replace(HARD_G_OR_C, (sound) => (sound === 'gu' ? 'g' : 'c'));
+  return SHORT_VERB.test(base) ? base.slice(0, LEAST) : base.slice(0, STEM);
+}
+
+/** Letters that a word has at least. Shorter ones are particles. */
+function leastOf(word: string): number {
+  return HANGUL.test(word) ? 2 : LEAST;
 }
 
 function plain(word: string): string {

@@ -14,14 +14,15 @@ interface DemandWords {
 export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   de: {
     strong: [
-      `bitte (?:nicht|kein\\p{L}*|immer|nur)|(?:du|ihr|sie|man|wir) (?:musst|müsst|müssen|muss|darf|darfst|dürft|dürfen|sollst|sollt|sollen|sollte[nst]*)`,
+      `bitte (?:nicht|kein\\p{L}*|immer|nur)|bitte (?:\\S+ ){1,6}(?:nicht|nie|niemals|kein\\p{L}*)|nicht (?:mehr|weniger|später|länger) als|(?:du|ihr|sie|man|wir) (?:musst|müsst|müssen|muss|darf|darfst|dürft|dürfen|sollst|sollt|sollen|sollte[nst]*)`,
       `(?:muss|müssen|darf|dürfen|soll|sollen|sollte[nst]*) (?:\\p{L}+ ){0,8}(?:werden|sein|bleiben|haben|stehen|nicht|kein\\p{L}*|nur|nie)`,
       `auf keinen fall|keinesfalls|unter keinen umständen|keinerlei|ab (?:jetzt|sofort)|spätestens|frühestens|ausschließlich|nicht erlaubt|verboten|pflicht|allergisch`,
-      `wichtig(?: ist)?,? dass|vermeide\\p{L}*|(?:ich|wir) (?:will|möchte|wollen|möchten|bevorzuge\\p{L}*) (?:\\p{L}+ ){0,4}(?:nicht|kein\\p{L}*|nur|lieber)|nicht (?:ändern|anfassen|löschen)`,
+      `wichtig(?: ist)?,? dass|vermeide\\p{L}*|(?:ich|wir) (?:will|möchte|wollen|möchten|bevorzuge\\p{L}*) (?:\\p{L}+ ){0,4}(?:nicht|kein\\p{L}*|nur|lieber)|nicht (?:ändern|anfassen|löschen)|^\\p{L}+en sie (?:\\S+ ){0,8}(?:nicht|kein\\p{L}*)`,
       `(?:höchstens|mindestens|maximal|nicht mehr als|unter|über) \\d\\p{L}*|bevorzuge?`,
     ],
     weak: [
       'nie|niemals|immer|nur|lieber|mindestens|höchstens|überall|unbedingt|nicht mehr|kein\\p{L}*|stattdessen|ohne',
+      `^(?!(?:ich|du|er|sie|es|wir|ihr|man|das|dies\\p{L}*|hier|da|so)\\s)(?!.{0,80}\\s(?:ich|wir)\\s)(?:\\S+ ){1,8}nicht (?:\\p{L}+e[lr]?n|an|ab|auf|aus|ein|mit|vor|zu|weg|um|hin|nach|zurück|los|weiter)[.!]*$|^\\S+ (?:dem|den|mir|ihm|ihnen|uns) (?:\\S+ ){0,6}nicht[.!]*$`,
     ],
     tells: [
       `ich (?:bin|war|habe?|hatte|werde|muss|musste|darf|liebe|mag|fühle|finde|denke|glaube)|wir (?:waren|hatten|haben|sind)|(?:er|sie|es|das) (?:ist|war|hat|hatte|muss)`,
@@ -31,7 +32,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   fr: {
     strong: [
       `(?:vous|tu|on|nous) (?:devez|dois|doit|devons|ne (?:devez|dois|doit|devons|pouvez|peux|peut|pouvons))|(?:doit|doivent) (?:être|rester|toujours|avoir|passer)|il (?:ne )?faut|faut pas`,
-      `ne \\p{L}+(?:ez|e|es|s) (?:pas|plus|jamais|rien|que)|n['’]\\p{L}+(?:ez|e|es|s) (?:pas|plus|jamais|rien|que)|(?:merci )?de ne (?:pas|plus|jamais)|en aucun cas|à partir de maintenant|désormais|au plus t(?:ard|ôt)|il est important`,
+      `ne \\p{L}+(?:ez|e|es|s) (?:pas|plus|jamais|rien|que)|n['’]\\p{L}+(?:ez|e|es|s) (?:pas|plus|jamais|rien|que)|(?:merci )?de ne (?:pas|plus|jamais)|^ne (?:pas|plus|jamais) \\p{L}+|en aucun cas|à partir de maintenant|désormais|au plus t(?:ard|ôt)|il est important`,
       `interdit\\p{L}*|obligatoire\\p{L}*|évite[rz]?|(?:je|nous) préf[èé]r\\p{L}*|(?:je|nous) (?:ne veux|ne voulons)|pas plus de|au (?:maximum|minimum)|au (?:moins|plus) \\d+|allergique`,
     ],
     weak: ['jamais|toujours|seulement|uniquement|surtout|partout|au moins|au plus|sauf|sans|plutôt'],
@@ -42,18 +43,21 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   es: {
     strong: [
       `(?:deb(?:e|es|en|emos)|tienen? que|hay que|no se (?:debe|puede)|no (?:debe|puede)\\p{L}*|no queremos|no quiero) \\p{L}+`,
-      `por favor,? no|^no \\p{L}{2,}(?:es|as) (?:el|la|los|las|al|con|nada|esto|eso|mi|tu|su|un|una|en|de)|en ningún caso|bajo ningun[ao]?|nunca \\p{L}+(?:s|en|es)|jamás \\p{L}+(?:s|en|es)|de ahora en adelante|a partir de ahora|a más tardar|es importante que`,
+      `por favor,? no|no (?:más|menos) de|^no \\p{L}{2,}(?:es|as) (?:el|la|los|las|al|con|nada|esto|eso|mi|tu|su|un|una|en|de)|en ningún caso|bajo ningun[ao]?|nunca \\p{L}+(?:s|en|es)|jamás \\p{L}+(?:s|en|es)|de ahora en adelante|a partir de ahora|a más tardar|es importante que`,
       `no \\p{L}+(?:es|as|e|a|en|an) (?:el|la|los|las|nada|nunca|ningún|ninguna|más)|evit(?:a|e|ar|en|es)|prohibid[oa]s?|obligatori[oa]s?|como máximo|como mínimo|al menos \\d+|prefer(?:imos|iría)|prefiero|alérgic[oa]`,
     ],
-    weak: ['nunca|jamás|siempre|solo|sólo|solamente|únicamente|al menos|sin|en vez de|en lugar de'],
+    weak: [
+      'nunca|jamás|siempre|solo|sólo|solamente|únicamente|al menos|sin|en vez de|en lugar de',
+      `^no (?:(?:me|te|le|lo|la|les|los|las|nos|se) ){0,2}(?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|eres|está|vas?(?!\\p{L}))\\p{L}*)(?:\\p{L}{2,}(?:es|as)|\\p{L}{2,}en?(?= (?:a|al|con|por|sin|hasta|más|ni|todavía|aún|para)(?!\\p{L})|[.!]*$))`,
+    ],
     tells: [
       `(?:yo|me|mi|nos|he|hemos|estoy|estaba|era|fue|fui|tuve|tengo que|debo|quiero a|te quiero|amo|encanta\\p{L}*|feliz|felices|bonit[oa]|hermos[oa]|genial|divertid[oa])`,
     ],
   },
   pt: {
     strong: [
-      `(?:deve[mi]?|devemos|tem que|têm que|temos que|é preciso|não (?:pode|podem|podemos|deve|devem|queremos|quero)) \\p{L}+|por favor,? não`,
-      `em (?:nenhum caso|hipótese alguma|circunstância alguma)|nunca \\p{L}+|jamais \\p{L}+|a partir de agora|até,? no máximo|o mais tardar|é importante que|não (?:use|faça|mexa|toque|altere|apague|envie|mude|publique|\\p{L}+e)`,
+      `(?:deve[mi]?|devemos|tem que|têm que|temos que|é preciso|não (?:pode|podem|podemos|deve|devem|queremos|quero)) \\p{L}+|por favor,? não|não mais (?:de|do que|que)`,
+      `em (?:nenhum caso|hipótese alguma|circunstância alguma)|nunca \\p{L}+|jamais \\p{L}+|a partir de agora|até,? no máximo|o mais tardar|é importante que|não (?:escreva|abra|ponha|diga|venda|permita|responda|exceda|inclua|use|faça|mexa|toque|altere|apague|envie|mude|publique|\\p{L}+e)`,
       `proibid[oa]s?|obrigatóri[oa]s?|no (?:máximo|mínimo)|pelo menos \\d+|evit[ea]|prefiro|preferimos|alérgic[oa]`,
     ],
     weak: ['sempre|só|somente|apenas|unicamente|nunca|jamais|pelo menos|sem|em vez'],
@@ -63,8 +67,8 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   },
   it: {
     strong: [
-      `(?:deve|devono|devi|dovete|dobbiamo|bisogna|occorre|non (?:si deve|si può|può|possono|possiamo|deve|devono|voglio|vogliamo)) \\p{L}+|per favore,? non`,
-      `in nessun caso|d['’]ora in poi|entro e non oltre|al più tardi|è importante che|non \\p{L}+(?:are|ere|ire)|mai \\p{L}+(?:are|ere|ire)|vietat[oai]|obbligatori[oa]|al (?:massimo|minimo)|almeno \\d+|evita(?:re|te)?|preferi(?:sco|amo|rei)|allergic[oa]`,
+      `(?:deve|devono|devi|dovete|dobbiamo|bisogna|occorre|non (?:si deve|si può|può|possono|possiamo|deve|devono|voglio|vogliamo)) \\p{L}+|per favore,? non|non (?:più|meno) di`,
+      `in nessun caso|d['’]ora in poi|entro e non oltre|al più tardi|è importante che|non \\p{L}+(?:are|ere|ire)|non \\p{L}+[aei]r(?:lo|la|li|le|mi|ci|gli|ne)|^non \\p{L}+[aei]te|mai \\p{L}+(?:are|ere|ire)|vietat[oai]|obbligatori[oa]|al (?:massimo|minimo)|almeno \\d+|evita(?:re|te)?|preferi(?:sco|amo|rei)|allergic[oa]`,
     ],
     weak: ['mai|sempre|solo|soltanto|solamente|unicamente|ovunque|almeno|senza|invece'],
     tells: [
@@ -73,7 +77,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   },
   ru: {
     strong: [
-      `(?<!я )долж(?:ен|на|но|ны)|нельзя|ни в коем случае|отныне|с этого момента|не позднее|не более|не менее|запре[тщ]\\p{L}*|обязательно|важно,? чтобы|избега\\p{L}*`,
+      `(?<!я )долж(?:ен|на|но|ны)|нельзя|ни в коем случае|отныне|с этого момента|не позднее|не (?:более|менее|больше|меньше|позже)|запре[тщ]\\p{L}*|обязательно|важно,? чтобы|избега\\p{L}*`,
       `не (?:\\p{L}+(?:й|йте|ьте|ите|и|ь))|никогда не \\p{L}+(?:й|йте|ьте|ите|и|ь)|не (?:надо|нужно|хочу|хотим)|предпочита\\p{L}*|аллерги\\p{L}*`,
     ],
     weak: ['никогда|всегда|только|лучше|хотя бы|везде|без|вместо'],
@@ -83,7 +87,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   },
   nl: {
     strong: [
-      `(?:moet|moeten|mag|mogen) (?:\\p{L}+ ){0,6}(?:niet|geen|nooit|alleen|altijd|worden|zijn|blijven|hebben)|(?:je|u|jullie|we|wij) (?:moet|moeten|mag|mogen)|in geen geval|vanaf nu|uiterlijk|verboden|verplicht|hoogstens|minstens|maximaal|vermijd|alstublieft (?:niet|geen)|allergisch`,
+      `niet (?:meer|minder|later) dan|(?:moet|moeten|mag|mogen) (?:\\p{L}+ ){0,6}(?:niet|geen|nooit|alleen|altijd|worden|zijn|blijven|hebben)|(?:je|u|jullie|we|wij) (?:moet|moeten|mag|mogen)|in geen geval|vanaf nu|uiterlijk|verboden|verplicht|hoogstens|minstens|maximaal|vermijd|alstublieft (?:niet|geen)|allergisch`,
       `(?:gebruik|raak|wijzig|verwijder|schrijf|stuur|publiceer|doe|maak) (?:\\p{L}+ ){0,5}(?:niet|geen|nooit|alleen|altijd)`,
     ],
     weak: ['nooit|altijd|alleen|uitsluitend|niet|geen|liever|overal|zonder'],
@@ -93,7 +97,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   },
   pl: {
     strong: [
-      `nie (?:wolno|można|należy)|zabronion\\p{L}*|pod żadnym pozorem|od teraz|najpóźniej|(?:musi|muszą|musisz|musicie|należy|trzeba)|nigdy nie \\p{L}+(?:j|uj|aj|ij|cie)|proszę nie|co najwyżej|maksymalnie|wyłącznie|unikaj`,
+      `nie (?:wolno|można|należy)|nie (?:więcej|mniej|później) niż|zabronion\\p{L}*|pod żadnym pozorem|od teraz|najpóźniej|(?:musi|muszą|musisz|musicie|należy|trzeba)|nigdy nie \\p{L}+(?:j|uj|aj|ij|cie)|proszę nie|co najwyżej|maksymalnie|wyłącznie|unikaj`,
       `nie \\p{L}+(?:j|jcie|uj|aj|ij|ń|ź)`,
     ],
     weak: ['nigdy|zawsze|tylko|raczej|bez'],
@@ -104,7 +108,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
       `\\p{L}+(?:may[ıi]n|mey[ıi]n|may[ıi]n[ıi]z|meyiniz|mayınız|mas[ıi]n|mesin|memeli|mamalı|malı|meli|malıs[ıi]n|melisin)|asla|kesinlikle|yasak|zorunlu|gerek(?:li|iyor|ir)|şart|sakın|bundan (?:sonra|böyle)|en (?:geç|fazla|çok|az)`,
       `lütfen (?:\\p{L}+ ){0,6}\\p{L}+(?:ma|me|mayın|meyin)`,
     ],
-    weak: ['her zaman|yalnızca|sadece|hep|hiç(?:bir)?'],
+    weak: ['\\p{L}{3,40}[ıiuü] \\p{L}{2,}(?:ma|me)[.!]*$|her zaman|yalnızca|sadece|hep|hiç(?:bir)?'],
     tells: [`ben|çok güzel|harika|mutlu\\p{L}*|seviyorum|\\p{L}+(?:dım|dim|dum|düm|tım|tim)`],
   },
   vi: {
@@ -123,7 +127,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   },
   sv: {
     strong: [
-      `(?:får|ska|skall|måste) (?:\\p{L}+ ){0,4}(?:inte|aldrig|bara|alltid|vara|endast)|förbjud\\p{L}*|under inga omständigheter|från och med nu|senast|högst \\d+|minst \\d+|(?:du|ni|man) (?:måste|får)|undvik`,
+      `inte (?:mer|fler|mindre|senare) än|(?:får|ska|skall|måste) (?:\\p{L}+ ){0,4}(?:inte|aldrig|bara|alltid|vara|endast)|förbjud\\p{L}*|under inga omständigheter|från och med nu|senast|högst \\d+|minst \\d+|(?:du|ni|man) (?:måste|får)|undvik`,
     ],
     weak: ['aldrig|alltid|endast|bara|inga?|inte'],
     tells: ['jag (?:är|var|har|hade|älskar|tycker)|det (?:är|var)|roligt|fint|kul'],
@@ -170,7 +174,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   },
   ja: {
     strong: [
-      '必ず|絶対|決して|ないで(?:ください|下さい|くれ|ほし|$)|しないこと|べき|なければ|てはいけ|てはなら|避けて|今後は|これからは|禁止|不可|厳禁|のみ(?:使|用|で|と|許)|だけ(?:に|を|で)?(?:使|してください|お願い|書|答)|以内|以下に|までに|まで(?:です|とする)?[。.]?$|ないで[。！]?$|ほうがいい|方がいい|アレルギー',
+      '最(?:大|低|長|小) ?\\d|必ず|絶対|決して|ないで(?:ください|下さい|くれ|ほし|$)|しないこと|べき|なければ|てはいけ|てはなら|避けて|今後は|これからは|禁止|不可|厳禁|のみ(?:使|用|で|と|許)|だけ(?:に|を|で)?(?:使|してください|お願い|書|答)|以内|以下に|までに|まで(?:です|とする)?[。.]?$|ないで[。！]?$|ほうがいい|方がいい|アレルギー',
     ],
     weak: ['常に|いつも|だけ|のみ'],
     tells: ['でした|だった|ました|楽しい|嬉しい|好き|きれい|最高|素敵|ですね|よね'],
