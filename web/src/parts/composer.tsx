@@ -131,7 +131,7 @@ function recipients(): [string, string][] {
 
 /** Who answers a message that names nobody. After a handoff that depends on settings which the page does not know. */
 function unaddressed(): string {
-  const agent = definedAgents().find(({ isDefault }) => isDefault);
+  const agent = definedAgents.value.find(({ isDefault }) => isDefault);
   const isHandedOver = turns.value.some(({ handoff }) => handoff !== null);
   return agent && !isHandedOver ? `To @${agent.name} (default)` : 'To nobody in particular';
 }

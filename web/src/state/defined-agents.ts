@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type { AgentInfo } from '../../../src/library/troupe.ts';
 import { api } from './api.ts';
 
@@ -6,7 +6,7 @@ const known = signal<readonly AgentInfo[]>([]);
 let isAsked = false;
 
 /** The agents of the definition, asked for when they are first needed. Empty until the server has answered, or if it does not. */
-export function definedAgents(): readonly AgentInfo[] {
+export const definedAgents = computed(() => {
   if (!isAsked) {
     isAsked = true;
     api.agents().then(
@@ -15,4 +15,4 @@ export function definedAgents(): readonly AgentInfo[] {
     );
   }
   return known.value;
-}
+});

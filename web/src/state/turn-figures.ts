@@ -14,7 +14,7 @@ export interface Figures {
   time: number | null;
 }
 
-const prices = computed(() => new Map(definedAgents().map(({ id, price }) => [id as string, price])));
+const prices = computed(() => new Map(definedAgents.value.map(({ id, price }) => [id as string, price])));
 
 /** US dollars at the current price of the agent's model. Null: its price is not known. */
 export const priceOf: PriceOf = (agent, tokens) => {
