@@ -48,7 +48,9 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
     ],
     weak: [
       'nunca|jamás|siempre|solo|sólo|solamente|únicamente|al menos|sin|en vez de|en lugar de',
-      `^no (?:(?:me|te|le|lo|la|les|los|las|nos|se) ){0,2}(?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|eres|está|vas?(?!\\p{L}))\\p{L}*)(?:\\p{L}{2,}(?:es|as)|\\p{L}{2,}en?(?= (?:a|al|con|por|sin|hasta|más|ni|todavía|aún|para)(?!\\p{L})|[.!]*$))`,
+      `^no (?:(?:me|te|le|lo|la|les|los|las|nos|se) ){1,2}(?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en)(?= \\p{L}|[.!]*$)`,
+      `^no (?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en) (?:a|al|con|por|sin|hasta|más|ni|todavía|aún|para|el|la|los|las|un|una|mi|tu|su|nada|eso|esto)`,
+      '^no (?:uses|hagas|digas|pongas|borres|escribas|envíes|mandes|toques|cambies|publiques|llames|compartas|aceptes|respondas|modifiques|elimines)',
     ],
     tells: [
       `(?:yo|me|mi|nos|he|hemos|estoy|estaba|era|fue|fui|tuve|tengo que|debo|quiero a|te quiero|amo|encanta\\p{L}*|feliz|felices|bonit[oa]|hermos[oa]|genial|divertid[oa])`,
