@@ -22,7 +22,9 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
     ],
     weak: [
       'nie|niemals|immer|nur|lieber|mindestens|höchstens|überall|unbedingt|nicht mehr|kein\\p{L}*|stattdessen|ohne',
-      `^(?!(?:ich|du|er|sie|es|wir|ihr|man|das|dies\\p{L}*|hier|da|so)\\s)(?!.{0,80}\\s(?:ich|wir)\\s)(?:\\S+ ){1,8}nicht (?:\\p{L}+e[lr]?n|an|ab|auf|aus|ein|mit|vor|zu|weg|um|hin|nach|zurück|los|weiter)[.!]*$|^\\S+ (?:dem|den|mir|ihm|ihnen|uns) (?:\\S+ ){0,6}nicht[.!]*$`,
+      // An infinitive without a finite verb, or an imperative with the rest of its verb at the end.
+      `^(?!.{0,80}(?<!\\p{L})(?:ich|du|er|sie|es|wir|ihr|man|bin|bist|ist|sind|seid|war\\p{L}{0,3}|hab\\p{L}{1,2}|hat|hast|hatte\\p{L}{0,2}|w[ei]rd\\p{L}{0,2}|wurde\\p{L}{0,2}|würde\\p{L}{0,2}|kann|konnte\\p{L}{0,2}|könn\\p{L}{1,5}|will|woll\\p{L}{1,5}|muss\\p{L}{0,4}|durfte\\p{L}{0,2}|sollte\\p{L}{0,2}|mochte\\p{L}{0,2}|möchte\\p{L}{0,2})\\s)(?:\\S+ ){1,8}nicht \\p{L}+e[lr]?n[.!]*$`,
+      `^(?!(?:ich|du|er|sie|es|wir|ihr|man|das|dies\\p{L}*|der|die|den|dem|hier|da|so|(?:m|d|s)?ein\\p{L}*|unser\\p{L}*|ihre\\p{L}*|heute|gestern|leider|\\S+ \\S+t)\\s)(?!.{0,80}\\s(?:ich|wir)\\s)(?:\\S+ ){1,8}nicht (?:an|ab|auf|aus|ein|mit|vor|zu|weg|um|hin|nach|zurück|los|weiter)[.!]*$|^(?!\\S+t )\\S+ (?:dem|den|mir|ihm|ihnen|uns) (?:\\S+ ){0,6}nicht[.!]*$`,
     ],
     tells: [
       `ich (?:bin|war|habe?|hatte|werde|muss|musste|darf|liebe|mag|fühle|finde|denke|glaube)|wir (?:waren|hatten|haben|sind)|(?:er|sie|es|das) (?:ist|war|hat|hatte|muss)`,
@@ -49,8 +51,8 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
     weak: [
       'nunca|jamás|siempre|solo|sólo|solamente|únicamente|al menos|sin|en vez de|en lugar de',
       `^no (?:(?:me|te|le|lo|la|les|los|las|nos|se) ){1,2}(?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en)(?= \\p{L}|[.!]*$)`,
-      `^no (?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en) (?:a|al|con|por|sin|hasta|más|ni|todavía|aún|para|el|la|los|las|un|una|mi|tu|su|nada|eso|esto)`,
-      '^no (?:uses|hagas|digas|pongas|borres|escribas|envíes|mandes|toques|cambies|publiques|llames|compartas|aceptes|respondas|modifiques|elimines)',
+      `^no (?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en) (?:al|con|por|sin|hasta|más|ni|todavía|aún|para|el|la|los|las|un|una|mi|tu|su|nada|eso|esto)`,
+      '^no (?:uses|hagas|digas|pongas|borres|escribas|envíes|mandes|toques|cambies|publiques|llames|avises|invites|contestes|contactes|molestes|copies|cobres|pagues|vendas|compres|dejes|reveles|menciones|compartas|aceptes|respondas|modifiques|elimines)',
     ],
     tells: [
       `(?:yo|me|mi|nos|he|hemos|estoy|estaba|era|fue|fui|tuve|tengo que|debo|quiero a|te quiero|amo|encanta\\p{L}*|feliz|felices|bonit[oa]|hermos[oa]|genial|divertid[oa])`,
@@ -70,7 +72,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   it: {
     strong: [
       `(?:deve|devono|devi|dovete|dobbiamo|bisogna|occorre|non (?:si deve|si può|può|possono|possiamo|deve|devono|voglio|vogliamo)) \\p{L}+|per favore,? non|non (?:più|meno) di`,
-      `in nessun caso|d['’]ora in poi|entro e non oltre|al più tardi|è importante che|non \\p{L}+(?:are|ere|ire)|non \\p{L}+[aei]r(?:lo|la|li|le|mi|ci|gli|ne)|^non \\p{L}+[aei]te|mai \\p{L}+(?:are|ere|ire)|vietat[oai]|obbligatori[oa]|al (?:massimo|minimo)|almeno \\d+|evita(?:re|te)?|preferi(?:sco|amo|rei)|allergic[oa]`,
+      `in nessun caso|d['’]ora in poi|entro e non oltre|al più tardi|è importante che|non \\p{L}+(?:are|ere|ire)|non \\p{L}+[aei]r(?:lo|la|li|le|mi|ci|gli|ne)|^non (?!(?:av|si|sap|vol|ved|conosc|cred|cap|sent|viv|st|trov)[aei]te)\\p{L}+[aei]te|mai \\p{L}+(?:are|ere|ire)|vietat[oai]|obbligatori[oa]|al (?:massimo|minimo)|almeno \\d+|evita(?:re|te)?|preferi(?:sco|amo|rei)|allergic[oa]`,
     ],
     weak: ['mai|sempre|solo|soltanto|solamente|unicamente|ovunque|almeno|senza|invece'],
     tells: [
