@@ -246,6 +246,7 @@ function shownBy(way: Way, { parts }: Talk, { window, budget }: { window: number
       secret: SECRET,
       people,
       count: countTokens,
+      following: tail,
     };
     const text =
       '## Work\nThe assistant built what Ana asked for and counted visitors; measurements, parts and calls were told.';

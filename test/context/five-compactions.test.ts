@@ -6,7 +6,7 @@ import { agentSays, at, personSays } from '../support/extract-events.ts';
 import { peopleOf } from '../../src/context/text/people.ts';
 
 /** Compacts the log in five parts of one length, each on top of the last. */
-function afterFive(log: readonly Event[], budget: number): string {
+function afterFive(log: readonly Event[], budget: number, following: readonly Event[] = []): string {
   let body: CompactionBody | null = null;
   const size = Math.ceil(log.length / 5);
   for (let from = 0; from < log.length; from += size) {
@@ -24,6 +24,7 @@ function afterFive(log: readonly Event[], budget: number): string {
       secret: 's',
       people: peopleOf(log),
       count: countTokens,
+      following: [...log.slice(from + size), ...following],
     });
   }
   return (body?.quotes ?? []).map(({ text }) => text).join('\n');
@@ -65,13 +66,28 @@ test("a person's last two messages stay whole in a small compaction", () => {
   for (const text of last) expect(left).toContain(text);
 });
 
+const ports = [6101, 6202, 6303, 6404, 6505, 6606, 6707];
+const withPorts = [
+  personSays('Please build the ledger.'),
+  ...ports.flatMap((port) => [personSays(`The mailer of heron listens on port ${port}.`), ...talk(12)]),
+];
+
+test('older ones have no such place if the prompt shows two later ones', () => {
+  const since = [1, 2].map((n) => personSays(`Row out to the lamp ${n} and look for the keeper.`));
+  const left = afterFive(at(withPorts), 380, at(since, 200));
+  for (const port of ports) expect(left).toContain(`${port}`);
+});
+
+test('names of code that were met once take no room from numbers that a person gave', () => {
+  const names = ['heron', 'plover', 'curlew', 'dunlin', 'godwit', 'avocet'];
+  const calls = names.map((name) => agentSays(`This is how it is called: ${name}.flush and ${name}.open`));
+  const left = afterFive(at([...withPorts, ...calls, ...talk(5)]), 450);
+  for (const port of ports) expect(left).toContain(`${port}`);
+});
+
 test('remarks that were kept before give way to numbers that a person gives later', () => {
-  const ports = [6101, 6202, 6303, 6404];
-  const log = at([
-    personSays('Please build the ledger.'),
-    ...talk(20),
-    ...ports.flatMap((port) => [personSays(`The mailer of heron listens on port ${port}.`), ...talk(12)]),
-  ]);
+  const [request, ...since] = withPorts;
+  const log = at([request as Event, ...talk(20), ...since]);
   const left = afterFive(log, 500);
   for (const port of ports) expect(left).toContain(`${port}`);
 });

@@ -215,7 +215,7 @@ describe('a compaction by the model', () => {
       const isBetween = event.seq > (one?.body.upTo ?? 0) && event.seq <= (two?.body.upTo ?? 0);
       if (isBetween) expect(text).toContain(event.body.content.slice(0, 40));
     }
-    expect(times(shown(bo.asked().at(-1)), 'written when @bo needed room')).toBe(1);
+    expect(times(shown(bo.asked().at(-1)), 'of this conversation, events 1 to')).toBe(1);
     expect((await stage.events('c')).at(-1)?.kind).toBe('turn.done');
     expect(await stage.check('c')).toEqual([]);
   });

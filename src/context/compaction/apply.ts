@@ -391,10 +391,10 @@ function renderLine(quote: Quote, rules: QuoteRules): string {
   return `${quoteHead(quote)}: ${rules.clean(quote.text)}`;
 }
 
-function originOf({ number, upTo, strategy, by }: CompactionBody): string {
+function originOf({ number, upTo, strategy }: CompactionBody): string {
   return strategy === 'summary'
-    ? `Summary ${number} of this conversation, for events 1 to ${upTo}, written when @${by} needed room.`
-    : `Selection ${number} from this conversation, for events 1 to ${upTo}, made without a model when @${by} needed room; what is not in it was left out.`;
+    ? `Summary ${number} of this conversation, events 1 to ${upTo}.`
+    : `Selection ${number} of this conversation, events 1 to ${upTo}, made without a model: the rest was left out.`;
 }
 
 function renderQuote(quote: Quote, { secret, clean, framing }: QuoteRules): string {

@@ -2,10 +2,11 @@ import type { AgentId, CompactionBody, CompactionReason, Event, Facts, Usage } f
 import { collectFactsSteps } from '../extract/facts.ts';
 import { headTail, shortened } from '../text/cut-text.ts';
 import { type Candidate, candidateSteps } from '../extract/candidates.ts';
+import { isChatter } from '../extract/lexicon.ts';
 import { pinsOf, pinSteps } from '../extract/goals.ts';
 import { chooserSteps } from '../extract/key-messages.ts';
 import { createPricing } from '../extract/pricing.ts';
-import { type ListingPart, renderFacts } from '../extract/render-facts.ts';
+import { isUnguessable, type ListingPart, renderFacts } from '../extract/render-facts.ts';
 import { isUntrusted, type People, type Trusted } from '../text/people.ts';
 import { atOnce, type Steps } from '../text/steps.ts';
 import { composeCompaction } from './apply.ts';
@@ -30,6 +31,8 @@ export interface CompactionBase {
   count: (text: string) => number;
   /** Trusted people, whose demands are constraints. */
   trusted?: Trusted;
+  /** Events after `upTo`, which the prompt shows whole. */
+  following?: readonly Event[];
 }
 
 /** Tokens of the text around the parts, and the shares of the budget that are tried until the whole fits. */
@@ -74,8 +77,11 @@ export function* extractionSteps(base: CompactionBase): Steps<Composed> {
     largest: base.budget,
     most,
     shown: prose(most),
+    saidSince: saidSince(base),
   });
-  const listsNeed = tokensOf(facts, 'rest', base);
+  // Names of code that were met once take no room from words: a search finds them again.
+  const passing = (facts.passing ?? []).filter(isUnguessable);
+  const listsNeed = tokensOf({ ...facts, passing }, 'rest', base);
   return yield* firstFitting(base, facts, function* (room) {
     const summary = prose(room);
     const left = room - count(summary);
@@ -102,6 +108,7 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
     largest: base.budget,
     most: others,
     shown: whole,
+    saidSince: saidSince(base),
     peopleShare: PEOPLE_SHARE,
     mostForPeople: policy.quoteTokens,
     mostForOthers: others,
@@ -114,6 +121,13 @@ export function* summarySteps(base: SummaryBase): Steps<Composed> {
     const { quotes, chosen } = yield* choose(Math.max(0, room - forLists - words));
     return { strategy: 'summary', summary: text, quotes, chosen, ...(usage && { usage }) };
   });
+}
+
+/** Number of people's messages after the compaction, without mere acknowledgements. */
+function saidSince({ following = [] }: CompactionBase): number {
+  return following.filter(
+    ({ kind, author, body }) => kind === 'message' && author.kind === 'user' && !isChatter(body.content),
+  ).length;
 }
 
 function* candidatesOf(base: CompactionBase): Steps<Candidate[]> {

@@ -52,6 +52,8 @@ interface ChooserOptions {
   peopleShare?: number;
   mostForPeople?: number;
   mostForOthers?: number;
+  /** Number of people's messages that the prompt shows after the quotes. Default 0. */
+  saidSince?: number;
 }
 
 type Chooser = (budget: number) => Steps<Extraction>;
@@ -64,8 +66,9 @@ export function* chooserSteps(
 ): Steps<Chooser> {
   const candidates = all.filter(saysSomething);
   const { largest, most, shown, mostForOthers = Infinity } = options;
-  const { peopleShare = PEOPLE_SHARE, mostForPeople = Infinity } = options;
+  const { peopleShare = PEOPLE_SHARE, mostForPeople = Infinity, saidSince = 0 } = options;
   const people = candidates.filter(({ role }) => role === 'person');
+  const newest = newestOf(people, NEWEST - saidSince);
   const others = candidates.filter(({ role }) => role !== 'person');
   const needed = yield* neededFor(people, largest, pricing);
   const forDecisions = yield* neededForDecisions(others, Math.min(largest, mostForOthers), pricing);
@@ -81,7 +84,7 @@ export function* chooserSteps(
     const least = Math.max(Math.floor(part * LEAST_BESIDE_DECISIONS), Math.min(budget, LEAST_PEOPLE_TOKENS));
     const usual = Math.min(MAX_PEOPLE_TOKENS, Math.max(least, Math.min(part, budget - forDecisions)));
     const share = Math.min(needed, mostForPeople, Math.max(usual, budget - othersNeed));
-    const kept = yield* keepWords(people, share, pricing);
+    const kept = yield* keepWords({ people, newest }, share, pricing);
     const rest = Math.min(budget - share, mostForOthers);
     return extractionOf([...kept, ...(yield* digest({ ranked, newestFirst }, rest, pricing))]);
   };
@@ -187,34 +190,42 @@ function* linesOf(ranked: readonly Ranked[], pricing: Pricing): Steps<Kept[]> {
  * dropped, pinned ones last. More room never shows less, because the order of messages, the lengths and the groups do not
  * depend on the share.
  */
-function* keepWords(people: readonly Candidate[], share: number, pricing: Pricing): Steps<Kept[]> {
+function* keepWords(
+  { people, newest }: { people: readonly Candidate[]; newest: readonly Candidate[] },
+  share: number,
+  pricing: Pricing,
+): Steps<Kept[]> {
   const whole = yield* allAt(people, WHOLE_LEVEL, share, pricing);
   if (whole) return whole;
   const ranked = people.filter(isWorthKeeping).toSorted(byImportance);
   const large: Candidate[] = [];
   const others: Candidate[] = [];
-  const newest = yield* newestOf(ranked, Math.floor(share * NEWEST_SHARE), pricing);
-  for (const candidate of ranked.filter((each) => !newest.some((kept) => kept.candidate === each))) {
+  const last = (yield* allAt(newest, WHOLE_LEVEL, Math.floor(share * NEWEST_SHARE), pricing)) ?? [];
+  for (const candidate of ranked.filter((each) => !last.some((kept) => kept.candidate === each))) {
     const isLarge = pricing.roughly(candidate, LEAST_LEVEL) > LARGE_TOKENS;
     (isLarge ? large : others).push(candidate);
     yield pricing.work();
   }
   const forLarge = yield* neededFor(large, Math.floor(share * LARGE_SHARE), pricing);
   return [
-    ...newest,
+    ...last,
     ...(yield* shortened(large, forLarge, pricing)),
-    ...(yield* shortened(others, share - forLarge - sum(newest), pricing)),
+    ...(yield* shortened(others, share - forLarge - sum(last), pricing)),
   ];
 }
 
-/** People's last messages stay whole if they take at most this share, because agents are working on them. */
+/**
+ * People's last messages stay whole if they take at most this share, because agents are working on them. Those that the prompt
+ * shows after the quotes count among them.
+ */
 const NEWEST = 2;
 const NEWEST_SHARE = 0.4;
 
-function* newestOf(people: readonly Candidate[], most: number, pricing: Pricing): Steps<Kept[]> {
-  const said = people.filter(({ pinned, replacedBy }) => pinned === undefined && replacedBy === undefined);
-  const newest = said.toSorted((a, b) => b.seq - a.seq).slice(0, NEWEST);
-  return (yield* allAt(newest, WHOLE_LEVEL, most, pricing)) ?? [];
+function newestOf(people: readonly Candidate[], most: number): Candidate[] {
+  const said = people.filter(
+    (each) => each.pinned === undefined && each.replacedBy === undefined && isWorthKeeping(each),
+  );
+  return said.toSorted((a, b) => b.seq - a.seq).slice(0, Math.max(0, most));
 }
 
 /** Messages that are long even in their shortest form, such as pasted logs, share a separate part. */

@@ -191,12 +191,23 @@ function newerOf(entries: readonly (string | Saying)[]): number[] {
   return newestFirst.toReversed();
 }
 
-/** Priority of names: ids, which cannot be guessed, then paths, then numbers, then names that a search in code finds. */
+/** Rank of names that a search in code finds again. */
+const FOUND_AGAIN = 3;
+
+/** Whether a name is an id, a path or a number, which cannot be guessed. */
+export function isUnguessable(name: string): boolean {
+  return rankOfName(name) < FOUND_AGAIN;
+}
+
 function rankOf({ section, text }: Entry): number {
-  if (SECTIONS[section]?.list !== 'identifiers') return 0;
-  if (/[/\\]/.test(text)) return 1;
-  if (/^\d+$/.test(text)) return 2;
-  return /\d/.test(text) || text.includes('@') ? 0 : 3;
+  return SECTIONS[section]?.list === 'identifiers' ? rankOfName(text) : 0;
+}
+
+/** Priority of names: ids, which cannot be guessed, then paths, then numbers, then names that a search in code finds. */
+function rankOfName(name: string): number {
+  if (/[/\\]/.test(name)) return 1;
+  if (/^\d+$/.test(name)) return 2;
+  return /\d/.test(name) || name.includes('@') ? 0 : FOUND_AGAIN;
 }
 
 /** The shorter names that a listed name covers: `c.ts` and `b/c.ts` for `a/b/c.ts`, `run` for `run()`. */

@@ -112,6 +112,7 @@ async function baseOf(
     people: live.view.people,
     count: deps.countTokens,
     trusted: deps.trust ?? null,
+    following: events.filter(({ seq }) => seq > upTo),
   };
 }
 
