@@ -28,6 +28,7 @@ import type {
   CostPart,
   ListedStanding,
   NewStanding,
+  StandingListQuery,
   StandingOrder,
   Troupe,
   Passage,
@@ -77,6 +78,8 @@ export interface InboxQuery {
   prefix?: string | undefined;
   order: StandingOrder;
   limit: number;
+  /** Most lines of a first page in the order `urgent`, which then has every line in which somebody has to act. Default: `limit`. */
+  urgent?: number | undefined;
   after?: string | undefined;
   /** Person who asks: `may` of a line then tells what they may decide. Default: `may` is absent. */
   as?: Author | undefined;
@@ -263,18 +266,26 @@ export async function readInbox(
   troupe: Troupe,
   keeper: InboxKeeper,
   clock: Clock,
-  { states, q, order, kind, as, ...query }: InboxQuery,
+  { states, q, order, kind, as, urgent = 0, ...query }: InboxQuery,
 ): Promise<Inbox> {
   await waitAWhile(keeper, clock);
   const isPriced = troupe.agents.length > 0 && troupe.agents.every(({ price }) => price !== null);
   const costs = isPriced ? 'dollars' : 'tokens';
-  const { rows, counts, behind, next } = await troupe.standings.list({
+  const asked: StandingListQuery = {
     ...definedOf(query),
     order: order === 'costliest' && costs === 'dollars' ? 'mostSpent' : order,
     ...(states && { ranks: states.map(rankOf) }),
     ...((q !== undefined || kind) && wordsFilter(q, kind)),
-  });
-  const lines = await Promise.all(rows.map((row) => lineOf(row, keeper, as)));
+  };
+  const { rows, counts, behind, next } = await troupe.standings.list(asked);
+  const isFirst = order === 'urgent' && !states && query.after === undefined;
+  const acting = isFirst ? URGENT.reduce((sum, state) => sum + (counts[rankOf(state)] ?? 0), 0) : 0;
+  const missing = Math.min(urgent, acting) - rows.length;
+  const rest =
+    next !== null && missing > 0
+      ? await troupe.standings.list({ ...asked, after: next, limit: missing })
+      : { rows: [], next };
+  const lines = await Promise.all([...rows, ...rest.rows].map((row) => lineOf(row, keeper, as)));
   return {
     counts: Object.fromEntries(
       STANDING_STATES.map((state) => [state, counts[rankOf(state)] ?? 0]),
@@ -282,9 +293,12 @@ export async function readInbox(
     unread: behind,
     costs,
     lines: lines.filter((line) => line !== null),
-    next,
+    next: rest.next,
   };
 }
+
+/** States in which somebody has to act. */
+const URGENT: readonly StandingState[] = ['failed', 'asks'];
 
 /** The term that all conversations of a kind have. No word contains its `=`. */
 const kindTerm = (kind: ConversationKind['kind']) => `=${kind}`;

@@ -544,7 +544,7 @@ export interface PassageRepository {
 }
 
 /** Which states of conversations to list, and in which order. */
-interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {
+export interface StandingListQuery extends Omit<StandingFilter, 'tenant' | 'ranges'> {
   /** Default `urgent`: by rank, then the newest. */
   order?: StandingOrder;
   /** Most conversations of the page. Default 50. */

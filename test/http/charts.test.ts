@@ -12,3 +12,15 @@ test('the charts are sent once to a client that caches them', async () => {
   const other = await api.get('/api/charts', { headers: { 'if-none-match': '"of-another-version"' } });
   expect(other.status).toBe(200);
 });
+
+test('transitions are sent without the places where they are drawn', async () => {
+  await using api = await startApi();
+  const drawn = await api.get('/api/charts');
+  const { body, headers } = await api.get('/api/charts?drawn=false');
+  const { availability } = (body as { charts: Record<string, unknown> }).charts;
+  expect(availability).toEqual({
+    edges: CHARTS.availability.edges.map(({ from, to, event, guard }) => ({ from, to, event, guard })),
+    anywhere: CHARTS.availability.anywhere,
+  });
+  expect(headers.get('etag')).not.toBe(drawn.headers.get('etag'));
+});

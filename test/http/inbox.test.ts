@@ -132,6 +132,13 @@ test('finds every failure among 190 conversations, counts exactly, and pages whi
   await counted(api);
   expect((await read(api)).counts).toEqual({ failed: 12, asks: 0, running: 0, waiting: 0, quiet: 178 });
   expect((await readAll(api, 'state=failed&limit=5')).toSorted()).toEqual(failing.toSorted());
+  const whole = await read(api, 'limit=5&urgent=500');
+  expect(whole.lines.map(({ id }) => id).toSorted()).toEqual(failing.toSorted());
+  expect((await read(api, `after=${encodeURIComponent(whole.next!)}&limit=1`)).lines).toMatchObject([
+    { state: 'quiet' },
+  ]);
+  expect((await read(api, 'limit=5&urgent=7')).lines).toHaveLength(7);
+  expect((await read(api, 'limit=5&urgent=1')).lines).toHaveLength(5);
   const first = await read(api, 'state=quiet&order=oldest&limit=100');
   expect(first.lines).toHaveLength(100);
   await say(api, 'new', 'hello');

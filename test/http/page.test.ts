@@ -99,7 +99,8 @@ test('the document names the files and the answer that the asked view needs', as
     return [...html.matchAll(/<link [^>]*href="([^"]*)"/g)].map(([, href]) => href);
   };
   const home = ['./assets/home-1.css', './assets/home-1.js'];
-  expect(await named('/')).toEqual(['api/inbox?limit=50', ...home]);
+  const answers = ['api/inbox?limit=50&amp;urgent=500', 'api/queues', 'api/stuck?limit=200'];
+  expect(await named('/')).toEqual([...answers, ...home]);
   expect(await named('/?state=failed')).toEqual(home);
   expect(await named('/c/a%20plan/t/1?tab=prompt')).toEqual([
     'api/conversations/a%20plan/snapshot?events=40',

@@ -70,6 +70,21 @@ pageTest(
   },
 );
 
+pageTest('the list of conversations asks for what it shows once, before the page runs', async () => {
+  const page = await browsing.open(stage().url);
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.url().replace(stage().url, '')));
+  // Only what the document names is answered.
+  await page.route(/api[/](?!inbox|queues|stuck)/, () => {});
+  await page.goto(stage().url);
+  await page.locator('.inbox-row').first().waitFor();
+  expect(asked.filter((url) => /^api.(inbox|queues|stuck)/.test(url)).toSorted()).toEqual([
+    'api/inbox?limit=50&urgent=500',
+    'api/queues',
+    'api/stuck?limit=200',
+  ]);
+});
+
 pageTest('a part of the page is fetched when it is shown or about to be, and not before', async () => {
   const page = await browsing.open(stage().url);
   const has = async (part: string) =>

@@ -189,6 +189,8 @@ interface Chunk {
 
 /** Number of newest events that come with the snapshot. It must equal `NEWEST_EVENTS` of the page, or the answer is not used. */
 const NEWEST_EVENTS = 40;
+/** What the list of conversations is drawn from, as the page asks for it. */
+const HOME_ANSWERS = ['api/inbox?limit=50&urgent=500', 'api/queues', 'api/stuck?limit=200'];
 
 /**
  * Elements for the head of the document that name the files and answers that the requested view needs, so that the browser
@@ -202,8 +204,8 @@ function viewHints(
   const [first = '', id] = path.split('/');
   const conversation = first === 'c' && id !== undefined ? decoded(id) : null;
   if (conversation === null) {
-    const answer = isReadable && path === '' && query === '' ? [preload('api/inbox?limit=50')] : [];
-    return path === '' ? [...answer, ...filesOf(manifest, 'home')].join('') : '';
+    const answers = isReadable && path === '' && query === '' ? HOME_ANSWERS.map(preload) : [];
+    return path === '' ? [...answers, ...filesOf(manifest, 'home')].join('') : '';
   }
   const snapshot = `api/conversations/${encodeURIComponent(conversation)}/snapshot?events=${NEWEST_EVENTS}`;
   return [...(isReadable ? [preload(snapshot)] : []), ...filesOf(manifest, 'conversation')].join('');
@@ -217,9 +219,9 @@ function filesOf(manifest: PageManifest, view: string): string[] {
   return [...styles, `<link rel="modulepreload" crossorigin href="./${chunk.file}">`];
 }
 
-/** A preload with the mode and credentials of the page's `fetch`; others would not be used. No ampersand occurs. */
+/** A preload with the mode and credentials of the page's `fetch`; others would not be used. */
 function preload(href: string): string {
-  return `<link rel="preload" as="fetch" crossorigin href="${href}">`;
+  return `<link rel="preload" as="fetch" crossorigin href="${escapeHtml(href)}">`;
 }
 
 function decoded(segment: string): string | null {

@@ -30,7 +30,7 @@ export const inspectorRoutes = [
     scopes: ['read'],
     id: 'getInbox',
     summary:
-      'Where every conversation stands: the number in each state, and a page of those asked for, the most urgent first. `unread`: conversations with events that are not counted yet',
+      'Where every conversation stands: the number in each state, and a page of those asked for, the most urgent first; with `urgent`, the first page has all in which somebody has to act, at most so many. `unread`: conversations with events that are not counted yet',
     query: z.object({
       state: States.optional(),
       agent: AgentId.optional(),
@@ -42,6 +42,7 @@ export const inspectorRoutes = [
       kind: KindName.optional(),
       order: z.enum(['urgent', 'newest', 'oldest', 'costliest']).default('urgent'),
       limit: limitOf(100).default(50),
+      urgent: limitOf(500).optional(),
       after: z.string().min(1).max(300).optional(),
     }),
     answer: InboxAnswer,

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { ConversationId } from '../../events/index.ts';
+import type { Chart, Transitions } from '../../library/projection/chart.ts';
 import { CHARTS } from '../../library/projection/charts.ts';
 import type { AgentInfo, BudgetLine, StuckReport, Troupe } from '../../library/troupe.ts';
 import type { Caller } from '../caller.ts';
@@ -9,13 +10,23 @@ import { waitAWhile } from '../inbox.ts';
 import { prefixBefore } from '../page/page.ts';
 import { Refusal } from '../refusal.ts';
 import { defineRoute, type RouteServer } from '../route.ts';
-import { limitOf, Seq } from '../schemas.ts';
+import { Flag, limitOf, Seq } from '../schemas.ts';
 
-const CHARTS_BODY = JSON.stringify({ charts: CHARTS });
-/** A weak tag, because it names the content in whatever compression. */
-const CHARTS_TAG = `W/"${Object.values(CHARTS)
-  .map(({ hash }) => hash)
-  .join('-')}-${CHARTS_BODY.length}"`;
+const DRAWN = chartsAnswer(CHARTS);
+const UNDRAWN = chartsAnswer(
+  Object.fromEntries(Object.entries<Chart>(CHARTS).map(([name, chart]) => [name, transitionsOf(chart)])),
+);
+
+function transitionsOf({ edges, anywhere }: Chart): Transitions {
+  return { edges: edges.map(({ from, to, event, guard }) => ({ from, to, event, guard })), anywhere };
+}
+
+/** The tag is weak, because it names the content in whatever compression. */
+function chartsAnswer(charts: Record<string, Transitions>) {
+  const hashes = Object.values(CHARTS).map(({ hash }) => hash);
+  const body = JSON.stringify({ charts });
+  return { body, etag: `W/"${hashes.join('-')}-${body.length}"` };
+}
 
 export const statusRoutes = [
   defineRoute({
@@ -42,14 +53,17 @@ export const statusRoutes = [
     path: '/api/charts',
     scopes: ['read'],
     id: 'getCharts',
-    summary: 'State machines of agents, conversations and compactions with their layouts; with an etag',
-    answer: z.object({ charts: typed<typeof CHARTS>() }),
+    summary:
+      'State machines of agents and compactions with their layouts, without `drawn` their transitions alone; with an etag',
+    query: z.object({ drawn: Flag.default(true) }),
+    answer: z.object({ charts: typed<Record<string, Chart | Transitions>>() }),
     also: { 304: {} },
     headers: ['etag'],
-    handle({ context }) {
-      const headers = { etag: CHARTS_TAG, 'cache-control': 'no-cache' };
-      if (context.req.header('if-none-match') === CHARTS_TAG) return context.body(null, 304, headers);
-      return context.body(CHARTS_BODY, 200, { ...headers, 'content-type': 'application/json' });
+    handle({ context, query }) {
+      const { body, etag } = query.drawn ? DRAWN : UNDRAWN;
+      const headers = { etag, 'cache-control': 'no-cache' };
+      if (context.req.header('if-none-match') === etag) return context.body(null, 304, headers);
+      return context.body(body, 200, { ...headers, 'content-type': 'application/json' });
     },
   }),
   defineRoute({

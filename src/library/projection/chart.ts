@@ -1,5 +1,19 @@
+/** The transitions of a state machine. */
+export interface Transitions {
+  edges: readonly Edge[];
+  /** Events accepted in every state of `in`, and not drawn. Empty `in`: the whole machine. */
+  anywhere: readonly { event: string; guard: string | null; target: string; in: string }[];
+}
+
+interface Edge {
+  from: string;
+  to: string;
+  event: string;
+  guard: string | null;
+}
+
 /** Drawing of a state machine, in px from the top left corner. Made by `npm run charts`. */
-export interface Chart {
+export interface Chart extends Transitions {
   id: string;
   /** Hash of the machine. */
   hash: string;
@@ -9,8 +23,6 @@ export interface Chart {
   states: ChartState[];
   /** Edges between the same two states share a line; each has its own label. */
   edges: ChartEdge[];
-  /** Events accepted in every state of `in`, and not drawn. Empty `in`: the whole machine. */
-  anywhere: { event: string; guard: string | null; target: string; in: string }[];
 }
 
 interface ChartState extends Box {
@@ -23,11 +35,7 @@ interface ChartState extends Box {
   effect: string | null;
 }
 
-export interface ChartEdge {
-  from: string;
-  to: string;
-  event: string;
-  guard: string | null;
+export interface ChartEdge extends Edge {
   points: Point[];
   /** Box of the centred label, in a 10 px monospaced font. */
   label: Box;

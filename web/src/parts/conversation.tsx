@@ -1,3 +1,4 @@
+import { useFrames } from '../shared/frames.ts';
 import { later } from '../shared/later.tsx';
 import { column, COLUMNS } from '../state/column.ts';
 import { Spoken } from './banners.tsx';
@@ -33,6 +34,8 @@ const top = rememberedSize(
 
 /** Everything of one conversation: its agents, what happened, and the details of what is selected. */
 export function Conversation({ id }: { id: string }) {
+  // What was said comes first.
+  const drawn = useFrames(2);
   return (
     <>
       <div
@@ -53,7 +56,7 @@ export function Conversation({ id }: { id: string }) {
           <ThreadHead />
           <Stalled />
           <section class="timeline" aria-label="Timeline">
-            <Timeline />
+            {drawn > 0 && <Timeline />}
           </section>
           <Separator size={top} />
           <Happened />
@@ -62,7 +65,7 @@ export function Conversation({ id }: { id: string }) {
         </main>
         <aside class="right" aria-label="Details">
           <Separator size={right} />
-          <Detail />
+          {drawn > 1 && <Detail />}
         </aside>
       </div>
       <Scrubber />

@@ -1,8 +1,10 @@
 import { useState } from 'preact/hooks';
 import { STANDING_STATES, type StandingState } from '../../../src/library/projection/standing.ts';
 import { Copy } from '../shared/copy.tsx';
+import { useFrames } from '../shared/frames.ts';
 import { plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
+import { later } from '../shared/later.tsx';
 import { Skeleton } from '../shared/skeleton.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { Inbox, InboxLine } from '../state/api.ts';
@@ -14,11 +16,12 @@ import { base } from '../state/settings.ts';
 import { alone, byCause } from '../state/causes.ts';
 import { CauseGroup, isGroup } from './cause-group.tsx';
 import { InboxRow } from './inbox-row.tsx';
-import { QueuesPanel } from './queues-panel.tsx';
 import { StuckList } from './stuck-list.tsx';
 import { SearchAll } from './search-all.tsx';
 import { Since } from './since.tsx';
 import '../style/home.css';
+
+const QueuesPanel = later(async () => (await import('./queues-panel.tsx')).QueuesPanel);
 
 /** All conversations, grouped by what they need. If there are none, how to start one. */
 export function Home() {
@@ -217,17 +220,27 @@ function Views() {
   );
 }
 
+/** Rows of the first frame: more than most windows show. */
+const FIRST_ROWS = 24;
+
 function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
   const { lines, counts, next, unread } = answer;
+  let room = useFrames(1) === 0 ? FIRST_ROWS : Number.POSITIVE_INFINITY;
   if (lines.length === 0)
     return (
       <p class="quiet home-nothing">
         {unread > 0 ? 'Nothing found yet.' : isFiltered ? 'No conversation matches.' : ''}
       </p>
     );
+  const groups = groupsOf(lines).map((group) => {
+    const causes = route.value.order === '' ? byCause(group.own) : group.own.map(alone);
+    const shown = causes.slice(0, room);
+    room -= shown.length;
+    return { ...group, shown };
+  });
   return (
     <div class="home-groups">
-      {groupsOf(lines).map(({ name, state, own, isWhole }) => (
+      {groups.map(({ name, state, own, isWhole, shown }) => (
         <section key={name} aria-label={name}>
           {state && (
             <GroupHead
@@ -237,7 +250,7 @@ function Lines({ answer, isFiltered }: { answer: Inbox; isFiltered: boolean }) {
             />
           )}
           <ul>
-            {(route.value.order === '' ? byCause(own) : own.map(alone)).map((cause) =>
+            {shown.map((cause) =>
               isGroup(cause) ? (
                 <CauseGroup key={cause.key} cause={cause} />
               ) : (

@@ -1,5 +1,5 @@
 import type { RefObject } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 /** Time that a place must stand still before a click on it counts, ms. */
 export const STILL_MS = 600;
@@ -31,8 +31,8 @@ export function useStillness(box: RefObject<HTMLElement | null>): Stillness {
     return performance.now() - place.current.since >= STILL_MS;
   };
   const look = () => setStill(check());
-  // Runs after each render, because a change of this place moves it at once.
-  useLayoutEffect(look);
+  // After each frame, because a change of this place moves it at once. Before it, a look would compute the layout once more.
+  useEffect(look);
   useEffect(() => {
     const timer = setInterval(look, LOOK_MS);
     addEventListener('scroll', look, { capture: true, passive: true });

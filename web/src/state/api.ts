@@ -18,7 +18,7 @@ import type { Projection, Row } from '../../../src/library/projection/model.ts';
 import type { TimePage } from '../../../src/library/projection/time-page.ts';
 import type { Tree } from '../../../src/library/projection/tree.ts';
 import type { Standing, StandingState } from '../../../src/library/projection/standing.ts';
-import type { Chart } from '../../../src/library/projection/chart.ts';
+import type { Chart, Transitions } from '../../../src/library/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
 
 /** The server's refusal in its own words. `code` is stable; `message` tells what to do. */
@@ -77,6 +77,7 @@ export interface InboxQuery {
   order?: string | undefined;
   kind?: string | undefined;
   limit?: number | undefined;
+  urgent?: number | undefined;
   after?: string | undefined;
 }
 
@@ -207,6 +208,7 @@ export const api = {
   compare: (a: string, b: string) => get<TurnComparison>(`api/turns/${segment(a)}/compare/${segment(b)}`),
   openApi: () => get<OpenApi>('api/openapi.json'),
   charts: () => get<{ charts: Record<string, Chart> }>('api/charts'),
+  transitions: () => get<{ charts: Record<string, Transitions> }>('api/charts', { drawn: 'false' }),
   queues: () => get<Queues>('api/queues', {}, SOON_MS),
   stuck: () => get<StuckReport>('api/stuck', { limit: MOST_STUCK }, SOON_MS),
   budgets: (conversation: string) => get<{ budgets: BudgetLine[] }>('api/budgets', { conversation }),

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { AgentView } from '../../../src/library/projection/model.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
-import { STANDING_STATES, type StandingState, standingOf } from '../../../src/library/projection/standing.ts';
+import { STANDING_STATES, standingOf } from '../../../src/library/projection/standing.ts';
 import type { StuckLine, StuckReport } from '../../../src/library/troupe.ts';
 import { api, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
 import { connection, failed, isLost, reached } from './connection.ts';
@@ -63,9 +63,7 @@ const PAGE = 50;
 /** Most pages that are read at each refresh. To see more, the reader must filter. */
 const MAX_PAGES = 10;
 
-/** States in which somebody has to act. */
-const URGENT: readonly StandingState[] = ['failed', 'asks'];
-const URGENT_PAGE = 100;
+/** All lines in which somebody has to act come with the first page, at most so many, so that they can be grouped by cause. */
 const MAX_URGENT = 500;
 
 const pages = signal(1);
@@ -102,7 +100,8 @@ export function filterOf({ state, agent, owner, since, order, of, q }: Route): I
 
 async function readPages(): Promise<Inbox> {
   const query = conversation.peek() === null ? filterOf(route.peek()) : {};
-  const first = await api.inbox({ ...query, limit: PAGE });
+  const isHome = conversation.peek() === null && query.state === undefined && query.order === undefined;
+  const first = await api.inbox({ ...query, limit: PAGE, urgent: isHome ? MAX_URGENT : undefined });
   const lines = new Map(first.lines.map((line) => [line.id, line]));
   let { next } = first;
   for (let page = 1; page < pages.peek() && next !== null; page += 1) {
@@ -111,27 +110,7 @@ async function readPages(): Promise<Inbox> {
     for (const line of more.lines) if (!lines.has(line.id)) lines.set(line.id, line);
     next = more.next;
   }
-  const read = { counts: first.counts, lines: [...lines.values()], next };
-  for (const line of await readUrgent(query, read)) lines.set(line.id, line);
   return { ...first, lines: [...lines.values()], next };
-}
-
-/** All lines that need somebody are read, so that they can be grouped by cause. They come first in the usual order. */
-async function readUrgent(
-  query: InboxQuery,
-  { counts, lines, next: after }: Pick<Inbox, 'counts' | 'lines' | 'next'>,
-): Promise<InboxLine[]> {
-  if (query.state !== undefined || query.order !== undefined || conversation.peek() !== null) return [];
-  const urgent = lines.filter(({ state }) => URGENT.includes(state));
-  const count = counts.failed + counts.asks;
-  let next = after;
-  while (next !== null && urgent.length < Math.min(count, MAX_URGENT)) {
-    const limit = Math.min(URGENT_PAGE, count - urgent.length);
-    const answer: Inbox = await api.inbox({ ...query, limit, after: next });
-    urgent.push(...answer.lines);
-    ({ next } = answer);
-  }
-  return urgent;
 }
 
 let asked = 0;

@@ -1,4 +1,4 @@
-import type { Chart } from '../../../../src/library/projection/chart.ts';
+import type { Transitions } from '../../../../src/library/projection/chart.ts';
 
 interface Point {
   x: number;
@@ -41,10 +41,10 @@ export function isWithin(state: string, path: string): boolean {
 }
 
 /** The edge that led to the current state, as far as its event identifies it. */
-export function lastEdge(
-  edges: Chart['edges'],
+export function lastEdge<E extends Transitions['edges'][number]>(
+  edges: readonly E[],
   { state, event }: { state: string; event: string | null },
-): Chart['edges'][number] | null {
+): E | null {
   if (event === null) return null;
   const led = edges.filter((edge) => edge.event === event && isWithin(state, edge.to));
   return led.length === 1 ? (led[0] ?? null) : (led.find(({ to }) => to === state) ?? led[0] ?? null);

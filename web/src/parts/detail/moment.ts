@@ -1,4 +1,4 @@
-import type { Chart } from '../../../../src/library/projection/chart.ts';
+import type { Transitions } from '../../../../src/library/projection/chart.ts';
 import { states } from '../../state/live.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
@@ -45,12 +45,12 @@ function presentMoment(since: number): Moment | null {
 }
 
 /** What the machine accepts now, by the actor's status, else by its chart. */
-export function legalAt(chart: Chart | null, { state }: Moment): readonly Legal[] {
+export function legalAt(chart: Transitions | null, { state }: Moment): readonly Legal[] {
   const { actor } = chosen.value;
   return route.value.at === null && actor?.state === state ? actor.legal : legalIn(chart, state);
 }
 
-function legalIn(chart: Chart | null, state: string): Legal[] {
+function legalIn(chart: Transitions | null, state: string): Legal[] {
   if (!chart) return [];
   const drawn = chart.edges.filter(({ from }) => isWithin(state, from));
   const listed = chart.anywhere.filter((each) => each.in === '' || isWithin(state, each.in));

@@ -2,6 +2,9 @@ import { signal } from '@preact/signals';
 import type { Chart } from '../../../../src/library/projection/chart.ts';
 import { Icon } from '../../shared/icon.tsx';
 import { later } from '../../shared/later.tsx';
+import { api } from '../../state/api.ts';
+import { useFetched } from '../../state/fetched.ts';
+import { Loaded } from './loaded.tsx';
 import { legalAt, isAway, type Moment } from './moment.ts';
 
 const StateChart = later(async () => (await import('./state-chart.tsx')).StateChart);
@@ -9,16 +12,8 @@ const StateChart = later(async () => (await import('./state-chart.tsx')).StateCh
 /** Stays set while the reader goes from agent to agent. */
 const isOpen = signal(false);
 
-interface StateChartsProps {
-  turns: Chart | null;
-  availability: Chart | null;
-  moment: Moment;
-}
-
-/** The statecharts. They are drawn only on request. */
-export function StateCharts({ turns, availability, moment }: StateChartsProps) {
-  const away = isAway(moment);
-  const chart = (away ? availability : turns) ?? null;
+/** The statecharts. They are fetched and drawn only on request. */
+export function StateCharts({ moment }: { moment: Moment }) {
   return (
     <section class="state-charts" aria-label="Statechart">
       <button
@@ -29,16 +24,29 @@ export function StateCharts({ turns, availability, moment }: StateChartsProps) {
       >
         <Icon name={isOpen.value ? 'down' : 'right'} /> Statechart
       </button>
-      {isOpen.value && (
-        <>
-          {chart && <StateChart chart={chart} moment={moment} />}
-          {chart && <Elsewhere chart={chart} moment={moment} />}
-          {!away && availability && (
-            <StateChart chart={availability} moment={{ ...moment, state: 'available' }} />
-          )}
-        </>
-      )}
+      {isOpen.value && <Drawn moment={moment} />}
     </section>
+  );
+}
+
+function Drawn({ moment }: { moment: Moment }) {
+  const charts = useFetched('charts', null, api.charts);
+  const away = isAway(moment);
+  return (
+    <Loaded of={charts}>
+      {({ charts: { agent, availability } }) => {
+        const chart = away ? availability : agent;
+        return (
+          <>
+            {chart && <StateChart chart={chart} moment={moment} />}
+            {chart && <Elsewhere chart={chart} moment={moment} />}
+            {!away && availability && (
+              <StateChart chart={availability} moment={{ ...moment, state: 'available' }} />
+            )}
+          </>
+        );
+      }}
+    </Loaded>
   );
 }
 

@@ -1,5 +1,5 @@
 import type { ConversationId } from '../../../../src/events/index.ts';
-import type { Chart } from '../../../../src/library/projection/chart.ts';
+import type { Transitions } from '../../../../src/library/projection/chart.ts';
 import { route } from '../../state/route.ts';
 import { chosen } from './chosen.ts';
 import { commandsOf } from './commands.ts';
@@ -26,7 +26,7 @@ const EVENT_WORDS: Record<string, string> = {
 };
 
 /** What the machine accepts in this state. Commands of people are buttons; events of the runtime are text. */
-export function StateLegal({ chart, moment }: { chart: Chart | null; moment: Moment }) {
+export function StateLegal({ chart, moment }: { chart: Transitions | null; moment: Moment }) {
   const { actor, agentId, turn, turnId } = chosen.value;
   const { at, conversation } = route.value;
   const isLive = at === null;

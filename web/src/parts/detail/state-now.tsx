@@ -1,6 +1,6 @@
 import '../../style/detail-state.css';
 import { useEffect, useState } from 'preact/hooks';
-import type { Chart } from '../../../../src/library/projection/chart.ts';
+import type { Transitions } from '../../../../src/library/projection/chart.ts';
 import { clock, day, duration } from '../../shared/format.ts';
 import { waitOf } from '../../state/inbox.ts';
 import { route } from '../../state/route.ts';
@@ -13,7 +13,7 @@ const TICK_MS = 500;
 const MAX_NEXT = 4;
 
 /** The machine in one line: the previous state, the current one and since when, and the possible next ones. */
-export function StateNow({ chart, moment }: { chart: Chart | null; moment: Moment }) {
+export function StateNow({ chart, moment }: { chart: Transitions | null; moment: Moment }) {
   const { state, event, doing } = moment;
   const from = chart === null ? null : lastEdge(chart.edges, moment);
   const next = nextStates(chart, moment);
@@ -65,7 +65,7 @@ function Since({ moment: { state, since } }: { moment: Moment }) {
  * The possible next states, each once, in the order of the machine. Those that a person causes are left out: they are among
  * the commands.
  */
-function nextStates(chart: Chart | null, moment: Moment): { name: string; title: string }[] {
+function nextStates(chart: Transitions | null, moment: Moment): { name: string; title: string }[] {
   const found = new Map<string, string[]>();
   for (const { event, guard, target } of legalAt(chart, moment)) {
     if (target === moment.state || target === '') continue;

@@ -34,7 +34,7 @@ export function StateTab() {
 }
 
 function Present() {
-  const charts = useFetched('charts', null, api.charts);
+  const charts = useFetched('transitions', null, api.transitions);
   const { agent, actor, turn, turnId } = chosen.value;
   const moment = momentOf();
   const { agent: turns = null, availability = null } = charts.state === 'there' ? charts.value.charts : {};
@@ -50,7 +50,7 @@ function Present() {
       {turn && turn.status !== 'failed' && <TurnAnswer turn={turn} />}
       <Loaded of={charts}>{() => <StateLegal chart={chart} moment={moment} />}</Loaded>
       {agent && <StateFacts agent={agent} tasks={waiting} actor={actor} turnId={turnId} />}
-      <StateCharts turns={turns} availability={availability} moment={moment} />
+      <StateCharts moment={moment} />
     </>
   );
 }

@@ -38,19 +38,20 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
     const element = box.current;
     if (!element) return;
     const grewAbove = before.current.first > first && first > 0;
-    if (isPinned.current && !part.hasLater()) element.scrollTop = element.scrollHeight;
-    else if (grewAbove) element.scrollTop += element.scrollHeight - before.current.height;
-    before.current = { first, height: element.scrollHeight };
+    if (grewAbove && !isAtPin()) element.scrollTop += element.scrollHeight - before.current.height;
+    before.current.first = first;
   }, [events]);
 
-  // The height also changes through streamed text, images, and items that are drawn for the first time.
-  useEffect(() => {
+  // The height also changes through streamed text, images, and items that are drawn for the first time. The observer is told
+  // between layout and drawing, where heights cost nothing.
+  useLayoutEffect(() => {
     const column = box.current?.firstElementChild;
     if (!column) return;
     const observer = new ResizeObserver(() => {
       const element = box.current;
       if (!element) return;
-      if (isPinned.current && !part.hasLater()) element.scrollTop = element.scrollHeight;
+      if (isAtPin()) element.scrollTop = element.scrollHeight;
+      before.current.height = element.scrollHeight;
       setAtEnd(isEnd(element));
     });
     observer.observe(column);
@@ -83,6 +84,10 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
     setAtEnd(isPinned.current);
     if (element.scrollTop < NEAR_PX && part.hasEarlier()) void part.earlier();
     else if (below(element) < NEAR_PX && part.hasLater()) void part.later();
+  }
+
+  function isAtPin(): boolean {
+    return isPinned.current && !part.hasLater();
   }
 
   function isEnd(element: HTMLElement): boolean {
