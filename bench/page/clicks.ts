@@ -79,7 +79,7 @@ const TASKS: readonly Task[] = [
     name: 'what is on fire',
     most: 0,
     async run({ page }) {
-      await region(page, 'Failed').getByText('21 × provider_auth of @billing').waitFor();
+      await region(page, 'Failed').getByText('21 × provider_auth of Billing').waitFor();
       await region(page, 'Stuck now').getByText('no word from the model for').first().waitFor();
     },
   },
@@ -121,7 +121,7 @@ const TASKS: readonly Task[] = [
       await detail(page).getByRole('heading').first().waitFor();
       await page.keyboard.press('Control+k');
       await page.keyboard.type('turn 12');
-      await click(page.getByRole('option').filter({ hasText: 'turn 12 archivist' }).first());
+      await click(page.getByRole('option').filter({ hasText: 'turn 12 of Archivist' }).first());
       await click(page.getByRole('tab', { name: 'Diff' }));
       await detail(page).getByLabel('From turn').waitFor();
       if ((await detail(page).getByLabel('From turn').inputValue()) !== '11') throw new Error('not turn 11');
@@ -156,7 +156,7 @@ const TASKS: readonly Task[] = [
       await click(line(page, 'stamp'));
       await region(page, 'Stuck here').getByText('no word from the model for').first().waitFor();
       const words = (await region(page, 'Stuck here').innerText()).replaceAll(/\s+/g, ' ');
-      if (!/@front waits for @billing waits for @customs no word/.test(words)) throw new Error(words);
+      if (!/Front desk waits for Billing waits for Customs no word/.test(words)) throw new Error(words);
     },
   },
   {

@@ -377,6 +377,7 @@ export const SnapshotAnswer = z.strictObject({
   head: Count,
   projection: ProjectionAnswer,
   actors: z.array(Actor),
+  unaddressed: AgentId.nullable().optional(),
   events: z.array(EventAnswer).optional(),
 });
 

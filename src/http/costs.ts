@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Clock } from '../base/clock.ts';
-import type { CostPart, Troupe } from '../library/troupe.ts';
+import type { Standing } from '../library/projection/standing.ts';
+import type { CostPart, ListedStanding, Troupe } from '../library/troupe.ts';
 import type { InboxKeeper } from './inbox.ts';
 
 const Money = z.number().nullable();
@@ -9,6 +10,8 @@ const Count = z.number().nonnegative();
 const CostGroup = z.strictObject({
   /** Name of an agent or a model, id of a person, or a day. */
   name: z.string(),
+  /** What people call it: name of the person. Absent: nothing else. */
+  title: z.string().optional(),
   /** US dollars; null if no price is known. */
   usd: Money,
   calls: Count,
@@ -69,7 +72,7 @@ export async function readCosts(
       const isLate = clock.monotonic() - began > MAX_MS;
       const parts = await keeper.costOf(row, { onlyKept: isLate });
       if (parts === null) unread += 1;
-      for (const part of parts ?? []) if (part.day >= first) sums.add(part, row.owner);
+      for (const part of parts ?? []) if (part.day >= first) sums.add(part, row);
     }
     next = page.next;
     after = next ?? undefined;
@@ -88,12 +91,14 @@ function newSums() {
   const sorted = (groups: Map<string, CostGroup>) =>
     [...groups.values()].toSorted((a, b) => (b.usd ?? 0) - (a.usd ?? 0) || tokensOf(b) - tokensOf(a));
   return {
-    add(part: CostPart, owner: string): void {
+    add(part: CostPart, { owner, data }: Pick<ListedStanding, 'owner' | 'data'>): void {
       addPart(total, part);
       addPart(groupIn(by.agents, part.agent), part);
       addPart(groupIn(by.models, part.model), part);
       addPart(groupIn(by.days, part.day), part);
-      addPart(groupIn(by.people, owner), part);
+      const person = groupIn(by.people, owner);
+      if (owner !== '') person.title ??= (JSON.parse(data) as Partial<Standing>).people?.[0]?.name;
+      addPart(person, part);
     },
     report: () => ({
       total,

@@ -40,7 +40,7 @@ import { createProjectionCache } from './projection-caches.ts';
 /** What the store keeps of a conversation for the inbox. */
 type StoredStanding = Standing & ConversationKind;
 
-interface InboxLine extends StoredStanding {
+export interface InboxLine extends StoredStanding {
   id: ConversationId;
   head: number;
   /** Time of the last event, ms. */

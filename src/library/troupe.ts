@@ -273,6 +273,11 @@ export interface Troupe {
   /** State of each agent in a conversation. */
   actors(conversation: string): Promise<ActorStatus[]>;
   /**
+   * The agent that a person's message to nobody goes to where no route matches: the one that the conversation was handed
+   * over to, else `defaults.respondWhenUnaddressed`. Null: none. Throws `conversation_unknown`.
+   */
+  unaddressed(conversation: string): Promise<AgentId | null>;
+  /**
    * The tasks of a conversation (delegations, questions, approvals), and the task whose thread it is, from its log.
    * `open`: only tasks that have not ended. `as`: a person; `decidable` then says what this person may answer or decide
    * now. Throws `conversation_unknown`.

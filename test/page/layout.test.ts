@@ -138,6 +138,30 @@ pageTest('the timeline is as high as its lanes, and no higher than it was dragge
   );
 });
 
+pageTest(
+  'the composer names the agent that has the conversation, once another has handed it over',
+  async () => {
+    await using office = await openStage({
+      ...OFFICE,
+      company: (...given) => ({
+        ...OFFICE.company(...given),
+        defaults: { respondWhenUnaddressed: 'orchestrator' },
+      }),
+    });
+    await office.play('plan', [], 'Good morning. I want to launch the new tariff on Monday.');
+    const page = await browsing.open(`${office.url}c/plan`);
+    const to = page.getByRole('combobox', { name: 'To', exact: true });
+    const first = () => to.locator('option').first().innerText();
+    await eventually(first).toBe('To @Orchestrator (default)');
+    await office.play('plan', [], 'Then over to the researcher, please.');
+    await eventually(first).toBe('To @Researcher');
+    const said = await office.say('plan', [], 'Thank you. That is all for now.');
+    expect(said.to).toEqual(['researcher']);
+    await office.troupe.idle();
+    await page.close();
+  },
+);
+
 pageTest('the composer names the default agent, whole on a phone too', async () => {
   await using office = await openStage({
     ...OFFICE,

@@ -36,7 +36,7 @@ const VIEWS: [what: string, path: string, shows: RegExp][] = [
   [
     'a diff of two turns',
     'c/failed/t/failed:researcher:2?tab=diff&vs=failed:researcher:1',
-    /rules = unchanged/,
+    /\+4,\d{3} tokens[^]*history/,
   ],
   ['an agent', 'c/idle?agent=critic', /Critic/],
   ['an event', 'c/failed?list=events&kind=*&event=10&tab=raw', /read_report/],

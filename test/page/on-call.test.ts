@@ -72,13 +72,13 @@ pageTest(
   async () => {
     const page = await openWith('everything');
     const failed = page.getByRole('region', { name: 'Failed' });
-    await failed.getByRole('button', { name: /7 × provider_auth of @billing/ }).waitFor();
+    await failed.getByRole('button', { name: /7 × provider_auth of Billing/ }).waitFor();
     await eventually(() => failed.getByRole('listitem').count()).toBeLessThan(6);
-    const group = failed.locator('.cause').filter({ hasText: '@research' });
-    await failed.getByText(/× provider_model_unknown of @translator/).waitFor();
+    const group = failed.locator('.cause').filter({ hasText: 'Research' });
+    await failed.getByText(/× provider_model_unknown of Translator/).waitFor();
     await failed
       .locator('.cause')
-      .filter({ hasText: '@billing' })
+      .filter({ hasText: 'Billing' })
       .getByRole('button', { name: 'Retry all…' })
       .click();
     await failed.getByRole('button', { name: 'Retry 7' }).click();
@@ -104,7 +104,7 @@ pageTest('home is worked by keys: j and k move, Enter opens, a and d decide', as
       await page.keyboard.press('j');
     expect(await focused()).toMatch(words);
   };
-  await moveTo(/× @refunds wants to run refund/);
+  await moveTo(/× Refunds wants to run refund/);
   await page.keyboard.press('Enter');
   const isOpened = 'document.activeElement.ariaExpanded';
   await eventually(() => page.evaluate(isOpened)).toBe('true');
@@ -117,7 +117,7 @@ pageTest('home is worked by keys: j and k move, Enter opens, a and d decide', as
   await eventually(async () =>
     (await world().troupe.events(denied)).events.findLast(({ kind }) => kind === 'approval.decided'),
   ).toMatchObject({ body: { outcome: 'denied' } });
-  await page.getByText('6 × @refunds wants to run refund').waitFor();
+  await page.getByText('6 × Refunds wants to run refund').waitFor();
   expect(await page.evaluate('document.documentElement.dataset.theme')).toBeUndefined();
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
@@ -134,7 +134,7 @@ pageTest('an expanded group stays so while its lines come and go, and for whoeve
     const gone = new Set(refunds.slice(kept).map(({ id }) => id));
     await route.fulfill({ response, json: { ...rest, lines: lines.filter(({ id }) => !gone.has(id)) } });
   });
-  const group = page.getByRole('button', { name: /× @refunds wants to run refund/ });
+  const group = page.getByRole('button', { name: /× Refunds wants to run refund/ });
   const isExpanded = () => group.getAttribute('aria-expanded');
   const readAgain = "document.dispatchEvent(new Event('visibilitychange'))";
   await group.press('Enter');
@@ -160,7 +160,7 @@ pageTest('approvals stand once, and those of one tool are denied together by who
     await page.getByRole('region', { name: 'Stuck now' }).getByText('waits for a decision').count(),
   ).toBe(0);
   const refunds = page.locator('.cause').filter({ hasText: 'wants to run refund' });
-  await refunds.getByRole('button', { name: /6 × @refunds/ }).click();
+  await refunds.getByRole('button', { name: /6 × Refunds/ }).click();
   await refunds.getByText('"euros"').first().waitFor();
   await refunds.getByRole('button', { name: 'Deny all…' }).click();
   await refunds.getByRole('button', { name: 'Deny 6' }).click();
@@ -176,9 +176,9 @@ pageTest(
     const page = await openWith('everything', 'c/stamp');
     const stuck = page.getByRole('region', { name: 'Stuck here' });
     await eventually(() => stuck.innerText()).toMatch(
-      /@front waits for @billing waits for @customs no word from the model for \d+ min/,
+      /Front desk waits for Billing waits for Customs no word from the model for \d+ min/,
     );
-    await stuck.getByRole('link', { name: '@customs' }).click();
+    await stuck.getByRole('link', { name: 'Customs' }).click();
     await eventually(() => new URL(page.url()).pathname).toMatch(/c\/stamp\./);
     await page.getByRole('region', { name: 'Stuck here' }).getByRole('button', { name: 'Abort' }).waitFor();
   },
@@ -189,8 +189,10 @@ pageTest('which agent cost most, and why, is two clicks away', async () => {
   await page.getByRole('link', { name: 'Costs' }).click();
   await page.getByLabel('Period').selectOption('month');
   const agents = page.getByRole('table').filter({ has: page.getByRole('columnheader', { name: 'Agent' }) });
-  await agents.getByRole('rowheader', { name: 'archivist' }).waitFor();
-  expect(await agents.getByRole('rowheader').first().innerText()).toBe('archivist');
+  await agents.getByRole('rowheader', { name: 'Archivist' }).waitFor();
+  expect(await agents.getByRole('rowheader').first().innerText()).toBe('Archivist');
+  const people = page.getByRole('table').filter({ has: page.getByRole('columnheader', { name: 'Person' }) });
+  await people.getByRole('rowheader', { name: 'Ana Torres' }).waitFor();
   await page
     .getByText('Budget of')
     .or(page.getByRole('progressbar', { name: 'Budget of tenant' }))
@@ -208,7 +210,7 @@ pageTest('which agent cost most, and why, is two clicks away', async () => {
   expect(new URL(page.url()).pathname).toBe('/costs');
   await page.reload();
   await page.getByRole('heading', { name: 'Costs' }).waitFor();
-  await agents.getByRole('link', { name: 'archivist' }).click();
+  await agents.getByRole('link', { name: 'Archivist' }).click();
   await page.getByRole('region', { name: 'Found' }).getByText('archive').first().waitFor();
 });
 
@@ -307,7 +309,7 @@ pageTest(
 
 pageTest('what a bulk act has not sent yet can be stopped', async () => {
   const page = await openWith('everything');
-  const cause = page.locator('.cause').filter({ hasText: '@translator' });
+  const cause = page.locator('.cause').filter({ hasText: 'Translator' });
   const { promise: isHeld, resolve: held } = Promise.withResolvers<void>();
   const { promise: mayGo, resolve: release } = Promise.withResolvers<void>();
   await page.route('**/api/commands', async (route) => {
@@ -359,7 +361,7 @@ pageTest('every turn is a number away, whatever the page keeps', async () => {
   await page.getByRole('region', { name: 'Agents' }).getByText('Archivist').waitFor();
   await page.keyboard.press('Control+k');
   await page.keyboard.type('turn 7');
-  await page.getByRole('option').filter({ hasText: 'turn 7 archivist' }).first().click();
+  await page.getByRole('option').filter({ hasText: 'turn 7 of Archivist' }).first().click();
   const heading = page.getByRole('region', { name: 'Detail', exact: true }).getByRole('heading').first();
   await eventually(() => heading.innerText()).toMatch(/turn 7$/);
   await page.getByRole('tab', { name: 'Diff' }).click();

@@ -147,6 +147,17 @@ describe('what made a prompt larger', () => {
     expect(growth[0]?.tokens).toBeCloseTo(sizes[6] ?? 0);
   });
 
+  it('has messages without events once, with their number', () => {
+    const gone = (chars: number) => change(1, null, [`-${'y'.repeat(chars)}`]);
+    const growth = growthOf(diff([gone(900), change(null, 6), gone(600), gone(300)]), PROMPT);
+    expect(growth.map(({ count, tokens }) => [count, Math.sign(tokens)])).toEqual([
+      [3, -1],
+      [1, 1],
+    ]);
+    const [alone] = growthOf(diff([gone(1_800)]), PROMPT);
+    expect(growth[0]?.tokens).toBeCloseTo(alone?.tokens ?? 0, -1);
+  });
+
   it('counts removed messages as negative, and a frozen layer as a layer', () => {
     const tools = {
       name: 'tools',

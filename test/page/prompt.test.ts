@@ -76,12 +76,14 @@ pageTest('a cache break is shown with its layer and its event', async () => {
   await eventually(() => page.url()).toContain('event=27');
 });
 
-pageTest('the diff compares with the previous turn of the agent and names unchanged layers', async () => {
+pageTest('the diff compares with the previous turn of the agent and names only what changed', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=diff`);
   const diff = panel(page, 'Diff');
   await eventually(() => diff.getByLabel('From turn').inputValue()).toBe('1');
-  await eventually(() => diff.innerText()).toMatch(/unchanged/);
   await eventually(() => diff.innerText()).toContain('read_report');
+  const layers = await diff.getByRole('list').first().getByRole('listitem').allInnerTexts();
+  expect(layers.some((line) => line.includes('history'))).toBe(true);
+  expect(layers.filter((line) => /rules|persona|unchanged|[+−]0/.test(line))).toEqual([]);
 });
 
 pageTest('a compaction is a line that opens to sizes, reason and summary', async () => {

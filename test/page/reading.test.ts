@@ -53,6 +53,14 @@ pageTest(
   },
 );
 
+pageTest('whoever leaves is told by name', async () => {
+  await playIdle(stage(), 'leaving');
+  const about = { conversation: 'leaving' as never, agent: 'critic' as never };
+  await stage().troupe.command({ command: 'leave', ...about, reason: 'It is late' }, ANA);
+  const page = await browsing.open(`${stage().url}c/leaving`);
+  await happened(page).getByText('Ana: Critic leaves: It is late').waitFor();
+});
+
 pageTest('words that stream are shown as they come, and are there again after a reload', async () => {
   await stage().say('streaming', ['researcher'], 'What do the tide tables say for the week?');
   await isSpeaking(stage(), 'streaming', 'researcher');

@@ -4,7 +4,7 @@ import type { AgentId, ConversationId, TurnId } from '../../src/events/index.ts'
 import type { Projection, TaskView, TurnView } from '../../src/library/projection/model.ts';
 import { emptyTimes, MARK, type TimePage } from '../../src/library/projection/time-page.ts';
 import { newProjection } from '../../src/library/projection/projection.ts';
-import { type Layout, layoutTimeline, MARK_ROOM_PX } from '../../web/src/state/timeline/layout.ts';
+import { labelIn, type Layout, layoutTimeline, MARK_ROOM_PX } from '../../web/src/state/timeline/layout.ts';
 import { addPage, newestPages, noTimes } from '../../web/src/state/timeline/log-times.ts';
 import { packThreads, placeLanes } from '../../web/src/state/timeline/rows.ts';
 import { createScale, type Range, zoomToFit } from '../../web/src/state/timeline/scale.ts';
@@ -156,6 +156,12 @@ test('no label of the axis is cut by a gap or by the edge', () => {
       expect(gaps.filter((gap) => gap.x < end && gap.x + gap.width > x + 1)).toEqual([]);
     }
   }
+});
+
+test('a label that has no room loses words, never digits', () => {
+  const inChars = (label: string) => [15, 9, 6, 3, 2].map((most) => labelIn(label, most));
+  expect(inChars('253 Hello there')).toEqual(['253 Hello there', '253 Hell…', '253', '253', '']);
+  expect(inChars('read_report')).toEqual(['read_report', 'read_rep…', 'read_…', '', '']);
 });
 
 test('a turn shows how long it waited, its parts, and its tools below each other', () => {

@@ -30,7 +30,7 @@ export const VIEWS: readonly View[] = [
   { name: 'failed', path: `c/${MAY}?agent=writer`, shows: /provider_quota/ },
   { name: 'prompt', path: `c/${MAY}/t/${MAY}:researcher:2?tab=prompt`, shows: /\+4,\d{3}/ },
   { name: 'cache-break', path: `c/${LEDGERS}/t/${LEDGERS}:archivist:2?tab=prompt`, shows: /Cache broke/ },
-  { name: 'diff', path: `c/${MAY}/t/${MAY}:researcher:2?tab=diff`, shows: /unchanged/ },
+  { name: 'diff', path: `c/${MAY}/t/${MAY}:researcher:2?tab=diff`, shows: /tokens, ~/ },
   { name: 'tools', path: `c/${MAY}/t/${MAY}:researcher:2?tab=tools`, shows: /crates-of-may/ },
   {
     name: 'events',

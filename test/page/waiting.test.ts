@@ -49,7 +49,7 @@ pageTest('a failed turn before a later one has no Retry, and says why', async ()
   const page = await browsing.open(`${stage.url}c/twice`);
   await happened(page).getByRole('button', { name: 'Retry' }).waitFor();
   await stage.play('twice', ['writer'], 'And once more?');
-  await happened(page).getByText('Retry is not possible: a later turn of @writer exists.').waitFor();
+  await happened(page).getByText('Retry is not possible: a later turn of Writer exists.').waitFor();
   await page.close();
 });
 
@@ -63,7 +63,9 @@ pageTest('a turn whose model is silent is named with its reason, and leads to th
   const page = await browsing.open(`${stage.url}c/c`);
   const line = page.getByRole('list', { name: 'Stuck work' }).getByRole('listitem');
   await line.getByText('no word from the model for 4 min').waitFor();
-  expect(await line.getByRole('link', { name: '@bo in c' }).getAttribute('href')).toContain('bo');
+  expect(
+    await line.getByRole('link', { name: 'bo in Where are the ledgers?' }).getAttribute('href'),
+  ).toContain('bo');
   await page.goto(stage.url);
   const now = page.getByRole('region', { name: 'Stuck now' });
   await now.getByText('no word from the model for 4 min').waitFor();
@@ -95,7 +97,7 @@ pageTest(
     await page.getByRole('list', { name: 'Waiting turns' }).getByText(words).waitFor();
     const runs = page
       .getByRole('list', { name: 'Running turns' })
-      .getByRole('link', { name: '@bo in holds' });
+      .getByRole('link', { name: 'bo in Where are the ledgers?' });
     expect(await runs.getAttribute('href')).toContain('holds');
     await page.getByText('1 of 1 slots, 1 waiting').waitFor();
     await page.getByText('1 queued').waitFor();

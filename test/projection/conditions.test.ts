@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { needOrder } from '../../src/library/projection/needs.ts';
 import { foldEvent, newProjection } from '../../src/library/projection/projection.ts';
+import { rowOf } from '../../src/library/projection/row.ts';
 import { agent, ANA, conditions, ends, folded, logOf, says, starts, SYSTEM } from './logs.ts';
 
 const command = (name: string, id: string) => ({ kind: 'command', body: { command: name, agent: id } });
@@ -19,6 +20,21 @@ const failureOf = (id: string) => ({
   kind: 'error',
   author: SYSTEM,
   body: { code: 'actor_corrupt', message: `@${id} has failed: its record cannot be read` },
+});
+
+test('an agent that joins is told with what it sees of the past, in words', () => {
+  const joined = (policy: string) =>
+    rowOf(
+      logOf({
+        kind: 'membership.changed',
+        author: SYSTEM,
+        body: { change: 'joined', agent: 'ada', policy },
+      })[0]!,
+    ).summary;
+  expect(['full', 'fresh'].map(joined)).toEqual([
+    '@ada joins',
+    '@ada joins and sees nothing of what was said before',
+  ]);
 });
 
 describe('an agent', () => {

@@ -25,6 +25,7 @@ async function heard({ troupe }: Company): Promise<string[]> {
 test('after a hand-over, messages without an addressee go to the agent that has the conversation', async () => {
   await using room = await shop();
   await room.say(UMA, null, 'I want to buy one');
+  expect(await room.troupe.unaddressed(ROOM)).toBe('sales');
   await room.say(UMA, null, 'the blue one');
   expect(await heard(room)).toEqual(['desk', 'sales']);
   const { events } = await room.troupe.events(ROOM);
@@ -44,6 +45,7 @@ test('an agent that has left does not keep the conversation', async () => {
   await room.say(UMA, null, 'I want to buy one');
   const about = { conversation: ROOM as ConversationId, agent: 'sales' as AgentId };
   await room.troupe.command({ command: 'leave', ...about }, UMA);
+  expect(await room.troupe.unaddressed(ROOM)).toBe('desk');
   await room.say(UMA, null, 'anybody?');
   expect(await heard(room)).toEqual(['desk', 'desk']);
 });
@@ -58,6 +60,7 @@ test('a message that is sent again stays with its first addressee', async () => 
 test('by a setting the default agent stays the one for all such messages', async () => {
   await using room = await shop('default');
   await room.say(UMA, null, 'I want to buy one');
+  expect(await room.troupe.unaddressed(ROOM)).toBe('desk');
   await room.say(UMA, null, 'the blue one');
   expect(await heard(room)).toEqual(['desk', 'desk']);
 });

@@ -301,15 +301,16 @@ async function isMarked(
 
 interface Recipients {
   to: AgentId[];
-  routed?: NonNullable<Message['context']>['routed'];
+  routed?: NonNullable<Message['context']>['routed'] | undefined;
 }
 
 async function recipientsOf(
-  { deps, router, fallback, sticks }: ConversationDeps,
+  conversations: ConversationDeps,
   log: ConversationKey,
   { id, author, to, replyTo, body }: Message,
   participants: Participants,
 ): Promise<Recipients> {
+  const { deps, router, sticks } = conversations;
   const { handedTo } = participants;
   const isNewRequest = author.kind === 'user' && replyTo === undefined;
   if (!isNewRequest) return { to };
@@ -323,9 +324,18 @@ async function recipientsOf(
     );
     if (found.length > 0) return { to: found, routed: router.by };
   }
-  const isThere = (agent: AgentId | null): agent is AgentId => agent !== null && isHere(participants, agent);
-  if (sticks && isThere(handedTo)) return { to: [handedTo], routed: 'handoff' };
-  return { to: isThere(fallback) ? [fallback] : [] };
+  const agent = unroutedRecipient(conversations, participants);
+  if (agent === null) return { to: [] };
+  return { to: [agent], routed: sticks && agent === handedTo ? 'handoff' : undefined };
+}
+
+/** The agent that a person's message to nobody goes to where no route matches. Null: none. */
+export function unroutedRecipient(
+  { fallback, sticks }: Pick<ConversationDeps, 'fallback' | 'sticks'>,
+  participants: Participants,
+): AgentId | null {
+  const candidates = sticks ? [participants.handedTo, fallback] : [fallback];
+  return candidates.find((agent) => agent !== null && isHere(participants, agent)) ?? null;
 }
 
 /** The recipients of the message when it was first sent (M4). */

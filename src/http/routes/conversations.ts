@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { KindName } from '../inbox.ts';
 import { isGranted } from '../../library/access/index.ts';
-import { Author, Command } from '../../events/index.ts';
+import { AgentId, Author, Command } from '../../events/index.ts';
 import type {
   ActorStatus,
   ConversationList,
@@ -179,10 +179,14 @@ export const conversationRoutes = [
     path: '/api/conversations/{conversation}/actors',
     scopes: ['read'],
     id: 'listActors',
-    summary: 'Agents of a conversation with their state',
-    answer: z.object({ actors: z.array(typed<ActorStatus>()) }),
+    summary:
+      'Agents of a conversation with their state. `unaddressed`: the one that a message to nobody goes to where no route matches',
+    answer: z.object({ actors: z.array(typed<ActorStatus>()), unaddressed: AgentId.nullable() }),
     gives: { agents: '/actors/0/agent', turns: '/actors/0/lastTurn', diff: '/actors/0/lastTurn' },
-    handle: async ({ troupe, params }) => ({ actors: await troupe.actors(params.conversation) }),
+    async handle({ troupe, params: { conversation } }) {
+      const actors = await troupe.actors(conversation);
+      return { actors, unaddressed: await troupe.unaddressed(conversation) };
+    },
   }),
   defineRoute({
     method: 'GET',

@@ -116,11 +116,12 @@ export const inspectorRoutes = [
         const after = Math.max(0, seq - most);
         return { events: (await troupe.events(params.conversation, { after, limit: seq - after })).events };
       };
-      const [actors, events] = await Promise.all([
+      const [actors, unaddressed, events] = await Promise.all([
         troupe.actors(params.conversation),
+        troupe.unaddressed(params.conversation),
         limit === undefined || seq === 0 ? {} : newest(limit),
       ]);
-      return { seq, head: seq, projection, actors, ...events };
+      return { seq, head: seq, projection, actors, unaddressed, ...events };
     },
   }),
   defineRoute({

@@ -4,6 +4,7 @@ import {
   resolveAgent,
   type ConversationDeps,
   createParticipantsCache,
+  unroutedRecipient,
 } from '../../actors/conversations/messages.ts';
 import { conversationState, waitUntilRest, workIn } from '../../actors/conversations/conversation-state.ts';
 import { deleteConversation, readTree } from '../../actors/conversations/delete-conversation.ts';
@@ -126,6 +127,7 @@ function readingMethods(context: TenantContext) {
     verify: async (conversation, { after = 0 } = {}) =>
       store.verify(await findConversation(context, conversation), { after }),
     actors: async (conversation) => actorStatuses(deps, await findConversation(context, conversation)),
+    unaddressed: (conversation) => unaddressedIn(context, conversation),
     async tasks(conversation, options) {
       checkOptionsOf('tasks', options);
       const log = await findConversation(context, conversation);
@@ -164,6 +166,11 @@ function readingMethods(context: TenantContext) {
         yield* exportConversation(shown(log), log.conversation, hide ? 'hidden' : 'kept');
     },
   } satisfies Partial<Troupe>;
+}
+
+async function unaddressedIn(context: TenantContext, conversation: string): Promise<AgentId | null> {
+  const log = await findConversation(context, conversation);
+  return unroutedRecipient(context.conversations, await context.conversations.participantsCache.of(log));
 }
 
 function workflowInfo({ id, directive, steps }: Workflow): WorkflowInfo {

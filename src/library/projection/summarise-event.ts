@@ -1,6 +1,6 @@
 import { type ByKind, forKind } from '../../events/aspects.ts';
 import type { KindAbout } from '../../events/kinds.ts';
-import type { Event, EventKind, EventOf, RerunChange } from '../../events/index.ts';
+import type { Event, EventKind, EventOf, JoinPolicy, RerunChange } from '../../events/index.ts';
 import { messageText } from '../../events/message-text.ts';
 import {
   COMPACTION_PHASES,
@@ -116,8 +116,14 @@ const UPKEEP: ByKind<KindAbout<'upkeep'>, string> = {
     `epoch ${epoch} on ${provider} ${model}: ${reason}`,
 };
 
+const JOINED: Record<JoinPolicy, string> = {
+  full: '',
+  summary: ' and sees a summary of what was said before',
+  fresh: ' and sees nothing of what was said before',
+};
+
 function describeMembership({ body }: EventOf<'membership.changed'>): string {
-  if (body.change === 'joined') return `@${body.agent} joins (${body.policy})`;
+  if (body.change === 'joined') return `@${body.agent} joins${JOINED[body.policy]}`;
   return `@${body.agent} ${body.blocked ? 'is blocked' : 'leaves'}${after(': ', body.reason)}`;
 }
 

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
-import { clock, duration, plural } from '../shared/format.ts';
+import { clock, duration } from '../shared/format.ts';
 import { connection } from '../state/connection.ts';
 import { past } from '../state/live.ts';
 import { goLive, isPast, pastProblem, shownSeq } from '../state/past.ts';
@@ -17,12 +17,7 @@ export function Banners() {
       {state.state === 'lost' && (
         <p class="banner banner-lost" role="status">
           <b>Not connected</b> since {clock(state.since)}: {state.message}.{' '}
-          {state.heardAt !== null && (
-            <>
-              What is shown is <Age of={state.heardAt} /> old
-              {head.value > 0 && `, as of seq ${head.value}`}.{' '}
-            </>
-          )}
+          {state.heardAt !== null && <Age of={state.heardAt} />}
           Nothing can be changed meanwhile; the page tries again by itself.
         </p>
       )}
@@ -45,19 +40,24 @@ export function Banners() {
 }
 
 const TICK_MS = 1_000;
+/** Age from which what is shown counts as old, ms. */
+const OLD_MS = 3_000;
 
-function ageInSeconds(ms: number): string {
-  return ms < 60_000 ? plural(Math.max(0, Math.round(ms / 1_000)), 'second') : duration(ms);
-}
-
-/** Not announced to screen readers, because it changes every second. */
+/** How old what is shown is. Not announced to screen readers, because it changes every second. */
 function Age({ of: at }: { of: number }) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), TICK_MS);
     return () => clearInterval(timer);
   }, []);
-  return <span aria-live="off">{ageInSeconds(now - at)}</span>;
+  const ms = now - at;
+  const age = ms < 60_000 ? `${Math.floor(ms / 1_000)} seconds` : duration(ms);
+  const words = [
+    ...(ms < OLD_MS ? [] : [`${age} old`]),
+    ...(head.value > 0 ? [`as of seq ${head.value}`] : []),
+  ];
+  if (words.length === 0) return null;
+  return <span aria-live="off">What is shown is {words.join(', ')}. </span>;
 }
 
 /** Computed, so that other changes of the agent announce nothing. */

@@ -4,7 +4,8 @@ import type { Command, ConversationId, TurnId } from '../../../src/events/index.
 import { Due } from '../shared/due.tsx';
 import { age } from '../shared/format.ts';
 import { mayGive } from '../state/caller.ts';
-import { api, type InboxLine } from '../state/api.ts';
+import type { InboxLine } from '../../../src/http/inbox.ts';
+import { api } from '../state/api.ts';
 import type { Cause } from '../state/causes.ts';
 import { whyNoWrite } from '../state/connection.ts';
 import { refreshInbox } from '../state/inbox.ts';

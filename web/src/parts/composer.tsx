@@ -3,18 +3,19 @@ import { api } from '../state/api.ts';
 import { maySay } from '../state/caller.ts';
 import { isLost, whyNoWrite } from '../state/connection.ts';
 import { definedAgents } from '../state/defined-agents.ts';
+import { unaddressed } from '../state/live.ts';
 import { isPast } from '../state/past.ts';
 import { conversation } from '../state/route.ts';
-import { agentsByNeed, turns } from '../state/selection.ts';
+import { agentsByNeed, nameOf } from '../state/selection.ts';
 import { mode } from '../state/settings.ts';
 import '../style/composer.css';
 import { messageOf } from '../shared/format.ts';
 
 const POLICIES = [
   ['', "If busy: the agent's setting"],
-  ['steer', 'If busy: steer: read between two steps'],
-  ['queue', 'If busy: queue: read after this turn'],
-  ['interrupt', 'If busy: interrupt: stop this turn'],
+  ['steer', 'If busy: read between two steps'],
+  ['queue', 'If busy: read after this turn'],
+  ['interrupt', 'If busy: stop this turn'],
 ] as const;
 
 /** What was begun in each conversation: whoever looks at another one comes back to it. */
@@ -123,15 +124,16 @@ function recipients(): [string, string][] {
   const agents = agentsByNeed.value.filter(({ condition }) => condition !== 'left');
   const all: [string, string] = [agents.map(({ id }) => id).join(','), 'Everyone'];
   return [
-    ['', unaddressed()],
+    ['', toNobody()],
     ...agents.map(({ id, name }): [string, string] => [id, `@${name}`]),
     ...(agents.length > 1 ? [all] : []),
   ];
 }
 
-/** Who answers a message that names nobody. After a handoff that depends on settings which the page does not know. */
-function unaddressed(): string {
-  const agent = definedAgents.value.find(({ isDefault }) => isDefault);
-  const isHandedOver = turns.value.some(({ handoff }) => handoff !== null);
-  return agent && !isHandedOver ? `To @${agent.name} (default)` : 'To nobody in particular';
+/** Who answers a message that names nobody. */
+function toNobody(): string {
+  const agent = unaddressed.value;
+  if (agent === null) return 'To nobody in particular';
+  const isDefault = definedAgents.value.some(({ id, isDefault: is }) => id === agent && is);
+  return `To @${nameOf(agent)}${isDefault ? ' (default)' : ''}`;
 }

@@ -1,4 +1,4 @@
-import type { Inbox, InboxLine } from '../state/api.ts';
+import type { Inbox, InboxLine } from '../../../src/http/inbox.ts';
 import { age, day, plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { memo } from '../shared/memo.ts';

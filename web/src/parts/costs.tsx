@@ -1,11 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { CostsAnswer } from '../../../src/http/costs.ts';
 import type { BudgetLine } from '../../../src/library/troupe.ts';
 import { dollars, percent, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Skeleton } from '../shared/skeleton.tsx';
-import { api, type CostGroup, type Costs as Answer } from '../state/api.ts';
+import { api } from '../state/api.ts';
 import { PERIODS } from '../state/inbox.ts';
 import { go, type Route, route } from '../state/route.ts';
+import { nameOf } from '../state/selection.ts';
 import '../style/home.css';
 import '../style/costs.css';
 
@@ -13,7 +15,8 @@ const PERIOD_WORDS = { day: 'Today', week: '7 days', month: '30 days' } as const
 const AGAIN_MS = 200;
 const REFRESH_MS = 15_000;
 
-type Read = { answer: Answer; budgets: readonly BudgetLine[] } | { problem: string } | null;
+type CostGroup = CostsAnswer['total'];
+type Read = { answer: CostsAnswer; budgets: readonly BudgetLine[] } | { problem: string } | null;
 
 /** Start of the period. Days begin in UTC, as on the server. */
 function startOf(period: keyof typeof PERIOD_WORDS): number {
@@ -79,7 +82,7 @@ function Shown({
   budgets,
   period,
 }: {
-  answer: Answer;
+  answer: CostsAnswer;
   budgets: readonly BudgetLine[];
   period: string;
 }) {
@@ -94,7 +97,12 @@ function Shown({
         {unread > 0 && <span role="status">Counting: {whole(unread)} conversations left.</span>}
       </p>
       {budgets.length > 0 && <Budgets lines={budgets} />}
-      <Table name="Agent" groups={answer.agents} to={({ name }) => ({ ...costliest, agent: name })} />
+      <Table
+        name="Agent"
+        groups={answer.agents}
+        titleOf={nameOf}
+        to={({ name }) => ({ ...costliest, agent: name })}
+      />
       <Table name="Model" groups={answer.models} />
       <Table name="Person" groups={answer.people} to={({ name }) => ({ ...costliest, owner: name })} />
       <Table name="Day" groups={answer.days} />
@@ -105,11 +113,13 @@ function Shown({
 interface TableProps {
   name: string;
   groups: readonly CostGroup[];
+  /** What people call the group of an id. */
+  titleOf?: (id: string) => string;
   /** Link to the group's conversations. */
   to?: (group: CostGroup) => Partial<Route>;
 }
 
-function Table({ name, groups, to }: TableProps) {
+function Table({ name, groups, titleOf = String, to }: TableProps) {
   if (groups.length === 0) return null;
   return (
     <div class="costs-scroll">
@@ -129,8 +139,8 @@ function Table({ name, groups, to }: TableProps) {
         <tbody>
           {groups.map((group) => (
             <tr key={group.name}>
-              <th scope="row">
-                {to && group.name !== '' ? <Go to={to(group)}>{group.name}</Go> : group.name || 'nobody'}
+              <th scope="row" title={group.name}>
+                <Title text={group.title ?? titleOf(group.name)} to={to?.(group)} />
               </th>
               <td>{money(group)}</td>
               <td>{whole(group.calls)}</td>
@@ -147,6 +157,11 @@ function Table({ name, groups, to }: TableProps) {
       </table>
     </div>
   );
+}
+
+function Title({ text, to }: { text: string; to: Partial<Route> | undefined }) {
+  if (text === '') return <>nobody</>;
+  return to ? <Go to={to}>{text}</Go> : <>{text}</>;
 }
 
 const money = ({ usd }: CostGroup) => (usd === null ? 'no price' : dollars(usd));

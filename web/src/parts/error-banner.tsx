@@ -5,6 +5,7 @@ import { plural } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { actors } from '../state/live.ts';
 import { isPast } from '../state/past.ts';
+import { nameOf } from '../state/selection.ts';
 import { ForkButton } from './detail/fork-button.tsx';
 
 /** Why a turn failed, what was tried, and what a person can do. */
@@ -48,9 +49,9 @@ function RetryOffer({ turn: { id, agent } }: { turn: TurnView }) {
 
 function refusalOf({ agent, can, turn, lastTurn, status }: ActorStatus, asked: string): string | null {
   const newest = turn ?? lastTurn;
-  if (newest !== asked) return `a later turn of @${agent} exists`;
+  if (newest !== asked) return `a later turn of ${nameOf(agent)} exists`;
   if (can.includes('retry')) return null;
-  if (status === 'paused') return `@${agent} is paused, so resume it first`;
-  if (status === 'retired') return `@${agent} is retired, so reinstate it first`;
-  return status === 'running' ? 'it is running' : `@${agent} takes no retry now`;
+  if (status === 'paused') return `${nameOf(agent)} is paused, so resume it first`;
+  if (status === 'retired') return `${nameOf(agent)} is retired, so reinstate it first`;
+  return status === 'running' ? 'it is running' : `${nameOf(agent)} takes no retry now`;
 }

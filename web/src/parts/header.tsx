@@ -10,7 +10,7 @@ import { showDialog } from '../state/dialogs.ts';
 import { compactionNow } from '../state/compaction-now.ts';
 import { shownSeq } from '../state/past.ts';
 import { conversation, route } from '../state/route.ts';
-import { head, turns } from '../state/selection.ts';
+import { head, nameOf, turns } from '../state/selection.ts';
 import { leastCached } from '../state/turn-figures.ts';
 import { toggleTheme } from '../state/theme.ts';
 import { usageShown } from '../state/usage.ts';
@@ -164,7 +164,7 @@ function Context() {
       )}
       {making ? (
         <Go class="chip chip-making" to={{ list: 'turns', kind: 'context', event: making.seq }}>
-          {making.agent}: {COMPACTION_PHASES[making.phase]} …
+          {nameOf(making.agent)}: {COMPACTION_PHASES[making.phase]} …
         </Go>
       ) : (
         last?.phase === 'done' &&
@@ -172,7 +172,7 @@ function Context() {
           <Go
             class="chip"
             to={{ list: 'turns', kind: 'context' }}
-            title={`The last compaction, of ${last.agent}`}
+            title={`The last compaction, of ${nameOf(last.agent)}`}
           >
             compacted −{Math.round(last.reduced)}%
           </Go>

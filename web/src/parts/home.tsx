@@ -7,7 +7,7 @@ import { Go } from '../shared/go.tsx';
 import { later } from '../shared/later.tsx';
 import { Skeleton } from '../shared/skeleton.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
-import type { Inbox, InboxLine } from '../state/api.ts';
+import type { Inbox, InboxLine } from '../../../src/http/inbox.ts';
 import { isLost } from '../state/connection.ts';
 import { canGrow, inbox, isQueueShown, showMore, broken } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';

@@ -2,7 +2,7 @@ import { useRef } from 'preact/hooks';
 import type { ConversationId } from '../../../src/events/index.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { useStillness } from '../shared/stillness.ts';
-import type { InboxLine } from '../state/api.ts';
+import type { InboxLine } from '../../../src/http/inbox.ts';
 import { whoMay } from '../state/may-decide.ts';
 import { refreshInbox } from '../state/inbox.ts';
 

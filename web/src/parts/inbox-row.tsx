@@ -4,7 +4,7 @@ import { age, dollars, plural, short } from '../shared/format.ts';
 import { Due } from '../shared/due.tsx';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
-import type { InboxLine } from '../state/api.ts';
+import type { InboxLine } from '../../../src/http/inbox.ts';
 import { inbox, refreshInbox, stuckIn } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
 import { nameOf } from '../state/selection.ts';

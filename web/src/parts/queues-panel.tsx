@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import type { ProviderLoad, RunningLine, TurnQueue } from '../../../src/library/troupe.ts';
 import { duration, whole } from '../shared/format.ts';
-import { Go } from '../shared/go.tsx';
 import { queues } from '../state/inbox.ts';
 import { StuckList } from './stuck-list.tsx';
+import { TurnLink } from './turn-link.tsx';
 import '../style/queues.css';
 
 /** The queue: who waits for what, who runs, and the counts. */
@@ -65,22 +65,16 @@ function Turns({ turns: { waiting, waitingTotal, running, runningTotal } }: { tu
   return (
     <>
       <List label="Waiting turns" total={waitingTotal}>
-        {waiting.slice(0, MOST).map(({ conversation, agent, turn, words }) => (
-          <li key={`${conversation} ${agent}`}>
-            <Go to={{ conversation, agent, turn }}>
-              @{agent} in {conversation}
-            </Go>{' '}
-            {words}
+        {waiting.slice(0, MOST).map((line) => (
+          <li key={`${line.conversation} ${line.agent}`}>
+            <TurnLink of={line} /> {line.words}
           </li>
         ))}
       </List>
       <List label="Running turns" total={runningTotal}>
         {running.slice(0, MOST).map((line) => (
           <li key={line.turn}>
-            <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
-              @{line.agent} in {line.conversation}
-            </Go>{' '}
-            {runs(line)}
+            <TurnLink of={line} /> {runs(line)}
           </li>
         ))}
       </List>

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { messageOf, moment, plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
-import { api, type SearchAnswer, type SearchQuery } from '../state/api.ts';
+import { api, type Found, type SearchQuery } from '../state/api.ts';
 import { isLost } from '../state/connection.ts';
 import { PRESETS, rowsQuery } from '../state/filter.ts';
 import { sinceOf } from '../state/inbox.ts';
@@ -13,7 +13,7 @@ const PAUSE_MS = 250;
 /** The filters of a search and what it finds, for the words in the address. */
 export function SearchFound() {
   const { find, author, kind, since } = route.value;
-  const [answer, setAnswer] = useState<SearchAnswer | string | null>(null);
+  const [answer, setAnswer] = useState<Found | string | null>(null);
   const words = find.trim();
   const query = (): SearchQuery => ({
     q: words,
@@ -91,7 +91,7 @@ function SearchFilters() {
 const SAID = 'talk';
 const EVERY = '*';
 
-async function more(query: SearchQuery, found: SearchAnswer, show: (answer: SearchAnswer | string) => void) {
+async function more(query: SearchQuery, found: Found, show: (answer: Found | string) => void) {
   try {
     const further = await api.search({ ...query, after: found.next ?? undefined });
     show({ ...further, hits: [...found.hits, ...further.hits] });
@@ -100,13 +100,13 @@ async function more(query: SearchQuery, found: SearchAnswer, show: (answer: Sear
   }
 }
 
-function summaryOf({ hits, unread, next }: SearchAnswer): string {
+function summaryOf({ hits, unread, next }: Found): string {
   const places = plural(new Set(hits.map(({ conversation }) => conversation)).size, 'conversation');
   const left = unread > 0 ? `, ${whole(unread)} not searched yet` : '';
   return `${next === null ? '' : 'the newest '}${plural(hits.length, 'hit')} in ${places}${left}`;
 }
 
-function Hits({ hits }: Pick<SearchAnswer, 'hits'>) {
+function Hits({ hits }: Pick<Found, 'hits'>) {
   return (
     <ul>
       {withQuotes(hits).map(({ hit, quotes }) => (
@@ -138,7 +138,7 @@ function HitLink({ hit: { conversation, row, excerpt, marks } }: { hit: Hit }) {
   );
 }
 
-type Hit = SearchAnswer['hits'][number];
+type Hit = Found['hits'][number];
 /** Summaries, and what a turn was reminded of. */
 const isQuote = ({ row }: Hit) => /^(compaction|baseline|turn\.started)/.test(row.kind);
 

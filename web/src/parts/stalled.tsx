@@ -5,6 +5,7 @@ import { api } from '../state/api.ts';
 import { useFetched } from '../state/fetched.ts';
 import { broken, rootOf } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
+import { nameOf } from '../state/selection.ts';
 import { StuckAction } from './stuck-list.tsx';
 
 const MOST = 3;
@@ -22,7 +23,7 @@ export function Stalled() {
           <li key={`${line.conversation} ${line.agent}`}>
             {line.conversation !== id && <Chain line={line} />}
             <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
-              @{line.agent}
+              {nameOf(line.agent)}
             </Go>{' '}
             <span class="problem">{line.words}</span> <StuckAction line={line} />
           </li>
@@ -46,7 +47,7 @@ function Chain({ line }: { line: StuckLine }) {
     <>
       {chainTo(line.conversation, found.value.nodes).map(({ id, from, conversation }) => (
         <span key={id}>
-          <Go to={{ conversation, agent: from }}>@{from}</Go> waits for{' '}
+          <Go to={{ conversation, agent: from }}>{nameOf(from ?? '')}</Go> waits for{' '}
         </span>
       ))}
     </>

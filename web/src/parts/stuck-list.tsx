@@ -2,8 +2,9 @@ import { useState } from 'preact/hooks';
 import type { StuckLine } from '../../../src/library/troupe.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { whole } from '../shared/format.ts';
-import { Go } from '../shared/go.tsx';
 import { broken, stuck } from '../state/inbox.ts';
+import { nameOf } from '../state/selection.ts';
+import { TurnLink } from './turn-link.tsx';
 import '../style/queues.css';
 
 /** Most lines; further ones are marked in the list of conversations. On a phone they would hide that list. */
@@ -23,16 +24,13 @@ export function StuckList() {
     <ul class="who-stuck" aria-label="Stuck work">
       {awayServers.map(({ server, agents }) => (
         <li key={server}>
-          <span class="problem">the tool server {server} is away</span>:{' '}
-          {agents.map((agent) => `@${agent}`).join(', ')} without its tools
+          <span class="problem">the tool server {server} is away</span>: {agents.map(nameOf).join(', ')}{' '}
+          without its tools
         </li>
       ))}
       {shown.map((line) => (
         <li key={`${line.conversation} ${line.agent}`}>
-          <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
-            @{line.agent} in {line.conversation}
-          </Go>{' '}
-          <span class="problem">{line.words}</span> <StuckAction line={line} />
+          <TurnLink of={line} /> <span class="problem">{line.words}</span> <StuckAction line={line} />
         </li>
       ))}
       {more > 0 && (

@@ -1,3 +1,13 @@
+import type * as z from 'zod';
+import type {
+  CallerAnswer,
+  RowsAnswer,
+  SearchAnswer,
+  SnapshotAnswer,
+  TimesAnswer,
+} from '../../../src/http/answers.ts';
+import type { CostsAnswer } from '../../../src/http/costs.ts';
+import type { Inbox } from '../../../src/http/inbox.ts';
 import type {
   PromptDiff,
   SentPrompt,
@@ -12,12 +22,8 @@ import type {
   StuckReport,
   TaskInfo,
 } from '../../../src/library/troupe.ts';
-import type { Author, Command, Event } from '../../../src/events/index.ts';
-import type { Scope } from '../../../src/library/access/index.ts';
-import type { Projection, Row } from '../../../src/library/projection/model.ts';
-import type { TimePage } from '../../../src/library/projection/time-page.ts';
+import type { AgentId, Command, Event } from '../../../src/events/index.ts';
 import type { Tree } from '../../../src/library/projection/tree.ts';
-import type { Standing, StandingState } from '../../../src/library/projection/standing.ts';
 import type { Chart, Transitions } from '../../../src/library/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
 
@@ -36,37 +42,10 @@ export class ApiError extends Error {
   }
 }
 
-export interface InboxLine extends Standing {
-  /** The conversation that this one is a thread of. Null if it is not a thread. */
-  parent: string | null;
-  id: string;
-  head: number;
-  at: number;
-  /** Whether the user of the page may end what is asked, and who may; none: everyone. */
-  may?: { decide: boolean; by: readonly string[] };
-}
-
 /** Whose key this is, and its rights. */
-export interface Caller {
-  /** `key:<id>`, `jwt:<subject>`, `server-token`, `local`. */
-  id: string;
-  tenant: string;
-  scopes: readonly Scope[];
-  author: Author | null;
-  /** Patterns of the conversations that it was granted. Null: all. */
-  conversations: readonly string[] | null;
-}
+export type Caller = z.infer<typeof CallerAnswer>;
 
 export type ErasureAsked = { person: string } | { conversation: string };
-
-export interface Inbox {
-  counts: Record<StandingState, number>;
-  unread: number;
-  /** What the order `costliest` compares. */
-  costs: 'dollars' | 'tokens';
-  lines: InboxLine[];
-  next: string | null;
-}
 
 export interface InboxQuery {
   state?: string | undefined;
@@ -81,15 +60,6 @@ export interface InboxQuery {
   after?: string | undefined;
 }
 
-export interface Snapshot {
-  seq: number;
-  head: number;
-  projection: Projection;
-  actors: ActorStatus[];
-  /** The newest events up to `seq`, for the present only. */
-  events?: Event[];
-}
-
 export interface RowsQuery {
   before?: number | undefined;
   after?: number | undefined;
@@ -102,12 +72,6 @@ export interface RowsQuery {
   q?: string | undefined;
 }
 
-export interface Rows {
-  rows: Row[];
-  head: number;
-  more: boolean;
-}
-
 export interface SearchQuery {
   q: string;
   author?: string | undefined;
@@ -116,35 +80,7 @@ export interface SearchQuery {
   after?: string | undefined;
 }
 
-export interface SearchAnswer {
-  hits: { conversation: string; row: Row; excerpt: string; marks: [start: number, end: number][] }[];
-  /** Conversations that are not indexed yet. */
-  unread: number;
-  next: string | null;
-}
-
-export interface CostGroup {
-  name: string;
-  usd: number | null;
-  calls: number;
-  unknown: number;
-  saved: number;
-  fresh: number;
-  cached: number;
-  output: number;
-  summaries: number;
-  failures: number;
-}
-
-/** What conversations cost, costliest first. */
-export interface Costs {
-  total: CostGroup;
-  agents: CostGroup[];
-  models: CostGroup[];
-  people: CostGroup[];
-  days: CostGroup[];
-  unread: number;
-}
+export type Found = z.infer<typeof SearchAnswer>;
 
 /** A route in the OpenAPI document of the server. */
 export interface Operation {
@@ -182,23 +118,22 @@ export const api = {
   inbox: (query: InboxQuery) => get<Inbox>('api/inbox', { ...query }, SOON_MS),
   agents: () => get<{ agents: AgentInfo[] }>('api/agents'),
   snapshot: (conversation: string, at: number | null) =>
-    get<Snapshot>(`api/conversations/${segment(conversation)}/snapshot`, {
+    get<z.infer<typeof SnapshotAnswer>>(`api/conversations/${segment(conversation)}/snapshot`, {
       at: at ?? undefined,
       events: at === null ? NEWEST_EVENTS : undefined,
     }),
   actors: (conversation: string) =>
-    get<{ actors: ActorStatus[] }>(`api/conversations/${segment(conversation)}/actors`),
+    get<{ actors: ActorStatus[]; unaddressed: AgentId | null }>(
+      `api/conversations/${segment(conversation)}/actors`,
+    ),
   rows: (conversation: string, query: RowsQuery) =>
-    get<Rows>(`api/conversations/${segment(conversation)}/rows`, { ...query }),
+    get<z.infer<typeof RowsAnswer>>(`api/conversations/${segment(conversation)}/rows`, { ...query }),
   tree: (conversation: string) => get<Tree>(`api/conversations/${segment(conversation)}/tree`),
   times: (conversation: string, query: { after?: number; limit?: number; parts?: string }) =>
-    get<{ page: TimePage; head: number; next: number | null }>(
-      `api/conversations/${segment(conversation)}/times`,
-      { ...query },
-    ),
+    get<z.infer<typeof TimesAnswer>>(`api/conversations/${segment(conversation)}/times`, { ...query }),
   events: (conversation: string, range: { after?: number; limit?: number }) =>
     get<{ events: Event[]; head: number }>(`api/conversations/${segment(conversation)}/events`, { ...range }),
-  search: (query: SearchQuery) => get<SearchAnswer>('api/search', { ...query }),
+  search: (query: SearchQuery) => get<Found>('api/search', { ...query }),
   trace: (turn: string) => get<TurnTrace>(`api/turns/${segment(turn)}`),
   prompt: (turn: string, step?: number) => get<SentPrompt>(`api/turns/${segment(turn)}/prompt`, { step }),
   nextPrompt: (conversation: string, agent: string) =>
@@ -226,7 +161,7 @@ export const api = {
     return all;
   },
   /** Costs from the day of `from` on, ms since the epoch. */
-  costs: (from: number) => get<Costs>('api/costs', { from }),
+  costs: (from: number) => get<CostsAnswer>('api/costs', { from }),
   allBudgets: () => get<{ budgets: BudgetLine[] }>('api/budgets'),
   command: (command: Command) => post<{ event: Event; seq: number }>('api/commands', command),
   send: async (conversation: string, message: { content: string; to?: string[]; whileBusy?: string }) => {

@@ -1,9 +1,10 @@
-import type { InboxLine } from './api.ts';
+import type { InboxLine } from '../../../src/http/inbox.ts';
+import { nameOf } from './selection.ts';
 
 /** Conversations that are in their state for the same reason. */
 export interface Cause {
   key: string;
-  /** Number and reason, such as `21 × provider_auth of @billing`. */
+  /** Number and reason, such as `21 × provider_auth of Billing`. */
   words: string;
   /** The vendor's message, or the tool that waits for approval. */
   detail: string;
@@ -46,8 +47,8 @@ function wordsOf(lines: readonly InboxLine[]): Pick<Cause, 'words' | 'detail'> {
   const [first] = lines;
   if (first?.state === 'failed' && first.failure) {
     const { agent, code, message } = first.failure;
-    return { words: `${lines.length} × ${code} of @${agent}`, detail: message };
+    return { words: `${lines.length} × ${code} of ${nameOf(agent)}`, detail: message };
   }
   const { agent = '', text = '' } = first?.asks ?? {};
-  return { words: `${lines.length} × @${agent} wants to run ${text.split(' ', 1)[0]}`, detail: '' };
+  return { words: `${lines.length} × ${nameOf(agent)} wants to run ${text.split(' ', 1)[0]}`, detail: '' };
 }

@@ -3,7 +3,8 @@ import type { AgentView } from '../../../src/library/projection/model.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
 import { STANDING_STATES, standingOf } from '../../../src/library/projection/standing.ts';
 import type { StuckLine, StuckReport } from '../../../src/library/troupe.ts';
-import { api, type Inbox, type InboxLine, type InboxQuery, type Queues } from './api.ts';
+import type { Inbox, InboxLine } from '../../../src/http/inbox.ts';
+import { api, type InboxQuery, type Queues } from './api.ts';
 import { connection, failed, isLost, reached } from './connection.ts';
 import { live, onEvents } from './live.ts';
 import { conversation, type Route, route } from './route.ts';
@@ -26,6 +27,9 @@ export const broken = computed(
 );
 /** The conversation after which a thread is named, or the conversation itself. */
 export const rootOf = (id: string) => id.replace(/\.[a-z]-[0-9a-f]{12}$/, '');
+/** The first words of a conversation where the list has them, else its id. */
+export const subjectOf = (id: string): string =>
+  inbox.value?.lines.find((line) => line.id === id)?.about?.text || id;
 /** Whether home shows the queue. Beside a conversation it is always shown. */
 export const isQueueShown = signal(false);
 

@@ -50,6 +50,8 @@ export const past = signal<Projection | null>(null);
 export const shown = computed(() => (route.value.at === null ? live.value : past.value));
 /** Current status from the server; empty for the past. */
 export const actors = signal<ActorStatus[]>([]);
+/** The agent that a message to nobody goes to, as the server says. Null: none. */
+export const unaddressed = signal<AgentId | null>(null);
 export const states = signal<ReadonlyMap<string, LiveState>>(new Map());
 export const streams = signal<ReadonlyMap<string, string>>(new Map());
 /** The tool calls of running turns, by turn. */
@@ -112,6 +114,7 @@ async function load(id: string, signal: AbortSignal): Promise<void> {
   batch(() => {
     live.value = snapshot.projection;
     actors.value = snapshot.actors;
+    unaddressed.value = snapshot.unaddressed ?? null;
     newest = snapshot.events ?? [];
   });
 }
@@ -257,7 +260,7 @@ export function isErasure(event: Event): boolean {
 }
 
 const ENDS_TURN = /^turn\.(done|failed|aborted)$/;
-const CHANGES_ACTORS = /^(turn\.|command|error|joined|left|archived|reopened)/;
+const CHANGES_ACTORS = /^(turn\.|command|error|membership)/;
 const REFRESH_MS = 150;
 let refreshing = false;
 
@@ -275,7 +278,9 @@ async function askActors(): Promise<void> {
   const id = live.value?.conversation;
   if (id === undefined) return;
   const answer = await api.actors(id).catch(() => null);
-  if (answer && live.value?.conversation === id) actors.value = answer.actors;
+  if (!answer || live.value?.conversation !== id) return;
+  actors.value = answer.actors;
+  unaddressed.value = answer.unaddressed;
 }
 
 /** Shows the conversation as it was after the event with this seq. */

@@ -3,14 +3,15 @@ import { shownCondition } from '../../../src/library/projection/needs.ts';
 import { canErase, mayGive } from './caller.ts';
 import { type Erasing, showErasure } from './dialogs.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
-import { api, type InboxLine } from './api.ts';
+import type { InboxLine } from '../../../src/http/inbox.ts';
+import { api } from './api.ts';
 import { printWhole, saveExport } from './exported.ts';
 import { actors, shown } from './live.ts';
 import { conversations } from './inbox.ts';
 import { goLive, isPast, replay, togglePlay } from './past.ts';
 import { refusal } from './refusal.ts';
 import { conversation, go, goElsewhere } from './route.ts';
-import { agentsByNeed, selectAgent, selectedTurn, selectTurn, turns } from './selection.ts';
+import { agentsByNeed, nameOf, selectAgent, selectedTurn, selectTurn, turns } from './selection.ts';
 import { mode } from './settings.ts';
 import { toggleTheme } from './theme.ts';
 
@@ -85,13 +86,13 @@ function turnItems(words: string): Item[] {
     if (id === null || named < 1 || named > newest) return [];
     const key = `${id}:${agent}:${named}`;
     const act = () => go({ turn: key, agent, event: null, step: null, vs: null });
-    return [{ key: `t${key}`, group: 'Turns', text: `turn ${named} ${agent}`, note: '', act }];
+    return [{ key: `t${key}`, group: 'Turns', text: `turn ${named} of ${nameOf(agent)}`, note: '', act }];
   });
   const keys = new Set(exact.map(({ key }) => key));
   const listed = turns.value.toReversed().map((turn): Item => ({
     key: `t${turn.id}`,
     group: 'Turns',
-    text: `turn ${turn.number} ${turn.agent}`,
+    text: `turn ${turn.number} of ${nameOf(turn.agent)}`,
     note: turn.error ? turn.error.code : turn.status,
     act: () => selectTurn(turn),
   }));
@@ -138,7 +139,8 @@ function commandItems(): Item[] {
           ...actors.value.flatMap((actor) =>
             commandsOf({ actor, conversation: id, agent: actor.agent, turn: null }).map(
               ({ label, command }) => ({
-                ...does(`${label} ${actor.agent}`, () => void run(command), actor.status),
+                ...does(`${label} ${nameOf(actor.agent)}`, () => void run(command), actor.status),
+                key: `d${label} ${actor.agent}`,
                 asks: command.command === 'retire',
               }),
             ),

@@ -89,6 +89,8 @@ export interface NoteItem extends Piece {
   kind: 'note';
   level: 'quiet' | 'problem';
   text: string;
+  /** The agent that the text names as `@` with its id. */
+  about: string | null;
   /** The turn that ended here without an answer. */
   failed: TurnId | null;
 }
@@ -279,7 +281,7 @@ class Reading {
   }
 
   #note(event: Event): void {
-    const { seq, at, level, summary, author } = rowOf(event);
+    const { seq, at, level, summary, author, agent: about } = rowOf(event);
     const text = event.author.kind === 'system' ? summary : `${author}: ${summary}`;
     // A failed call and the end of its turn report the same.
     const last = this.items.at(-1);
@@ -290,6 +292,7 @@ class Reading {
       at,
       level: level === 'problem' ? 'problem' : 'quiet',
       text,
+      about,
       failed: event.kind === 'turn.failed' ? (event.turn ?? null) : null,
     });
   }

@@ -124,6 +124,9 @@ function DiffTokens({ diff: { tokens, layers, b } }: { diff: PromptDiff }) {
   const { scale, isDue } = useScale(b);
   const scaled = (count: number) => Math.round(count * scale);
   const estimate = (count: number) => inTokens(scaled(count), { isEstimate: true });
+  const changed = layers.filter(
+    ({ change, tokens: { a, b: now, delta } }) => a + now > 0 && (change !== 'equal' || scaled(delta) !== 0),
+  );
   return (
     <>
       <p class="diff-sum">
@@ -137,25 +140,15 @@ function DiffTokens({ diff: { tokens, layers, b } }: { diff: PromptDiff }) {
         )}
       </p>
       <ul class="diff-layers">
-        {layers
-          .filter(({ tokens: size }) => size.a + size.b > 0)
-          .map(({ name, change, tokens: size }) => (
-            <li key={name} class={`layer-${name} diff-${change}`}>
-              <span class="prompt-swatch" aria-hidden="true" />
-              {change === 'equal' && size.delta === 0 ? (
-                <>
-                  {name} = unchanged, {estimate(size.b)}
-                </>
-              ) : (
-                <>
-                  <span>{name}</span>
-                  <span class="diff-delta">
-                    {change === 'equal' ? 'grew' : change} {signed(scaled(size.delta))}
-                  </span>
-                </>
-              )}
-            </li>
-          ))}
+        {changed.map(({ name, change, tokens: { delta } }) => (
+          <li key={name} class={`layer-${name} diff-${change}`}>
+            <span class="prompt-swatch" aria-hidden="true" />
+            <span>{name}</span>
+            <span class="diff-delta">
+              {change === 'equal' ? 'grew' : change} {scaled(delta) !== 0 && signed(scaled(delta))}
+            </span>
+          </li>
+        ))}
       </ul>
     </>
   );

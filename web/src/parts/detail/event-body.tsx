@@ -5,6 +5,7 @@ import { whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { canErase } from '../../state/caller.ts';
 import { showErasure } from '../../state/dialogs.ts';
+import { nameOf } from '../../state/selection.ts';
 import { turnLabel } from './chosen.ts';
 import { EventLink } from './event-link.tsx';
 import { eventWords } from './event-text.ts';
@@ -22,7 +23,7 @@ export function EventBody({ event }: { event: Event }) {
         <dt>From</dt>
         <dd>
           {author.name} <span class="quiet">({author.kind})</span>
-          {to.length > 0 && <> to {to.map((agent) => `@${agent}`).join(', ')}</>}
+          {to.length > 0 && <> to {to.map(nameOf).join(', ')}</>}
         </dd>
         {author.kind === 'user' && canErase() && (
           <>

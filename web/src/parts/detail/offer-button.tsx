@@ -1,5 +1,6 @@
 import { AskFirst } from '../../shared/ask-first.tsx';
 import { CommandButton } from '../../shared/command-button.tsx';
+import { nameOf } from '../../state/selection.ts';
 import type { Offer } from './commands.ts';
 
 /** The button of a command. A command that removes an agent from the company asks for confirmation. */
@@ -11,7 +12,7 @@ export function OfferButton({ offer, label, class: name }: { offer: Offer; label
       command={command}
       label={label}
       class={name}
-      question={`Retire ${command.agent}?`}
+      question={`Retire ${nameOf(command.agent)}?`}
       effect="It begins no more turns, and messages to it wait, until someone reinstates it."
     />
   );

@@ -3,6 +3,7 @@ import type { CompactionView } from '../../../../src/library/projection/model.ts
 import { COMPACTION_REASONS } from '../../../../src/library/projection/words.ts';
 import { plural, short } from '../../shared/format.ts';
 import { shown } from '../../state/live.ts';
+import { nameOf } from '../../state/selection.ts';
 import { CompactionCard } from '../compaction-card.tsx';
 import { chosen } from './chosen.ts';
 
@@ -44,7 +45,7 @@ export function PromptCompactions({ cuts }: { cuts: readonly CutDetail[] }) {
               <p class="quiet">
                 {COMPACTION_REASONS[cut.reason]}
                 {before > trigger && trigger > 0 && ` (${short(before)} > ${short(trigger)})`}
-                {cut.by !== undefined && `; by @${cut.by} with ${cut.strategy}`}
+                {cut.by !== undefined && `; by ${nameOf(cut.by)} with ${cut.strategy}`}
               </p>
             </li>
           );

@@ -51,7 +51,7 @@ export function PromptGrew({ prompt, diff, before, isAsked }: PromptGrewProps) {
 }
 
 function Cause({
-  growth: { seqs, layer, role, tokens },
+  growth: { seqs, layer, role, count, tokens },
   events,
 }: {
   growth: Growth;
@@ -61,9 +61,8 @@ function Cause({
   const [first] = seqs;
   const last = seqs.at(-1);
   if (first === undefined || last === undefined) {
-    return (
-      <span class="prompt-grew-what">{tokens < 0 ? `${role} message taken out` : `${role} message`}</span>
-    );
+    const messages = count === 1 ? `${role} message` : plural(count, `${role} message`);
+    return <span class="prompt-grew-what">{tokens < 0 ? `${messages} taken out` : messages}</span>;
   }
   const event = events.find(({ seq }) => seq === first);
   return (

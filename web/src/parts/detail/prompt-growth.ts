@@ -8,6 +8,8 @@ export interface Growth {
   /** The layer, if the reason is not a message. */
   layer: string | null;
   role: string | null;
+  /** Messages without known events, of one role and all added or all removed, are one reason. */
+  count: number;
   tokens: number;
 }
 
@@ -26,18 +28,29 @@ export function growthOf(diff: PromptDiff, prompt: LaidPrompt): Growth[] {
       a === null && b !== null
         ? (sizes[b] ?? 0)
         : hunks.reduce((sum, { lines }) => sum + charsAdded(lines), 0) * perChar;
-    return [{ seqs: message?.seqs ?? [], layer: null, role, tokens }];
+    return [{ seqs: message?.seqs ?? [], layer: null, role, count: 1, tokens }];
   });
   const frozen = new Set(slicesOf(prompt).map(({ name }) => name));
   for (const { name, tokens, change } of diff.layers) {
     const isFrozen = ['rules', 'persona', 'tools', 'environment'].includes(name);
     if (isFrozen && change !== 'equal' && (frozen.has(name as never) || tokens.b === 0)) {
-      growth.push({ seqs: [], layer: name, role: null, tokens: tokens.delta * scaleOf(prompt) });
+      growth.push({ seqs: [], layer: name, role: null, count: 1, tokens: tokens.delta * scaleOf(prompt) });
     }
   }
-  return growth
-    .filter(({ tokens }) => Math.round(tokens) !== 0)
-    .toSorted((one, other) => Math.abs(other.tokens) - Math.abs(one.tokens));
+  return merged(growth.filter(({ tokens }) => Math.round(tokens) !== 0)).toSorted(
+    (one, other) => Math.abs(other.tokens) - Math.abs(one.tokens),
+  );
+}
+
+function merged(growth: readonly Growth[]): Growth[] {
+  const groups = Map.groupBy(growth, ({ seqs, layer, role, tokens }) =>
+    JSON.stringify([seqs, layer, role, tokens < 0]),
+  );
+  return [...groups.values()].map((own) => ({
+    ...(own[0] as Growth),
+    count: own.length,
+    tokens: own.reduce((sum, { tokens }) => sum + tokens, 0),
+  }));
 }
 
 function charsAdded(lines: readonly string[]): number {

@@ -77,7 +77,7 @@ function Layer({ layer, tokens, change, prompt, messages, own }: LayerProps) {
 function changeOf(change: LayerProps['change'], scale: number): string {
   if (!change) return '';
   const delta = Math.round(change.tokens.delta * scale);
-  if (change.change === 'equal') return delta === 0 ? 'same' : `grew ${signed(delta)}`;
+  if (change.change === 'equal') return delta === 0 ? '' : `grew ${signed(delta)}`;
   if (change.change === 'added') return `new ${signed(delta)}`;
   return delta === 0 ? 'changed' : signed(delta);
 }

@@ -4,6 +4,7 @@ import { Copy } from '../../shared/copy.tsx';
 import { Due } from '../../shared/due.tsx';
 import { clock, dollars, plural, short, whole } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
+import { nameOf } from '../../state/selection.ts';
 import { priceOf } from '../../state/turn-figures.ts';
 import { EventLink } from './event-link.tsx';
 
@@ -101,7 +102,7 @@ function Task({ task: { kind, seq, text, assignee, thread, deadline } }: { task:
   return (
     <>
       <EventLink seq={seq} /> {kind}
-      {assignee !== null && <> by @{assignee}</>} <Due at={deadline} />
+      {assignee !== null && <> by {nameOf(assignee)}</>} <Due at={deadline} />
       <span class="state-asked" title={text} dir="auto">
         {text}
       </span>

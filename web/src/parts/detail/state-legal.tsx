@@ -25,6 +25,9 @@ const EVENT_WORDS: Record<string, string> = {
   BREAK: 'it cannot go on',
 };
 
+/** What a command that is no event of the machine leads to. */
+const TARGETS: Record<string, string> = { compact: 'a shorter next prompt', retry: 'working' };
+
 /** What the machine accepts in this state. Commands of people are buttons; events of the runtime are text. */
 export function StateLegal({ chart, moment }: { chart: Transitions | null; moment: Moment }) {
   const { actor, agentId, turn, turnId } = chosen.value;
@@ -44,7 +47,7 @@ export function StateLegal({ chart, moment }: { chart: Transitions | null; momen
       <ul>
         {offers.map((offer) => {
           const { label, event } = offer;
-          const target = legal.find((each) => each.event === event)?.target;
+          const target = legal.find((each) => each.event === event)?.target ?? TARGETS[offer.command.command];
           return (
             <li key={label}>
               <OfferButton offer={offer} label={label} class="button-code" />

@@ -2,6 +2,7 @@ import '../../style/detail-tools.css';
 import { plural } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { originalOf } from '../../state/copied.ts';
+import { nameOf } from '../../state/selection.ts';
 import { chosen } from './chosen.ts';
 import { CopiedTurn } from './copied-turn.tsx';
 import { EventLink } from './event-link.tsx';
@@ -91,7 +92,7 @@ function Use({ use: { call, name, args, seq, result } }: { use: ToolUse }) {
       </header>
       {task !== null && (
         <p>
-          <Go to={{ conversation: task.thread }}>The thread of {task.assignee}</Go>
+          <Go to={{ conversation: task.thread }}>The thread of {nameOf(task.assignee ?? '')}</Go>
           <span class="quiet">, {task.outcome ?? 'under way'}</span>
         </p>
       )}

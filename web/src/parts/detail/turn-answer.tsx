@@ -4,6 +4,7 @@ import { plural } from '../../shared/format.ts';
 import { Go } from '../../shared/go.tsx';
 import { streams } from '../../state/live.ts';
 import { isPast } from '../../state/past.ts';
+import { nameOf } from '../../state/selection.ts';
 import { Markdown } from '../reading/markdown.tsx';
 import { EventLink } from './event-link.tsx';
 import { threadsOf } from '../../state/threads.ts';
@@ -30,7 +31,7 @@ export function TurnAnswer({ turn }: { turn: TurnView }) {
       )}
       {handoff !== null && (
         <p>
-          Handed over to <b>{handoff.to.join(', ')}</b> <EventLink seq={handoff.seq} />
+          Handed over to <b>{handoff.to.map(nameOf).join(', ')}</b> <EventLink seq={handoff.seq} />
         </p>
       )}
       <Calls turn={turn} />
@@ -51,7 +52,7 @@ function Calls({ turn: { id, agent, from, to, calls, callCount } }: { turn: Turn
       <span class="quiet">: {names.join(', ')}</span>
       {threadsOf({ agent, from, to }).map(({ assignee, thread }) => (
         <Go key={thread} class="thread-link" to={{ conversation: thread }}>
-          thread of {assignee}
+          thread of {nameOf(assignee ?? '')}
         </Go>
       ))}
     </p>

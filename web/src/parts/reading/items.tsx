@@ -100,7 +100,9 @@ function Item({ item, goesOn, conversation, depth, task }: ItemProps) {
 }
 
 /** A failed turn of this conversation shows what a person can do about it. */
-const Note = memo(function Note({ item: { at, text, level, seq, failed } }: { item: NoteItem }) {
+const Note = memo(function Note({ item }: { item: NoteItem }) {
+  const { at, about, level, seq, failed } = item;
+  const text = about === null ? item.text : item.text.replace(`@${about}`, () => nameOf(about));
   const turn = failed === null ? undefined : turns.value.find(({ id }) => id === failed);
   if (turn?.error)
     return (

@@ -4,6 +4,7 @@ import { Go } from '../../shared/go.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { memo } from '../../shared/memo.ts';
 import type { ReadCall, WorkItem } from '../../state/reading-items.ts';
+import { nameOf } from '../../state/selection.ts';
 import { LongText } from '../detail/long-text.tsx';
 import { threadOfCall } from '../../state/threads.ts';
 import { Fields } from './fields.tsx';
@@ -76,7 +77,7 @@ function ThreadLink({ result }: { result: string | null }) {
   if (task === null) return null;
   return (
     <p>
-      <Go to={{ conversation: task.thread }}>The thread of {task.assignee}</Go>
+      <Go to={{ conversation: task.thread }}>The thread of {nameOf(task.assignee ?? '')}</Go>
     </p>
   );
 }

@@ -1,5 +1,5 @@
 import type { ArrowLine } from '../../state/timeline/arrows.ts';
-import type { Box, Layout, Mark, Target } from '../../state/timeline/layout.ts';
+import { type Box, labelIn, type Layout, type Mark, type Target } from '../../state/timeline/layout.ts';
 import { BAR_PX } from '../../state/timeline/rows.ts';
 import type { Gap } from '../../state/timeline/scale.ts';
 import { duration } from '../../shared/format.ts';
@@ -158,10 +158,7 @@ function drawLabel(
   const start = Math.max(0, x) + 5;
   const room = x + width - start - 4;
   if (label === '' || height < 10 || room < LABEL_FROM_PX - 9) return;
-  const most = Math.floor(room / CHAR_PX);
-  const text =
-    label.length <= most ? label : most > 3 ? `${label.slice(0, most - 1)}…` : (label.split(' ')[0] ?? '');
-  if (text.length * CHAR_PX > room + 3) return;
+  const text = labelIn(label, Math.floor((room + 3) / CHAR_PX));
   to.fillStyle = isTurn(tone) || tone === 'first_token' ? colours.text : colours.page;
   to.fillText(text, start, y + height / 2 + 0.5);
 }

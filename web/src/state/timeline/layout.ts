@@ -69,6 +69,17 @@ export interface Layout {
   ticks: Tick[];
 }
 
+/** Fewer letters of a word than these say nothing. */
+const LEAST_LETTERS = 3;
+
+/** A label in so many characters: its words may be cut, its number is whole or left out. */
+export function labelIn(label: string, most: number): string {
+  if (label.length <= most) return label;
+  const [number = ''] = /^\d+(?= |$)/.exec(label) ?? [];
+  if (most > number.length + LEAST_LETTERS + 1) return `${label.slice(0, most - 1)}…`;
+  return number.length <= most ? number : '';
+}
+
 export const PART_WORDS: Record<Part['kind'], string> = {
   build: 'prompt',
   relief: 'compaction',
@@ -248,7 +259,7 @@ function layTurn(
       height: BAR_PX,
       target,
     });
-  const label = `${turn.number} ${turn.error ?? (turn.status === 'done' ? turn.said : turn.status)}`;
+  const label = `${turn.number} ${turn.error ?? (turn.status === 'done' ? turn.said : turn.status)}`.trim();
   addBox(paint, {
     start: turn.start,
     end: turn.end,
