@@ -107,6 +107,8 @@ describe('where it is not certain, both stay, the newest last', () => {
     expect(
       demandsOf(personSays(ban), personSays('The weather is fine.'), personSays('I am fine now.')),
     ).toEqual([ban]);
+    const limit = 'Prices never go over 100.';
+    expect(demandsOf(personSays(limit), personSays("Thankfully it's over now."))).toEqual([limit]);
   });
 });
 

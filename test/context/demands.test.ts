@@ -31,6 +31,15 @@ describe('talk among people at ease', () => {
     'Ich habe das immer gern gemacht.',
     "C'était toujours un plaisir, vraiment.",
     'Yo siempre estaba feliz en casa.',
+    'Never saw this coming.',
+    'Never wrote to him again.',
+    'The sign says, "Always look on the bright side of life".',
+    '[image: never give up.png, image/png, 12 kB]',
+    'It made me see the need to give back.',
+    'No comes con nosotros.',
+    'No le escribes.',
+    'El cliente no tiene el libro.',
+    'Não sabe nada.',
   ])('demands nothing: "%s"', (text) => {
     expect(demandsIn(text)).toEqual([]);
   });
@@ -50,6 +59,9 @@ describe('what somebody demands', () => {
     "I can't eat nuts.",
     'I want all texts in plain English.',
     "Thanks! One more thing, don't rename the columns.",
+    'Never sent without a review.',
+    "Don't saw the beam.",
+    'The rule says: never deploy on Fridays.',
   ])('is found: "%s"', (text) => {
     expect(demandsIn(text)).not.toEqual([]);
   });
@@ -68,6 +80,9 @@ describe('what somebody demands', () => {
     ['de', 'Fass den Bericht nicht an.'],
     ['de', 'Den Kunden nicht anrufen.'],
     ['es', 'No lo borres.'],
+    ['es', 'No comas con nosotros.'],
+    ['es', 'No le escribas.'],
+    ['pt', 'Não fale com o cliente.'],
     ['it', 'Non chiamarlo.'],
     ['zh', '别给客户打电话。'],
     ['ja', '顧客に電話しないで。'],

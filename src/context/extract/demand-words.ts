@@ -11,6 +11,13 @@ interface DemandWords {
   unspaced?: true;
 }
 
+/** Spanish verbs in -er and -ir. With an e they tell: `no comes`; a ban has an a: `no comas`. */
+const TELLS_ES =
+  '(?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|com|beb|corr|viv|escrib|abr|le|duerm|sirv|pierd|recib|permit|sub|sufr|cumpl|depend|aprend|respond|ofrec|crec|merec|pertenec|aparec)(?:e|es|en)(?!\\p{L}))';
+/** Portuguese verbs of a state, which nobody can forbid. */
+const TELLS_PT =
+  '(?!(?:sabe|parece|existe|acontece|depende|consegue|merece|pertence|conhece|entende|cabe|cresce|chove)(?!\\p{L}))';
+
 export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   de: {
     strong: [
@@ -45,13 +52,13 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   es: {
     strong: [
       `(?:deb(?:e|es|en|emos)|tienen? que|hay que|no se (?:debe|puede)|no (?:debe|puede)\\p{L}*|no queremos|no quiero) \\p{L}+`,
-      `por favor,? no|no (?:más|menos) de|^no \\p{L}{2,}(?:es|as) (?:el|la|los|las|al|con|nada|esto|eso|mi|tu|su|un|una|en|de)|en ningún caso|bajo ningun[ao]?|nunca \\p{L}+(?:s|en|es)|jamás \\p{L}+(?:s|en|es)|de ahora en adelante|a partir de ahora|a más tardar|es importante que`,
-      `no \\p{L}+(?:es|as|e|a|en|an) (?:el|la|los|las|nada|nunca|ningún|ninguna|más)|evit(?:a|e|ar|en|es)|prohibid[oa]s?|obligatori[oa]s?|como máximo|como mínimo|al menos \\d+|prefer(?:imos|iría)|prefiero|alérgic[oa]`,
+      `por favor,? no|no (?:más|menos) de|^no ${TELLS_ES}\\p{L}{2,}(?:es|as) (?:el|la|los|las|al|con|nada|esto|eso|mi|tu|su|un|una|en|de)|en ningún caso|bajo ningun[ao]?|nunca \\p{L}+(?:s|en|es)|jamás \\p{L}+(?:s|en|es)|de ahora en adelante|a partir de ahora|a más tardar|es importante que`,
+      `no ${TELLS_ES}\\p{L}+(?:es|as|e|a|en|an) (?:el|la|los|las|nada|nunca|ningún|ninguna|más)|evit(?:a|e|ar|en|es)|prohibid[oa]s?|obligatori[oa]s?|como máximo|como mínimo|al menos \\d+|prefer(?:imos|iría)|prefiero|alérgic[oa]`,
     ],
     weak: [
       'nunca|jamás|siempre|solo|sólo|solamente|únicamente|al menos|sin|en vez de|en lugar de',
-      `^no (?:(?:me|te|le|lo|la|les|los|las|nos|se) ){1,2}(?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en)(?= \\p{L}|[.!]*$)`,
-      `^no (?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en) (?:al|con|por|sin|hasta|más|ni|todavía|aún|para|el|la|los|las|un|una|mi|tu|su|nada|eso|esto)`,
+      `^no (?:(?:me|te|le|lo|la|les|los|las|nos|se) ){1,2}${TELLS_ES}(?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en)(?= \\p{L}|[.!]*$)`,
+      `^no ${TELLS_ES}(?!(?:tien|quier|pued|sab|entiend|vien|hac|parec|conoc|piens|necesit|cre|viv|suel|funcion|gust|import|eres|está|vas?(?!\\p{L}))\\p{L}*)\\p{L}{2,}(?:es|as|e|en) (?:al|con|por|sin|hasta|más|ni|todavía|aún|para|el|la|los|las|un|una|mi|tu|su|nada|eso|esto)`,
       '^no (?:uses|hagas|digas|pongas|borres|escribas|envíes|mandes|toques|cambies|publiques|llames|avises|invites|contestes|contactes|molestes|copies|cobres|pagues|vendas|compres|dejes|reveles|menciones|compartas|aceptes|respondas|modifiques|elimines)',
     ],
     tells: [
@@ -61,7 +68,7 @@ export const DEMAND_WORDS: Readonly<Record<string, DemandWords>> = {
   pt: {
     strong: [
       `(?:deve[mi]?|devemos|tem que|têm que|temos que|é preciso|não (?:pode|podem|podemos|deve|devem|queremos|quero)) \\p{L}+|por favor,? não|não mais (?:de|do que|que)`,
-      `em (?:nenhum caso|hipótese alguma|circunstância alguma)|nunca \\p{L}+|jamais \\p{L}+|a partir de agora|até,? no máximo|o mais tardar|é importante que|não (?:escreva|abra|ponha|diga|venda|permita|responda|exceda|inclua|use|faça|mexa|toque|altere|apague|envie|mude|publique|\\p{L}+e)`,
+      `em (?:nenhum caso|hipótese alguma|circunstância alguma)|nunca \\p{L}+|jamais \\p{L}+|a partir de agora|até,? no máximo|o mais tardar|é importante que|não (?:escreva|abra|ponha|diga|venda|permita|responda|exceda|inclua|use|faça|mexa|toque|altere|apague|envie|mude|publique|${TELLS_PT}\\p{L}+e)`,
       `proibid[oa]s?|obrigatóri[oa]s?|no (?:máximo|mínimo)|pelo menos \\d+|evit[ea]|prefiro|preferimos|alérgic[oa]`,
     ],
     weak: ['sempre|só|somente|apenas|unicamente|nunca|jamais|pelo menos|sem|em vez'],

@@ -24,6 +24,10 @@ const EXCLAIMED = /[!！]["'”’»)]*$/;
 /** Lines of code and logs, which contain such words without demanding anything. */
 const CODE = /[;{}]\s*$|\\[nrt"]|^[+-]?\s*(?:const|let|var|return|import|\/\/)\s/;
 
+/** The line of an attachment, and the words on a thing, as on a sign: they are not the speaker's own. */
+const SHOWN =
+  /^\[(?:image|file|text): [^\]]*\]$|^(?:the|this|that|my|his|her|our|their|an?|one) (?:\p{L}+ ){0,2}(?:sign|poster|banner|shirt|mug|card|sticker|plaque|painting|mural|quote|tattoo)s? (?:\p{L}+ ){0,3}(?:says?|said|reads?)[:,]? ["“'‘«]/iu;
+
 /** The demands in a text. In an agent's text only reported demands of a person count. */
 export function constraintsOf(text: string, byAgent: boolean): string[] {
   const found: string[] = [];
@@ -52,7 +56,7 @@ function isReport(sentence: string): boolean {
 }
 
 export function isDemand(sentence: string): boolean {
-  if (CODE.test(sentence)) return false;
+  if (CODE.test(sentence) || SHOWN.test(sentence)) return false;
   const judged = sentence.slice(0, MOST_JUDGED);
   if (QUESTION.test(judged)) return ASKED.test(judged);
   return isEnglishDemand(judged) || (!ENGLISH.test(judged) && isDemandElsewhere(judged));
@@ -70,8 +74,9 @@ const LEAD =
   /^(?:(?:please|kindly|just|also|and|but|so|then|again|remember(?: to|,)?|note(?: that)?|ok(?:ay)?|however|still|actually|important|one more thing|for (?:now|this)|in (?:general|any case))[\s,:!]+|(?:thanks|thank you|hi|hello|hey)[,:!]+\s*){0,4}/iu;
 const CLAUSES = /[,;:，；：、—–]|\s-\s|\s(?:but|and|because|since|then|until now)\s/iu;
 
+/** Verbs of obligation. Behind an article `need` is a noun. */
 const MODAL = words(
-  String.raw`must(?:n['’]?t| not)?(?!-)|shall(?: not)?|may (?:not|only)|can only|cannot|can['’]?t|(?:is|are) (?:not |only )?(?:to be|allowed|permitted|required|forbidden|acceptable)|(?:has|have) to|needs? to|should(?:n['’]?t| not)?`,
+  String.raw`must(?:n['’]?t| not)?(?!-)|shall(?: not)?|may (?:not|only)|can only|cannot|can['’]?t|(?:is|are) (?:not |only )?(?:to be|allowed|permitted|required|forbidden|acceptable)|(?:has|have) to|(?<!(?:^|\s)(?:the|a|this|that|any|every|my|our|your|their|his|her)\s)needs? to|should(?:n['’]?t| not)?`,
 );
 /** Follows a modal verb that expresses a guess or the past: `must have been`, `must be so proud`, `should have gone`. */
 const GUESSED =
@@ -90,8 +95,11 @@ const OWN_LIMIT =
 const BANNED = at(
   String.raw`never|let['’]?s (?:not|never|only|always|stick)|do not|don['’]?t|not (?:before|after|until|unless|without|more than|later than|on|to)|avoid|refrain|stop \p{L}+ing|no more \p{L}+|no \p{L}+(?: \p{L}+){0,3} (?:before|without|until|unless|after|in|on|at|to|for|from|than|please|leaves?|goes|may|can|shall|must|is to be|enters?|uses?|sees?|gets?|runs?|changes?)|(?:nothing|nobody|no one|none)(?: of \p{L}+ \p{L}+)? (?:may|can|shall|is to|leaves|goes|gets|must|should)`,
 );
+/** Past tenses that are no participle: `never saw` tells of something, `never sent` may forbid it. */
+const PAST_ALONE =
+  'saw|came|went|did|took|gave|knew|wrote|spoke|ate|drank|drove|began|broke|chose|flew|forgot|forgave|grew|rode|rang|rose|ran|sang|swam|woke|wore|became|threw|drew|shook|stole|froze';
 const BANNED_IDIOM = at(
-  String.raw`(?:never|do not|don['’]?t) (?:worry|mind|give up|quit|stop|forget|hesitate|be (?:shy|sad|afraid|scared|discouraged|silly|sorry|too|hard|so|such|surprised)|get (?:me|too|discouraged)|let (?:anything|it|them|that|this|anyone|fear|your|go|yourself|me|us|the)|lose|sweat|stress|feel|doubt|underestimate|know|think|remember|recall|understand|see|have|miss|had|been|was|were|did|could|would|seen|heard|thought|felt|knew|took|got|made|went|gone|done|met|tried|say never|ever|really|even|\p{L}+ed|we|you|i|they)|never \p{L}*[^\P{L}s]s|no (?:problem|need|doubt|way|idea|wonder|rush|pressure|matter)`,
+  String.raw`(?:never|do not|don['’]?t) (?:worry|mind|give up|quit|stop|forget|hesitate|be (?:shy|sad|afraid|scared|discouraged|silly|sorry|too|hard|so|such|surprised)|get (?:me|too|discouraged)|let (?:anything|it|them|that|this|anyone|fear|your|go|yourself|me|us|the)|lose|sweat|stress|feel|doubt|underestimate|know|think|remember|recall|understand|see|have|miss|had|been|was|were|did|could|would|seen|heard|thought|felt|knew|took|got|made|went|gone|done|met|tried|say never|ever|really|even|\p{L}+ed|we|you|i|they)|never (?:${PAST_ALONE}|\p{L}*[^\P{L}s]s)|no (?:problem|need|doubt|way|idea|wonder|rush|pressure|matter)`,
 );
 const ORDERED = at(
   String.raw`(?:only|always|exclusively|strictly) (?!(?:\p{L}+ing|a|an|the|in|if|fun|nice|great|good|happy|glad|amazing|love|ready|here|there|been|had|thing|problem|time|so|wanted|just|one|you|i|we|us)(?!\p{L}))\p{L}+|(?:ensure|make sure|be sure)(?: that)? (?:the|all|no|nobody|no one|every|each|nothing|our|its|it|only|they|never|not)|(?:keep|remain|leave)(?! in)(?: \p{L}+){0,6} (?:below|under|within|above|in|at|untouched|as (?:it|they)|alone|off|out|private|confidential|short|unchanged|free)|use (?!to)(?:\p{L}+ ){1,4}(?:everywhere|throughout|only|instead)|(?:use|treat) (?!(?:it as|your|me|him|her|to|up|my)(?!\p{L}))\p{L}+|(?:answer|reply|respond|write|speak|use|sign|format|deploy|send|log|store)(?: \p{L}+){0,5} (?:only|in \p{L}+|at most|without|unless|no more than|except)`,
@@ -121,7 +129,7 @@ const TELLS_OF =
   /^(?:i(?:['’](?:m|ve|ll|d))?|we['’](?:ve|re|ll)|we (?:were|had|always|never|just|all|only|love|have|got|went|did|are)|he|she|they|it['’]s|it (?:is|was|has|feels|makes|made|reminds?|kills|takes|showed|means|['’]s)|that['’]s|that (?:was|is)|this (?:was|is|one)|there(?:['’]s| is| are| was)|you(?:['’](?:re|ve|ll)| always| never| only| have| are| were| guys)|my|his|her|so|such|what|how|wow|aw+|yeah|yes|haha|can['’]?t|without|instead of \p{L}+ing|and instead|try|keep in touch|your|always (?:here|been|fun|nice|good|great)|never (?:saw|had|been|thought|knew|seen|heard)|sometimes|last|when|if only|not only|as always|thanks|here['’]s|taking|sharing|being|seeing|having|trying|finding|good|love|glad|nice|cool|yep|who|dance|life|people)(?!\p{L})/iu;
 const SELF = words(String.raw`i|i['’]\p{L}+|me|my|myself`);
 const PAST = words(
-  String.raw`was|were|had|went|did(?:n['’]t)?|felt|made|took|got|said|thought|knew|saw|came|found|been|loved|started|wanted|used to|helped|showed|reminded|decided|tried|gave|never \p{L}+ed|always \p{L}+ed`,
+  String.raw`was|were|had|went|did(?:n['’]t)?|felt|made|took|got|said|thought|knew|saw|came|found|been|loved|started|wanted|used to|helped|showed|reminded|decided|tried|gave|never (?:\p{L}+ed|${PAST_ALONE})|always \p{L}+ed`,
 );
 const FELT = words(
   String.raw`amazing|awesome|love[ds]?|loving|fun|happy|happiness|proud|great|wonderful|beautiful|inspir\p{L}+|special|joy\p{L}*|dreams?|hearts?|smiles?|feel(?:s|ing|ings)?|excit\p{L}+|sweet|cool|lovely|grateful|thankful|bless\p{L}*|glad|hug\p{L}*|miss(?:ed|ing)? (?:you|him|her|it|them|my)|friends?|famil(?:y|ies)|memor(?:y|ies)|hopes?|hopefully|support(?:ive|ing)?|fulfilling|rewarding|relax\p{L}*|nice|encourag\p{L}+|passion\p{L}*|journey|tough|buddy|enjoy\p{L}*|usually|often|gonna|wanna|kinda|gotta|lol|myself|yourself|kids|adventure|comfort\p{L}*`,
@@ -158,8 +166,12 @@ function isRefusal(sentence: string): boolean {
   return sentence.length <= MOST_REFUSED && REFUSED.test(sentence);
 }
 
+/** How the speaker feels about what follows. */
+const FEELING = /^(?:thankfully|luckily|fortunately|unfortunately|sadly|happily),?\s+/iu;
+
 /** Whether a sentence describes people or feelings and orders nothing. */
-export function isTelling(sentence: string): boolean {
+export function isTelling(told: string): boolean {
+  const sentence = told.replace(FEELING, '');
   if (EXCLAIMED.test(sentence) || FELT.test(sentence) || HEDGED.test(sentence)) return true;
   return TELLS_OF.test(sentence) || SELF.test(sentence) || PAST.test(sentence);
 }
