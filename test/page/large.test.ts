@@ -51,6 +51,31 @@ pageTest(
   },
 );
 
+pageTest('an event that arrives draws its own line, and no other again', async () => {
+  const page = await browsing.open(`${long().url}c/long?list=events&kind=*`);
+  const lines = happened(page).getByRole('group', { name: 'Events' }).getByRole('link');
+  await eventually(async () => (await lines.last().innerText()).replace(/\s[^]*/, '')).toBe(String(EVENTS));
+  await page.evaluate(`
+    globalThis.drawn = new Set();
+    new MutationObserver((changes) => {
+      for (const { target } of changes) {
+        const line = (target instanceof Element ? target : target.parentElement)?.closest('.event');
+        if (line) drawn.add(line);
+      }
+    }).observe(document.querySelector('.list-window'), { subtree: true, characterData: true, childList: true });
+  `);
+  await long().troupe.send('long', {
+    author: { kind: 'user', id: 'ana', name: 'Ana' },
+    to: [],
+    replyTo: 'none',
+    content: 'One more line',
+  });
+  await happened(page)
+    .getByRole('link', { name: /One more line/ })
+    .waitFor();
+  expect(await page.evaluate<number>('drawn.size')).toBeLessThan(2);
+});
+
 pageTest('one line among ten thousand is found by its words', async () => {
   const page = await browsing.open(`${long().url}c/long?list=events`);
   await happened(page).getByRole('searchbox', { name: 'Filter by text' }).fill(NEEDLE);

@@ -44,13 +44,12 @@ export function EventList() {
 
 function Rows({ source }: { source: RowSource }) {
   const { event } = route.value;
-  const { box, count, first, end, follows, follow, onScroll } = useRowScroll(source, event);
+  const { box, count, first, end, most, follows, follow, onScroll } = useRowScroll(source, event);
   listed.value = source;
   const rows = [];
-  // One slot per visible row: a new row reuses the elements of one that scrolled away.
-  const slots = end - first;
+  // A new row reuses the elements of one that scrolled away. All others keep theirs, since the number of slots does not change.
   for (let index = first; index < end; index++) {
-    rows.push(<Slot key={index % slots} source={source} index={index} event={event} />);
+    rows.push(<Slot key={index % most} source={source} index={index} event={event} />);
   }
   return (
     <>

@@ -65,8 +65,13 @@ export function useRowScroll(source: RowSource, event: number | null) {
     if (element) placeRows(element, scroll, { source, count, event, follow });
   }, [version, source, event, follows]);
 
-  const top = Math.min(place.top, Math.max(0, count * ROW_PX - place.height));
-  const { first, end } = windowOf(top, place.height, ROW_PX, count);
+  const bottom = Math.max(0, count * ROW_PX - place.height);
+  const { first, end, most } = windowOf(
+    follows ? bottom : Math.min(place.top, bottom),
+    place.height,
+    ROW_PX,
+    count,
+  );
   useEffect(() => source.need(first, end), [source, first, end, version]);
 
   const onScroll = () => {
@@ -79,7 +84,7 @@ export function useRowScroll(source: RowSource, event: number | null) {
     scroll.top = scrollTop;
     setPlace({ top: scrollTop, height: clientHeight });
   };
-  return { box, count, first, end, follows, follow, onScroll };
+  return { box, count, first, end, most, follows, follow, onScroll };
 }
 
 function placeRows(element: Element, scroll: Scroll, target: Target): void {
