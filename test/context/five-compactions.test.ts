@@ -106,3 +106,22 @@ test('a small compaction keeps the decisions of an agent, however many', () => {
   const left = afterFive(log, 550);
   for (const name of names) expect(left).toContain(`decided to use ${name}`);
 });
+
+test("people's remarks leave room for the tables of an agent", () => {
+  const names = ['heron', 'plover', 'curlew', 'dunlin', 'godwit', 'avocet', 'knot', 'ruff'];
+  const rows = names.flatMap((name, at) =>
+    [1, 2, 3, 4].map((place) => `| ${name} ${place} | ${4711 + 10 * at + place} | ok |`),
+  );
+  const tables = names.map((_, at) => [
+    '| place | visits | state |',
+    '|---|---|---|',
+    ...rows.slice(4 * at, 4 * at + 4),
+  ]);
+  const log = at([
+    personSays('Please build the ledger.'),
+    ...tables.flatMap((table) => [...talk(15), agentSays(table.join('\n'))]),
+    ...talk(15),
+  ]);
+  const left = afterFive(log, 1_000);
+  for (const row of rows) expect(left).toContain(row);
+});

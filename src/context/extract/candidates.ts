@@ -60,10 +60,10 @@ export function* candidateSteps(
   for (const [index, { judged, ...draft }] of all.entries()) {
     if (draft.role === 'person') round -= 1;
     const age = all.length === 1 ? 0 : (all.length - 1 - index) / (all.length - 1);
-    const scored = scoreEvent({ ...judged, role: draft.role, age }, most);
+    const { tells, ...scored } = scoreEvent({ ...judged, role: draft.role, age }, most);
     const pin = pinned.get(draft.seq);
     const replacedBy = pins.replaced.get(draft.seq);
-    const place = { age, round: Math.max(1, round), scored };
+    const place = { age, round: Math.max(1, round), scored, tells };
     const standing = { ...(pin && { pinned: pin.why, by: pin.by }), ...(replacedBy && { replacedBy }) };
     candidates.push({ ...limited(draft, limits(draft.speaker)), ...standing, ...place });
     yield Math.min(most, judged.text.length + judged.results.length);
@@ -132,6 +132,8 @@ export interface Candidate {
   /** 1 for the newest round. A round begins with words of a person. */
   round: number;
   scored: Score;
+  /** Whether the words hold more than a remark: a demand, a decision, a name, a number, code or an error. */
+  tells: boolean;
   /** Whether `whole` is already shortened. */
   isCut: boolean;
   whole: string;
@@ -142,7 +144,9 @@ export interface Candidate {
 }
 
 /** A candidate before its age and round are known, with its input for scoring. */
-type Draft = Omit<Candidate, 'age' | 'round' | 'scored'> & { judged: Omit<Scorable, 'role' | 'age'> };
+type Draft = Omit<Candidate, 'age' | 'round' | 'scored' | 'tells'> & {
+  judged: Omit<Scorable, 'role' | 'age'>;
+};
 
 const MAX_ARGS = 160;
 const MAX_VALUE = 80;
@@ -303,7 +307,10 @@ const NUMBER = /(?:^|[^\w.])[$€£¥]?\d[\d.,:]*\d(?:%|\b)/g;
 const ROLE_POINTS = { person: 4, key: 4, reply: 2, work: 0, system: 1 } as const;
 
 /** Scores how much an event is worth keeping, as a sum of named parts. Judges at most `most` characters. */
-function scoreEvent({ text, calls, results, role, age, kept }: Scorable, most: number = MAX_JUDGED): Score {
+function scoreEvent(
+  { text, calls, results, role, age, kept }: Scorable,
+  most: number = MAX_JUDGED,
+): Score & { tells: boolean } {
   const judged = (written: string) => bothEnds(written, Math.min(most, MAX_JUDGED));
   const spoken = judged(text);
   const sentences = sentencesOf(spoken);
@@ -329,6 +336,7 @@ function scoreEvent({ text, calls, results, role, age, kept }: Scorable, most: n
     .map(([name, points]) => [name, round(points)] as const)
     .filter(([, points]) => points !== 0);
   return {
+    tells,
     score: round(counted.reduce((sum, [, points]) => sum + points, 0)),
     why: counted.map(([name, points]) => `${name} ${points > 0 ? '+' : ''}${points}`),
   };

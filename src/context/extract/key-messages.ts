@@ -22,6 +22,8 @@ interface Extraction {
 
 /** Share of people's words. What they do not use goes to the digest of the others' words. */
 const PEOPLE_SHARE = 0.6;
+/** Maximum share of people's remarks that tell nothing, if others need the room. */
+const REMARKS_SHARE = 0.2;
 /** The part of people's share that stays theirs if decisions of agents need more than what is left. */
 const LEAST_BESIDE_DECISIONS = 0.6;
 const MAX_PEOPLE_TOKENS = 20_000;
@@ -71,9 +73,12 @@ export function* chooserSteps(
   const newest = newestOf(people, NEWEST - saidSince);
   const others = candidates.filter(({ role }) => role !== 'person');
   const needed = yield* neededFor(people, largest, pricing);
+  const telling = people.filter((each) => each.tells || each.pinned !== undefined || newest.includes(each));
+  const toTell = yield* neededFor(telling, largest, pricing);
   const forDecisions = yield* neededForDecisions(others, Math.min(largest, mostForOthers), pricing);
   // This upper bound needs no token counts.
-  const othersNeed = Math.ceil(others.reduce((total, { whole }) => total + whole.length / 2 + 40, 0));
+  const bound = Math.ceil(others.reduce((total, { whole }) => total + whole.length / 2 + 40, 0));
+  const othersNeed = Math.min(bound, mostForOthers);
   const newestFirst = others.toReversed();
   const ranked = yield* rankUnits(others, { count: pricing.count, most, shown });
   return function* choose(budget) {
@@ -83,8 +88,10 @@ export function* chooserSteps(
     const part = Math.max(Math.floor(budget * peopleShare), Math.min(budget, LEAST_PEOPLE_TOKENS));
     const least = Math.max(Math.floor(part * LEAST_BESIDE_DECISIONS), Math.min(budget, LEAST_PEOPLE_TOKENS));
     const usual = Math.min(MAX_PEOPLE_TOKENS, Math.max(least, Math.min(part, budget - forDecisions)));
-    const share = Math.min(needed, mostForPeople, Math.max(usual, budget - othersNeed));
-    const kept = yield* keepWords({ people, newest }, share, pricing);
+    const worth = Math.min(usual, toTell + Math.floor(budget * REMARKS_SHARE));
+    const share = Math.min(needed, mostForPeople, Math.max(worth, budget - othersNeed));
+    const forNewest = Math.floor(Math.max(usual, share) * NEWEST_SHARE);
+    const kept = yield* keepWords({ people, newest, forNewest }, share, pricing);
     const rest = Math.min(budget - share, mostForOthers);
     return extractionOf([...kept, ...(yield* digest({ ranked, newestFirst }, rest, pricing))]);
   };
@@ -184,23 +191,26 @@ function* linesOf(ranked: readonly Ranked[], pricing: Pricing): Steps<Kept[]> {
   return lines;
 }
 
+interface People {
+  people: readonly Candidate[];
+  /** Their last messages, and the tokens for these. */
+  newest: readonly Candidate[];
+  forNewest: number;
+}
+
 /**
  * People's words within a share: all of them whole, if they fit. Otherwise mere acknowledgements are dropped, and the pieces
  * of the other messages are cut to the same length. If even the shortest forms do not fit, the least important messages are
  * dropped, pinned ones last. More room never shows less, because the order of messages, the lengths and the groups do not
  * depend on the share.
  */
-function* keepWords(
-  { people, newest }: { people: readonly Candidate[]; newest: readonly Candidate[] },
-  share: number,
-  pricing: Pricing,
-): Steps<Kept[]> {
+function* keepWords({ people, newest, forNewest }: People, share: number, pricing: Pricing): Steps<Kept[]> {
   const whole = yield* allAt(people, WHOLE_LEVEL, share, pricing);
   if (whole) return whole;
   const ranked = people.filter(isWorthKeeping).toSorted(byImportance);
   const large: Candidate[] = [];
   const others: Candidate[] = [];
-  const last = (yield* allAt(newest, WHOLE_LEVEL, Math.floor(share * NEWEST_SHARE), pricing)) ?? [];
+  const last = (yield* allAt(newest, WHOLE_LEVEL, Math.min(share, forNewest), pricing)) ?? [];
   for (const candidate of ranked.filter((each) => !last.some((kept) => kept.candidate === each))) {
     const isLarge = pricing.roughly(candidate, LEAST_LEVEL) > LARGE_TOKENS;
     (isLarge ? large : others).push(candidate);
