@@ -68,9 +68,9 @@ pageTest('Ctrl K goes to an agent, a turn, another conversation or a search resu
     .getByRole('heading', { name: /Critic/ })
     .waitFor();
   await page.keyboard.press('Control+k');
-  await field.fill('turn 2 researcher');
+  await field.fill('turn 2 of Researcher');
   await found(page)
-    .filter({ hasText: /turn 2 researcher/ })
+    .filter({ hasText: /turn 2 of Researcher/ })
     .waitFor();
   await page.keyboard.press('Enter');
   await detail(page)
@@ -91,7 +91,7 @@ pageTest('the palette offers the commands that are legal now and runs them', asy
   await page.getByRole('button', { name: 'Ctrl K' }).click();
   await page.getByRole('combobox', { name: /Agent, turn/ }).fill('retry');
   await eventually(() => found(page).allInnerTexts()).toEqual([
-    expect.stringMatching(/Retry writer/) as string,
+    expect.stringMatching(/Retry Writer/) as string,
   ]);
   await page.keyboard.press('Enter');
   await stage().until('palette', ({ kind }) => kind === 'command');

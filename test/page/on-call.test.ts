@@ -301,7 +301,7 @@ pageTest(
     const quotes = page.locator('.search-quotes').first();
     await quotes.locator('summary').click();
     await quotes
-      .getByText(/Ship by ship|ship by ship/)
+      .getByText(/the quay/)
       .first()
       .waitFor();
   },

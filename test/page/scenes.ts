@@ -159,7 +159,7 @@ export const WORLD_VIEWS: readonly Picture[] = [
   { name: 'world-asks', path: '?state=asks', shows: /letter-3/ },
   { name: 'world-costliest', path: '?order=costliest', shows: /archive/ },
   { name: 'world-search', path: '?find=customs+form', shows: /hits? in/ },
-  { name: 'world-costs', path: 'costs', shows: /archivist/ },
+  { name: 'world-costs', path: 'costs?since=week', shows: /Archivist/ },
   { name: 'world-long', path: 'c/archive', shows: /Indexed/ },
   { name: 'world-long-turns', path: 'c/archive?list=turns', shows: /made room/ },
   { name: 'world-long-events', path: 'c/archive?list=events&kind=*', shows: /11626|11,626/ },

@@ -31,7 +31,7 @@ pageTest(
     const line = page
       .getByRole('region', { name: 'Stuck now' })
       .getByRole('listitem')
-      .filter({ hasText: 'assessor in Assess it.' });
+      .filter({ hasText: 'assessor in “Assess it.”' });
     await line.filter({ hasText: 'has work but is not defined (1 question)' }).waitFor();
     await line.getByText("aliases: ['assessor']").waitFor();
   },

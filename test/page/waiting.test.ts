@@ -64,7 +64,7 @@ pageTest('a turn whose model is silent is named with its reason, and leads to th
   const line = page.getByRole('list', { name: 'Stuck work' }).getByRole('listitem');
   await line.getByText('no word from the model for 4 min').waitFor();
   expect(
-    await line.getByRole('link', { name: 'bo in Where are the ledgers?' }).getAttribute('href'),
+    await line.getByRole('link', { name: 'bo in “Where are the ledgers?”' }).getAttribute('href'),
   ).toContain('bo');
   await page.goto(stage.url);
   const now = page.getByRole('region', { name: 'Stuck now' });
@@ -91,13 +91,14 @@ pageTest(
     await stage.say('waits', ['bo'], 'And the receipts?');
     await expect.poll(async () => (await stage.troupe.queues()).turns.waitingTotal).toBe(1);
     stage.clock.pass(138_000);
-    const words = /waits for a slot of openai-compatible for 1[34]\d s, held by @bo in holds/;
+    const words =
+      /waits for a slot of openai-compatible for 1[34]\d s, held by bo in “Where are the ledgers\?”/;
     const page = await browsing.open(`${stage.url}c/waits`);
     await page.getByRole('region', { name: 'Agents' }).getByText(words).waitFor();
     await page.getByRole('list', { name: 'Waiting turns' }).getByText(words).waitFor();
     const runs = page
       .getByRole('list', { name: 'Running turns' })
-      .getByRole('link', { name: 'bo in Where are the ledgers?' });
+      .getByRole('link', { name: 'bo in “Where are the ledgers?”' });
     expect(await runs.getAttribute('href')).toContain('holds');
     await page.getByText('1 of 1 slots, 1 waiting').waitFor();
     await page.getByText('1 queued').waitFor();

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Command, ConversationId, TurnId } from '../../../src/events/index.ts';
 import { Due } from '../shared/due.tsx';
-import { age } from '../shared/format.ts';
+import { age, messageOf } from '../shared/format.ts';
 import { mayGive } from '../state/caller.ts';
 import type { InboxLine } from '../../../src/http/inbox.ts';
 import { api } from '../state/api.ts';
@@ -95,7 +95,7 @@ function Acts({ lines }: { lines: readonly InboxLine[] }) {
       if (isStopped.current) break;
       sent += 1;
       setTold(`${sent} of ${commands.length} …`);
-      await api.command(command).catch((error: unknown) => refused.push(String((error as Error).message)));
+      await api.command(command).catch((error: unknown) => refused.push(messageOf(error)));
     }
     const ended = sent < commands.length ? `Stopped after ${sent} of ${commands.length}.` : 'Done.';
     setTold(refused.length === 0 ? ended : `${refused.length} were refused: ${refused[0]}`);

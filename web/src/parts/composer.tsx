@@ -9,6 +9,7 @@ import { conversation } from '../state/route.ts';
 import { agentsByNeed, nameOf } from '../state/selection.ts';
 import { mode } from '../state/settings.ts';
 import '../style/composer.css';
+import { Choice } from '../shared/choice.tsx';
 import { messageOf } from '../shared/format.ts';
 
 const POLICIES = [
@@ -97,26 +98,6 @@ export function Composer() {
         {typeof answer === 'object' ? answer.refused : ''}
       </p>
     </form>
-  );
-}
-
-interface ChoiceProps {
-  label: string;
-  /** Values with their texts. */
-  of: readonly (readonly [value: string, text: string])[];
-  value: string;
-  onChange: (value: string) => void;
-}
-
-function Choice({ label, of, value, onChange }: ChoiceProps) {
-  return (
-    <select aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-      {of.map(([each, text]) => (
-        <option key={each} value={each}>
-          {text}
-        </option>
-      ))}
-    </select>
   );
 }
 

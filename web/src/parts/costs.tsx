@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { CostsAnswer } from '../../../src/http/costs.ts';
 import type { BudgetLine } from '../../../src/library/troupe.ts';
-import { dollars, percent, short, whole } from '../shared/format.ts';
+import { Choice } from '../shared/choice.tsx';
+import { dollars, messageOf, percent, plural, short, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { Skeleton } from '../shared/skeleton.tsx';
 import { api } from '../state/api.ts';
@@ -36,7 +37,7 @@ export function Costs() {
     async function refresh(): Promise<void> {
       const [answer, budgets] = await Promise.allSettled([api.costs(startOf(period)), api.allBudgets()]);
       if (isOver) return;
-      if (answer.status === 'rejected') setRead({ problem: String((answer.reason as Error).message) });
+      if (answer.status === 'rejected') setRead({ problem: messageOf(answer.reason) });
       else {
         const lines = budgets.status === 'fulfilled' ? budgets.value.budgets : [];
         setRead({ answer: answer.value, budgets: lines });
@@ -54,17 +55,12 @@ export function Costs() {
     <main class="home costs" aria-label="Costs">
       <header class="home-top">
         <h1>Costs</h1>
-        <select
-          aria-label="Period"
+        <Choice
+          label="Period"
+          of={Object.entries(PERIOD_WORDS)}
           value={period}
-          onChange={(event) => go({ since: event.currentTarget.value }, { replace: true })}
-        >
-          {Object.entries(PERIOD_WORDS).map(([value, words]) => (
-            <option key={value} value={value}>
-              {words}
-            </option>
-          ))}
-        </select>
+          onChange={(to) => go({ since: to }, { replace: true })}
+        />
       </header>
       {read === null ? (
         <Skeleton />
@@ -91,8 +87,14 @@ function Shown({
   return (
     <>
       <p>
-        <b class="costs-total">{money(total)}</b> for {whole(total.calls)} model calls; the cache saved{' '}
-        {dollars(total.saved)}.{' '}
+        {total.calls === 0 ? (
+          'No model was called. '
+        ) : (
+          <>
+            <b class="costs-total">{money(total)}</b> for {plural(total.calls, 'model call')}; the cache saved{' '}
+            {dollars(total.saved)}.{' '}
+          </>
+        )}
         {total.unknown > 0 && `What ${whole(total.unknown)} calls cost is not known. `}
         {unread > 0 && <span role="status">Counting: {whole(unread)} conversations left.</span>}
       </p>
@@ -175,12 +177,13 @@ function Budgets({ lines }: { lines: readonly BudgetLine[] }) {
           cap.usd === null
             ? [spent.tokens, cap.tokens ?? 0, `${short(spent.tokens)} of ${short(cap.tokens ?? 0)} tokens`]
             : [spent.usd, cap.usd, `${dollars(spent.usd)} of ${dollars(cap.usd)}`];
+        const name = id === null ? scope : `${scope} ${nameOf(id)}`;
         return (
           <li key={`${scope} ${id}`}>
             <span>
-              {id === null ? scope : `${scope} ${id}`}, a {per}: {words}
+              {name}, a {per}: {words}
             </span>
-            <progress max={most} value={used} aria-label={`Budget of ${id ?? scope}`} />
+            <progress max={most} value={used} aria-label={`Budget of ${name}`} />
           </li>
         );
       })}

@@ -1,4 +1,6 @@
+import { Choice } from '../shared/choice.tsx';
 import { Go } from '../shared/go.tsx';
+import { TextFilter } from '../shared/text-filter.tsx';
 import { agentsByNeed } from '../state/selection.ts';
 import { PRESETS } from '../state/filter.ts';
 import { go, LISTS, route } from '../state/route.ts';
@@ -20,9 +22,9 @@ const LIST_NAMES = { talk: 'Talk', turns: 'Turns', events: 'Events', tree: 'Tree
  * filter it shows turns or events.
  */
 export function Happened() {
-  const { kind, q, problems, by } = route.value;
+  const { kind, problems, by } = route.value;
   const Shown = VIEWS[middle.value];
-  const isOwnKind = !PRESETS.some(({ id }) => id === kind);
+  const isOwnKind = !PRESETS.some(([id]) => id === kind);
   return (
     <section class="list" aria-label="What happened">
       <header class="bar list-bar">
@@ -33,18 +35,12 @@ export function Happened() {
             </Go>
           ))}
         </span>
-        <select
-          aria-label="Kinds of events"
+        <Choice
+          label="Kinds of events"
+          of={isOwnKind ? [...PRESETS, [kind, kind]] : PRESETS}
           value={kind}
-          onChange={(event) => go({ kind: event.currentTarget.value })}
-        >
-          {PRESETS.map(({ id, label }) => (
-            <option key={id} value={id}>
-              {label}
-            </option>
-          ))}
-          {isOwnKind && <option value={kind}>{kind}</option>}
-        </select>
+          onChange={(to) => go({ kind: to })}
+        />
         <AgentFilter by={by} />
         <label class="list-check">
           <input
@@ -54,15 +50,7 @@ export function Happened() {
           />
           Problems
         </label>
-        <input
-          id="search"
-          class="list-search"
-          type="search"
-          placeholder="Filter  /"
-          aria-label="Filter by text"
-          value={q}
-          onInput={(event) => go({ q: event.currentTarget.value }, { replace: true })}
-        />
+        <TextFilter of="q" label="Filter by text" placeholder="Filter" class="list-search" />
       </header>
       <Shown />
     </section>
@@ -70,20 +58,16 @@ export function Happened() {
 }
 
 function AgentFilter({ by }: { by: string }) {
-  const agents = agentsByNeed.value;
-  const isSeveral = by.includes(',');
+  const agents = agentsByNeed.value
+    .map(({ id, name }) => [id as string, name] as const)
+    .toSorted(([, a], [, b]) => a.localeCompare(b));
+  const several = by.includes(',') ? [[by, `${by.split(',').length} agents`] as const] : [];
   return (
-    <select aria-label="Agent" value={by} onChange={(event) => go({ by: event.currentTarget.value })}>
-      <option value="">All agents</option>
-      {isSeveral && <option value={by}>{by.split(',').length} agents</option>}
-      {agents
-        .map(({ id, name }) => ({ id, name }))
-        .toSorted((a, b) => a.name.localeCompare(b.name))
-        .map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-    </select>
+    <Choice
+      label="Agent"
+      of={[['', 'All agents'], ...several, ...agents]}
+      value={by}
+      onChange={(to) => go({ by: to })}
+    />
   );
 }

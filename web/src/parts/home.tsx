@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { STANDING_STATES, type StandingState } from '../../../src/library/projection/standing.ts';
+import { Choice } from '../shared/choice.tsx';
 import { Copy } from '../shared/copy.tsx';
 import { useFrames } from '../shared/frames.ts';
 import { plural, whole } from '../shared/format.ts';
@@ -7,6 +8,7 @@ import { Go } from '../shared/go.tsx';
 import { later } from '../shared/later.tsx';
 import { Skeleton } from '../shared/skeleton.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
+import { TextFilter } from '../shared/text-filter.tsx';
 import type { Inbox, InboxLine } from '../../../src/http/inbox.ts';
 import { isLost } from '../state/connection.ts';
 import { canGrow, inbox, isQueueShown, showMore, broken } from '../state/inbox.ts';
@@ -103,13 +105,22 @@ function Tabs({ counts, isCounting }: { counts: Inbox['counts']; isCounting: boo
   );
 }
 
-const ORDER_WORDS = { newest: 'Newest first', oldest: 'Oldest first', costliest: 'Most tokens first' };
+const KINDS = [
+  ['', 'Threads too'],
+  ['conversation', 'Without threads'],
+  ['thread', 'Threads only'],
+] as const;
+const ORDERS = [
+  ['', 'Most urgent first'],
+  ['newest', 'Newest first'],
+  ['oldest', 'Oldest first'],
+] as const;
 
 /** The filters are in the address. Typing adds no steps to the browser's history. */
 function Filters() {
-  const { agent, owner, since, order, of, q } = route.value;
+  const { agent, owner, since, order, of } = route.value;
   const filters = filtersOf(route.value);
-  const typed = (value: string) => value.trim();
+  const isInDollars = inbox.value?.costs === 'dollars';
   const [isOpen, setOpen] = useState(false);
   const used = [agent, owner, since, of, order].filter(Boolean).length;
   return (
@@ -118,12 +129,11 @@ function Filters() {
       aria-label="Filters"
       disabled={isLost.value}
     >
-      <input
-        type="search"
-        aria-label="Id or words of the first message"
+      <TextFilter
+        of="q"
+        label="Id or words of the first message"
         placeholder="Id or first words"
-        value={q}
-        onInput={(event) => go({ q: event.currentTarget.value }, { replace: true })}
+        isMain={false}
       />
       <button class="button home-fold" type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         Filters{used > 0 && ` ${used}`}
@@ -133,29 +143,23 @@ function Filters() {
         aria-label="Agent"
         placeholder="Agent"
         value={agent ?? ''}
-        onChange={(event) => go({ agent: typed(event.currentTarget.value) || null }, { replace: true })}
+        onChange={(event) => go({ agent: event.currentTarget.value.trim() || null }, { replace: true })}
       />
       <input
         type="text"
         aria-label="Owner"
         placeholder="Owner"
         value={owner}
-        onChange={(event) => go({ owner: typed(event.currentTarget.value) }, { replace: true })}
+        onChange={(event) => go({ owner: event.currentTarget.value.trim() }, { replace: true })}
       />
       <Since value={since} />
-      <select aria-label="Kind" value={of} onChange={(event) => go({ of: event.currentTarget.value })}>
-        <option value="">Threads too</option>
-        <option value="conversation">Without threads</option>
-        <option value="thread">Threads only</option>
-      </select>
-      <select aria-label="Order" value={order} onChange={(event) => go({ order: event.currentTarget.value })}>
-        <option value="">Most urgent first</option>
-        {Object.entries(ORDER_WORDS).map(([value, words]) => (
-          <option key={value} value={value}>
-            {value === 'costliest' && inbox.value?.costs === 'dollars' ? 'Costliest first' : words}
-          </option>
-        ))}
-      </select>
+      <Choice label="Kind" of={KINDS} value={of} onChange={(to) => go({ of: to })} />
+      <Choice
+        label="Order"
+        of={[...ORDERS, ['costliest', isInDollars ? 'Costliest first' : 'Most tokens first']]}
+        value={order}
+        onChange={(to) => go({ order: to })}
+      />
       {!isSame(filters, NO_FILTERS) && (
         <>
           <button class="button" type="button" onClick={() => go(NO_FILTERS)}>

@@ -5,7 +5,7 @@ import { Due } from '../shared/due.tsx';
 import { Go } from '../shared/go.tsx';
 import { STATE_WORDS, StateIcon } from '../shared/standing.tsx';
 import type { InboxLine } from '../../../src/http/inbox.ts';
-import { inbox, refreshInbox, stuckIn } from '../state/inbox.ts';
+import { inbox, refreshInbox, stuckIn, stuckWords } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
 import { nameOf } from '../state/selection.ts';
 import { InboxDecide } from './inbox-decide.tsx';
@@ -92,7 +92,7 @@ function Why({ line: { id, state, failure, asks, last, about } }: { line: InboxL
   if (stuck)
     return (
       <span class="inbox-why clip">
-        {nameOf(stuck.agent)} <span class="problem">{stuck.words}</span>
+        {nameOf(stuck.agent)} <span class="problem">{stuckWords(stuck)}</span>
         {stuck.reason.kind === 'unanswered' && `: ${stuck.reason.text}`}
       </span>
     );

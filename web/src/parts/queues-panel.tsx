@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { ProviderLoad, RunningLine, TurnQueue } from '../../../src/library/troupe.ts';
 import { duration, whole } from '../shared/format.ts';
-import { queues } from '../state/inbox.ts';
+import { queues, waitWords } from '../state/inbox.ts';
 import { StuckList } from './stuck-list.tsx';
 import { TurnLink } from './turn-link.tsx';
 import '../style/queues.css';
@@ -67,7 +67,7 @@ function Turns({ turns: { waiting, waitingTotal, running, runningTotal } }: { tu
       <List label="Waiting turns" total={waitingTotal}>
         {waiting.slice(0, MOST).map((line) => (
           <li key={`${line.conversation} ${line.agent}`}>
-            <TurnLink of={line} /> {line.words}
+            <TurnLink of={line} /> {waitWords(line)}
           </li>
         ))}
       </List>

@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Copy } from '../shared/copy.tsx';
-import { plural } from '../shared/format.ts';
+import { messageOf, plural } from '../shared/format.ts';
 import { Skeleton } from '../shared/skeleton.tsx';
+import { hasWords, TextFilter } from '../shared/text-filter.tsx';
 import { api, type OpenApi, type Operation } from '../state/api.ts';
-import { go, route } from '../state/route.ts';
+import { route } from '../state/route.ts';
 import { base } from '../state/settings.ts';
 import '../style/home.css';
 import '../style/routes.css';
@@ -18,7 +19,7 @@ interface Entry {
 export function Routes() {
   const [read, setRead] = useState<OpenApi | string | null>(null);
   useEffect(() => {
-    api.openApi().then(setRead, (error: unknown) => setRead(String((error as Error).message)));
+    api.openApi().then(setRead, (error: unknown) => setRead(messageOf(error)));
   }, []);
   const { q } = route.value;
   return (
@@ -26,14 +27,7 @@ export function Routes() {
       <header class="home-top">
         <h1>API</h1>
         <span />
-        <input
-          id="search"
-          type="search"
-          aria-label="Filter routes"
-          placeholder="Filter routes  /"
-          value={q}
-          onInput={(event) => go({ q: event.currentTarget.value }, { replace: true })}
-        />
+        <TextFilter of="q" label="Filter routes" placeholder="Filter routes" />
       </header>
       <p>
         Every route of this server, from its <a href={`${base}api/openapi.json`}>OpenAPI document</a>, which
@@ -51,11 +45,9 @@ export function Routes() {
 }
 
 function List({ document, q }: { document: OpenApi; q: string }) {
-  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
-  const entries = entriesOf(document).filter(({ method, path, operation }) => {
-    const text = `${method} ${path} ${operation.operationId} ${operation.summary}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
+  const entries = entriesOf(document).filter(({ method, path, operation: { operationId, summary } }) =>
+    hasWords(`${method} ${path} ${operationId} ${summary}`, q),
+  );
   return (
     <>
       <p class="quiet" role="status">

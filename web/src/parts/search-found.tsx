@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { Choice } from '../shared/choice.tsx';
 import { messageOf, moment, plural, whole } from '../shared/format.ts';
 import { Go } from '../shared/go.tsx';
 import { api, type Found, type SearchQuery } from '../state/api.ts';
@@ -65,17 +66,12 @@ function SearchFilters() {
         value={author}
         onChange={(event) => go({ author: event.currentTarget.value.trim() })}
       />
-      <select
-        aria-label="Kinds of events"
-        value={kind}
-        onChange={(event) => go({ kind: event.currentTarget.value })}
-      >
-        {PRESETS.filter(({ id }) => id !== '').map(({ id, label }) => (
-          <option key={id} value={id === SAID ? '' : id}>
-            {label}
-          </option>
-        ))}
-      </select>
+      <Choice
+        label="Kinds of events"
+        of={PRESETS.filter(([id]) => id !== '')}
+        value={kind || SAID}
+        onChange={(to) => go({ kind: to === SAID ? '' : to })}
+      />
       <Since value={since} />
       {isFiltered && (
         <button class="button" type="button" onClick={() => go({ author: '', kind: '', since: '' })}>

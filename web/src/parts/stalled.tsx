@@ -3,7 +3,7 @@ import type { StuckLine } from '../../../src/library/troupe.ts';
 import { Go } from '../shared/go.tsx';
 import { api } from '../state/api.ts';
 import { useFetched } from '../state/fetched.ts';
-import { broken, rootOf } from '../state/inbox.ts';
+import { broken, rootOf, stuckWords } from '../state/inbox.ts';
 import { route } from '../state/route.ts';
 import { nameOf } from '../state/selection.ts';
 import { StuckAction } from './stuck-list.tsx';
@@ -25,7 +25,7 @@ export function Stalled() {
             <Go to={{ conversation: line.conversation, agent: line.agent, turn: line.turn }}>
               {nameOf(line.agent)}
             </Go>{' '}
-            <span class="problem">{line.words}</span> <StuckAction line={line} />
+            <span class="problem">{stuckWords(line)}</span> <StuckAction line={line} />
           </li>
         ))}
       </ul>

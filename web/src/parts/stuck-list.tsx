@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import type { StuckLine } from '../../../src/library/troupe.ts';
 import { CommandButton } from '../shared/command-button.tsx';
 import { whole } from '../shared/format.ts';
-import { broken, stuck } from '../state/inbox.ts';
+import { broken, stuck, stuckWords } from '../state/inbox.ts';
 import { nameOf } from '../state/selection.ts';
 import { TurnLink } from './turn-link.tsx';
 import '../style/queues.css';
@@ -30,7 +30,7 @@ export function StuckList() {
       ))}
       {shown.map((line) => (
         <li key={`${line.conversation} ${line.agent}`}>
-          <TurnLink of={line} /> <span class="problem">{line.words}</span> <StuckAction line={line} />
+          <TurnLink of={line} /> <span class="problem">{stuckWords(line)}</span> <StuckAction line={line} />
         </li>
       ))}
       {more > 0 && (

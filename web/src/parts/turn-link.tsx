@@ -1,13 +1,13 @@
+import type { StuckLine } from '../../../src/library/troupe.ts';
 import { Go } from '../shared/go.tsx';
-import { subjectOf } from '../state/inbox.ts';
-import { nameOf } from '../state/selection.ts';
+import { placeOf } from '../state/inbox.ts';
 
-/** Leads to the turn of an agent in any conversation: both by the names that people know. */
-export function TurnLink({ of }: { of: { conversation: string; agent: string; turn: string | null } }) {
+/** Leads to the turn of an agent in any conversation. */
+export function TurnLink({ of }: { of: Pick<StuckLine, 'agent' | 'conversation' | 'turn'> }) {
   const { conversation, agent, turn } = of;
   return (
-    <Go class="turn-link" to={{ conversation, agent, turn }} title={`@${agent} in ${conversation}`}>
-      {nameOf(agent)} in <bdi>{subjectOf(conversation)}</bdi>
+    <Go to={{ conversation, agent, turn }} title={`@${agent} in ${conversation}`}>
+      <bdi>{placeOf(of)}</bdi>
     </Go>
   );
 }

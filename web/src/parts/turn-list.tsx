@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { CompactionView, TurnView } from '../../../src/library/projection/model.ts';
-import { plural, whole } from '../shared/format.ts';
+import { messageOf, plural, whole } from '../shared/format.ts';
 import { calls, shown, streams } from '../state/live.ts';
 import { isFiltered, matchesTurn } from '../state/filter.ts';
 import { readOlder } from '../state/older-turns.ts';
@@ -70,8 +70,7 @@ function Older({ count, onRead }: { count: number; onRead: () => void }) {
   const [problem, setProblem] = useState('');
   const [first] = turns.value;
   const read = () => {
-    if (first)
-      readOlder(first).then(onRead, (error: unknown) => setProblem(String((error as Error).message)));
+    if (first) readOlder(first).then(onRead, (error: unknown) => setProblem(messageOf(error)));
   };
   return (
     <>

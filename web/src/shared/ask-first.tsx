@@ -1,5 +1,5 @@
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Command, Event } from '../../../src/events/index.ts';
+import type { Command } from '../../../src/events/index.ts';
 import { mayGive } from '../state/caller.ts';
 import { isLost, whyNoWrite } from '../state/connection.ts';
 import { mode } from '../state/settings.ts';
@@ -13,13 +13,12 @@ interface AskFirstProps {
   question: string;
   /** What it changes, and how that can be undone. */
   effect: string;
-  onAccepted?: (answer: { event: Event; seq: number }) => void;
 }
 
 /**
  * A command that acts only after a confirmation. The question opens away from the button, so that a double click cannot answer it.
  */
-export function AskFirst({ command, label, class: name = '', question, effect, onAccepted }: AskFirstProps) {
+export function AskFirst({ command, label, class: name = '', question, effect }: AskFirstProps) {
   const [isOpen, setOpen] = useState(false);
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
@@ -63,7 +62,12 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
           </p>
           <p id={`${id}-effect`}>{effect}</p>
           <p class="ask-first-acts">
-            <CommandButton command={command} label={label} class="button-main" onAccepted={accepted} />
+            <CommandButton
+              command={command}
+              label={label}
+              class="button-main"
+              onAccepted={() => setOpen(false)}
+            />
             <button type="button" class="button" onClick={close}>
               Cancel
             </button>
@@ -78,10 +82,5 @@ export function AskFirst({ command, label, class: name = '', question, effect, o
     event.preventDefault();
     event.stopPropagation();
     close();
-  }
-
-  function accepted(answer: { event: Event; seq: number }): void {
-    setOpen(false);
-    onAccepted?.(answer);
   }
 }

@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import { messageOf } from '../shared/format.ts';
 import { ApiError } from './api.ts';
 import { mode } from './settings.ts';
 
@@ -37,7 +38,7 @@ export function reached(): void {
 
 /** Called when a request has failed. Returns whether trying again may help. */
 export function failed(error: unknown): boolean {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const status = error instanceof ApiError ? error.status : 0;
   const isKnown = error instanceof ApiError && error.code === 'scope_missing';
   if (status === 401 || isKnown) current.value = { state: 'token', message, isKnown };

@@ -31,15 +31,15 @@ const KINDS: Record<string, readonly EventKind[]> = {
 };
 
 /** Filters of the log, in the address as `kind`. Without a filter, minor events are folded. */
-export const PRESETS: readonly { id: string; label: string }[] = [
-  { id: '', label: 'All, folded' },
-  { id: '*', label: 'Every event' },
-  { id: 'talk', label: 'What was said' },
-  { id: 'turn', label: 'Turns' },
-  { id: 'tool', label: 'Tools' },
-  { id: 'task', label: 'Handoffs and tasks' },
-  { id: 'context', label: 'Context management' },
-  { id: 'steer', label: 'Commands and guards' },
+export const PRESETS: readonly (readonly [kind: string, label: string])[] = [
+  ['', 'All, folded'],
+  ['*', 'Every event'],
+  ['talk', 'What was said'],
+  ['turn', 'Turns'],
+  ['tool', 'Tools'],
+  ['task', 'Handoffs and tasks'],
+  ['context', 'Context management'],
+  ['steer', 'Commands and guards'],
 ];
 
 type FilterRoute = Pick<Route, 'kind' | 'q' | 'problems' | 'by'>;

@@ -2,12 +2,14 @@ import { computed, effect, signal } from '@preact/signals';
 import type { AgentView } from '../../../src/library/projection/model.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
 import { STANDING_STATES, standingOf } from '../../../src/library/projection/standing.ts';
+import type { Holder } from '../../../src/library/inspect/stuck.ts';
 import type { StuckLine, StuckReport } from '../../../src/library/troupe.ts';
 import type { Inbox, InboxLine } from '../../../src/http/inbox.ts';
 import { api, type InboxQuery, type Queues } from './api.ts';
 import { connection, failed, isLost, reached } from './connection.ts';
 import { live, onEvents } from './live.ts';
 import { conversation, type Route, route } from './route.ts';
+import { nameOf } from './selection.ts';
 
 /** The server's answer for the filters in the address; with an open conversation, without filters. */
 export const inbox = signal<Inbox | null>(null);
@@ -27,9 +29,24 @@ export const broken = computed(
 );
 /** The conversation after which a thread is named, or the conversation itself. */
 export const rootOf = (id: string) => id.replace(/\.[a-z]-[0-9a-f]{12}$/, '');
-/** The first words of a conversation where the list has them, else its id. */
-export const subjectOf = (id: string): string =>
-  inbox.value?.lines.find((line) => line.id === id)?.about?.text || id;
+const MAX_SUBJECT = 40;
+
+/** An agent in a conversation, both as people know them: the conversation by its first words where the list has them, else by its id. */
+export function placeOf({ agent, conversation: id }: Pick<StuckLine, 'agent' | 'conversation'>): string {
+  const text = inbox.value?.lines.find((line) => line.id === id)?.about?.text ?? '';
+  const short = text.length > MAX_SUBJECT ? `${text.slice(0, MAX_SUBJECT)}…` : text;
+  return `${nameOf(agent)} in ${short === '' ? id : `“${short}”`}`;
+}
+
+/** Why something waits, in the server's words, with the holder of its slot as people know it. */
+export function waitWords({ words, heldBy: [holder] = [] }: { words: string; heldBy?: Holder[] }): string {
+  if (!holder) return words;
+  return words.replace(`@${holder.agent} in ${holder.conversation}`, () => placeOf(holder));
+}
+/** The same of stuck work. */
+export const stuckWords = ({ words, reason }: Pick<StuckLine, 'words' | 'reason'>): string =>
+  waitWords({ words, ...(reason.kind === 'slot_full' && { heldBy: reason.heldBy }) });
+
 /** Whether home shows the queue. Beside a conversation it is always shown. */
 export const isQueueShown = signal(false);
 
@@ -38,7 +55,7 @@ export function waitOf(agent: AgentView): string | null {
   if (shownCondition(agent) !== 'queued' && agent.turn === null) return null;
   const waiting = queues.value?.turns.waiting ?? [];
   const found = waiting.find((line) => line.agent === agent.id && line.conversation === conversation.value);
-  return found?.words ?? null;
+  return found ? waitWords(found) : null;
 }
 
 /** The lines, with the open conversation brought up to date; null before the first answer. */

@@ -1,5 +1,7 @@
 import type { Command } from '../../../src/events/index.ts';
 import { shownCondition } from '../../../src/library/projection/needs.ts';
+import { messageOf } from '../shared/format.ts';
+import { hasWords } from '../shared/text-filter.tsx';
 import { canErase, mayGive } from './caller.ts';
 import { type Erasing, showErasure } from './dialogs.ts';
 import { commandsOf } from '../parts/detail/commands.ts';
@@ -42,11 +44,9 @@ export function paletteItems(words: string, about: 'conversation' | null): Item[
     about === 'conversation'
       ? conversationItems()
       : [...agentItems(), ...commandItems(), ...turnItems(words), ...conversationItems()];
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const counts = new Map<string, number>();
   return all.filter(({ group, text, note }) => {
-    const searched = `${group} ${text} ${note}`.toLowerCase();
-    if (!wanted.every((word) => searched.includes(word))) return false;
+    if (!hasWords(`${group} ${text} ${note}`, words)) return false;
     const count = (counts.get(group) ?? 0) + 1;
     counts.set(group, count);
     return about !== null || count <= MAX_OF_GROUP;
@@ -195,6 +195,6 @@ async function run(command: Command): Promise<void> {
     const fork = event.kind === 'command' ? event.body.fork?.conversation : undefined;
     if (command.command === 'fork') goElsewhere({ conversation: fork ?? event.conversation });
   } catch (error) {
-    refusal.value = error instanceof Error ? error.message : String(error);
+    refusal.value = messageOf(error);
   }
 }

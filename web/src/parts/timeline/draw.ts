@@ -158,7 +158,7 @@ function drawLabel(
   const start = Math.max(0, x) + 5;
   const room = x + width - start - 4;
   if (label === '' || height < 10 || room < LABEL_FROM_PX - 9) return;
-  const text = labelIn(label, Math.floor((room + 3) / CHAR_PX));
+  const text = labelIn(label, Math.floor(room / CHAR_PX));
   to.fillStyle = isTurn(tone) || tone === 'first_token' ? colours.text : colours.page;
   to.fillText(text, start, y + height / 2 + 0.5);
 }
