@@ -37,6 +37,28 @@ pageTest('twenty tabs at once open, show what happens, and act', async () => {
   expect(locks).toBe(3);
 });
 
+pageTest('a tab without a stream shows at once what it has sent', async () => {
+  await stage().say('crowded', [], 'About parcel 1.');
+  const page = await browsing.open(stage().url);
+  // The other tabs of the browser have all places.
+  await page.evaluate(`
+    for (const place of [1, 2, 3]) void navigator.locks.request('troupe-stream-' + place, () => new Promise(() => {}));
+    true;
+  `);
+  const tab = await page.context().newPage();
+  await tab.goto(`${stage().url}c/crowded`);
+  await isOpen(tab);
+  await tab.clock.install();
+  // The pause that was running ends by the clock of the machine.
+  await tab.waitForResponse(/events\?after=/);
+  await tab.clock.pauseAt(Date.now() + 60_000);
+  // What the tab has asked before the clock stopped is answered.
+  await tab.waitForLoadState('networkidle');
+  await tab.getByPlaceholder(/^Message/).fill('And the crate 1.');
+  await tab.keyboard.press('Enter');
+  await happened(tab).getByText('And the crate 1.').first().waitFor();
+});
+
 pageTest('a command that does not come back says so within seconds', async () => {
   await playApproval(stage(), 'silent');
   const page = await browsing.open(`${stage().url}c/silent`);

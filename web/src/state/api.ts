@@ -26,6 +26,7 @@ import type { AgentId, Command, Event } from '../../../src/events/index.ts';
 import type { Tree } from '../../../src/library/projection/tree.ts';
 import type { Chart, Transitions } from '../../../src/library/projection/chart.ts';
 import { base, renewWriteToken, serverToken, writeToken } from './settings.ts';
+import { noteWrite } from './stream-place.ts';
 
 /** The server's refusal in its own words. `code` is stable; `message` tells what to do. */
 export class ApiError extends Error {
@@ -237,7 +238,9 @@ async function get<T>(path: string, query: Query = {}, withinMs = ANSWERS_WITHIN
 async function post<T>(path: string, body: object, withinMs: number | null = SOON_MS): Promise<T> {
   const send = async () => {
     const init = { method: 'POST', headers: headersFor('POST'), body: JSON.stringify(body) };
-    return read<T>(await ask(path, init, withinMs));
+    const answer = await read<T>(await ask(path, init, withinMs));
+    noteWrite();
+    return answer;
   };
   try {
     return await send();

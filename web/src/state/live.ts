@@ -8,7 +8,7 @@ import { failed, opening, reached } from './connection.ts';
 import { type RunningCall, type LiveTold, withNote } from './running-calls.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
 import { conversation, route } from './route.ts';
-import { pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
+import { nextWrite, pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
 
 /**
  * The conversation on the screen, live: a snapshot, and every later event folded as the server folds it.
@@ -95,6 +95,7 @@ export function openConversation(id: string | null): void {
 
 async function follow(id: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
+    const written = nextWrite();
     try {
       await untilSeen(signal);
       if (signal.aborted) return;
@@ -104,7 +105,7 @@ async function follow(id: string, signal: AbortSignal): Promise<void> {
     } catch (error) {
       if (signal.aborted || !failed(error)) return;
     }
-    await pause(RECONNECT_MS, signal);
+    await pause(RECONNECT_MS, AbortSignal.any([signal, written]));
   }
 }
 

@@ -28,6 +28,16 @@ export async function withPlace(use: () => Promise<void>): Promise<boolean> {
   return false;
 }
 
+let untilWrite = new AbortController();
+/** Aborts with the next write of this tab. */
+export const nextWrite = (): AbortSignal => untilWrite.signal;
+
+/** To be called after a write: a tab without a place then asks for its effect at once. */
+export function noteWrite(): void {
+  untilWrite.abort();
+  untilWrite = new AbortController();
+}
+
 /** Resolves when the tab becomes visible, or the signal aborts. */
 export function untilSeen(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -71,7 +81,7 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
       signal.removeEventListener('abort', done);
       resolve();
     };
-    const timer = setTimeout(done, ms);
+    const timer = setTimeout(done, signal.aborted ? 0 : ms);
     signal.addEventListener('abort', done);
   });
 }
