@@ -198,6 +198,17 @@ pageTest('which agent cost most, and why, is two clicks away', async () => {
     .or(page.getByRole('progressbar', { name: 'Budget of tenant' }))
     .first()
     .waitFor();
+  // On a phone names stay on one line, and a shade shows that the table goes on.
+  const wide = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 844 });
+  const name = agents.getByRole('rowheader', { name: 'Archivist' });
+  await eventually(async () => (await name.boundingBox())?.height ?? 99).toBeLessThan(40);
+  const scroller = page.locator('.costs-scroll').first();
+  expect(await scroller.evaluate((box) => box.scrollWidth > box.clientWidth)).toBe(true);
+  expect(
+    await page.evaluate(`getComputedStyle(document.querySelector('.costs-scroll')).backgroundImage`),
+  ).toContain('gradient');
+  if (wide) await page.setViewportSize(wide);
   const headers = { authorization: `Bearer ${world().keys['everything']}` };
   const response = await fetch(`${world().url}api/costs?from=0`, { headers });
   const { total } = (await response.json()) as { total: { usd: number } };

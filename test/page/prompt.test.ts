@@ -102,6 +102,14 @@ pageTest('a compaction is a line that opens to sizes, reason and summary', async
   }
 });
 
+pageTest('among what was said a compaction is told with the name of its agent, once', async () => {
+  const page = await browsing.open(`${stage().url}c/compacted`);
+  await happened(page)
+    .getByText(/^Archivist made room, a model wrote a summary/)
+    .first()
+    .waitFor();
+});
+
 pageTest('the tool calls of a turn are shown with arguments and results', async () => {
   const page = await browsing.open(`${stage().url}c/failed/t/failed:researcher:2?tab=tools`);
   const tools = panel(page, 'Tools');

@@ -282,7 +282,8 @@ class Reading {
 
   #note(event: Event): void {
     const { seq, at, level, summary, author, agent: about } = rowOf(event);
-    const text = event.author.kind === 'system' ? summary : `${author}: ${summary}`;
+    const isNamed = event.author.kind === 'system' || summary.startsWith(`@${event.author.id} `);
+    const text = isNamed ? summary : `${author}: ${summary}`;
     // A failed call and the end of its turn report the same.
     const last = this.items.at(-1);
     if (last?.kind === 'note' && last.text === text) this.items.pop();

@@ -6,7 +6,7 @@ import { commandsOf } from './commands.ts';
 import { OfferButton } from './offer-button.tsx';
 import { legalAt, type Moment } from './moment.ts';
 
-/** What the events of the runtime mean. */
+/** What the events of the machine mean. */
 const EVENT_WORDS: Record<string, string> = {
   PINNED: 'a turn begins',
   PROMPT_READY: 'the prompt is made',
@@ -23,6 +23,19 @@ const EVENT_WORDS: Record<string, string> = {
   CORRECTED: 'the answer is sent back',
   COMMITTED: 'the turn is stored',
   BREAK: 'it cannot go on',
+  ABORTED: 'somebody aborts the turn',
+  REFUSED: 'the turn is refused',
+  PAUSE: 'somebody pauses it',
+  RESUME: 'somebody resumes it',
+  RETRY: 'somebody tries again',
+  RETIRE: 'somebody retires it',
+  REINSTATE: 'somebody reinstates it',
+};
+const GUARD_WORDS: Record<string, string> = {
+  mayRetry: 'it may be tried again',
+  waitsForApproval: 'it waits for an approval',
+  waitsForAnswer: 'it waits for an answer',
+  waitsForDelegation: 'it waits for a task',
 };
 
 /** What a command that is no event of the machine leads to. */
@@ -64,7 +77,7 @@ export function StateLegal({ chart, moment }: { chart: Transitions | null; momen
             )}
             <span class="state-target">
               → {target}
-              {guard !== null && <> if {guard}</>}
+              {guard !== null && <> if {GUARD_WORDS[guard] ?? guard}</>}
             </span>
           </li>
         ))}

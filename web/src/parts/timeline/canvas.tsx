@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
 import { shown } from '../../state/live.ts';
 import { route } from '../../state/route.ts';
-import { cursor, fitTurn, nameOf, selectTarget } from '../../state/timeline/cursor.ts';
+import { cursor, fitTurn, selectTarget } from '../../state/timeline/cursor.ts';
 import { type Layout, layoutTimeline, type Target } from '../../state/timeline/layout.ts';
 import { targetAt } from '../../state/timeline/target-at.ts';
 import { needThread } from '../../state/timeline/loaded-times.ts';
@@ -161,7 +161,7 @@ interface TooltipProps {
 
 /** Names and durations, beside the pointer. */
 function Tooltip({ target, x, y, width, height }: TooltipProps) {
-  const { title, lines } = wordsOf(target, nameOf);
+  const { title, lines } = wordsOf(target);
   const isBelow = y < height / 2;
   return (
     <div

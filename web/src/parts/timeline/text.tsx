@@ -3,7 +3,7 @@ import { Go } from '../../shared/go.tsx';
 import type { Route } from '../../state/route.ts';
 import { needThread } from '../../state/timeline/loaded-times.ts';
 import { nestedIn, type Spans, type ThreadSpan } from '../../state/timeline/spans.ts';
-import { nameOf } from '../../state/timeline/cursor.ts';
+import { nameOf } from '../../state/selection.ts';
 import { wordsOf } from './words.ts';
 
 const MOST = 300;
@@ -49,7 +49,7 @@ interface Entry {
 function entries({ lanes }: Spans): Entry[] {
   const all = lanes.flatMap(({ turns, threads, waits }): Entry[] => [
     ...turns.slice(-MOST).map((turn) => {
-      const { title, lines } = wordsOf({ kind: 'turn', turn, thread: null }, nameOf);
+      const { title, lines } = wordsOf({ kind: 'turn', turn, thread: null });
       const text = [title, ...lines].join('; ');
       return { key: turn.id, at: turn.start, text, to: { turn: turn.id, event: null } };
     }),
@@ -64,7 +64,7 @@ function entries({ lanes }: Spans): Entry[] {
 
 function entryOf(span: ThreadSpan): Entry {
   const { task, givenIn, start } = span;
-  const { title } = wordsOf({ kind: 'thread', span }, nameOf);
+  const { title } = wordsOf({ kind: 'thread', span });
   const elsewhere = givenIn === null ? {} : { conversation: givenIn };
   return {
     key: `${task.thread} ${task.id}`,

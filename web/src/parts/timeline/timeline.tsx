@@ -11,7 +11,6 @@ import {
   fitChosen,
   moveCursor,
   moveCursorTo,
-  nameOf,
   selectTarget,
 } from '../../state/timeline/cursor.ts';
 import { logTimes, openTimes } from '../../state/timeline/loaded-times.ts';
@@ -144,7 +143,7 @@ function useLaneInView(scroller: { current: HTMLElement | null }): void {
 function said(): string {
   const turn = cursor.value;
   if (!turn) return '';
-  const { title, lines } = wordsOf({ kind: 'turn', turn, thread: null }, nameOf);
+  const { title, lines } = wordsOf({ kind: 'turn', turn, thread: null });
   return [title, ...lines].join(', ');
 }
 

@@ -1,5 +1,5 @@
-import { duration } from '../../shared/format.ts';
-import { clock } from '../../shared/format.ts';
+import { clock, duration } from '../../shared/format.ts';
+import { nameOf } from '../../state/selection.ts';
 import { type Target, PART_WORDS } from '../../state/timeline/layout.ts';
 import type { Part, TurnSpan } from '../../state/timeline/spans.ts';
 import { dateOf } from '../../state/timeline/ticks.ts';
@@ -17,25 +17,25 @@ function momentOf(at: number): string {
 const sum = (parts: readonly Part[]) => parts.reduce((ms, { start, end }) => ms + end - start, 0);
 
 /** The timeline's words for a target: in the tooltip, and for screen readers. */
-export function wordsOf(target: Target, name: (agent: string) => string): Words {
+export function wordsOf(target: Target): Words {
   switch (target.kind) {
     case 'turn':
-      return turnWords(target.turn, name);
+      return turnWords(target.turn);
     case 'part': {
       const { part, turn } = target;
       const what =
         part.kind === 'tool' ? `tool ${part.name}${part.isFailed ? ', failed' : ''}` : PART_WORDS[part.kind];
       return {
         title: `${what}, ${duration(part.end - part.start)}`,
-        lines: [`turn ${turn.number} of ${name(turn.agent)}`, `from ${momentOf(part.start)}`],
+        lines: [`turn ${turn.number} of ${nameOf(turn.agent)}`, `from ${momentOf(part.start)}`],
       };
     }
     case 'thread': {
       const { task, start, end } = target.span;
       const state = task.outcome ?? 'open';
-      const whom = task.assignee === null ? 'a task' : `to ${name(task.assignee)}`;
+      const whom = task.assignee === null ? 'a task' : `to ${nameOf(task.assignee)}`;
       return {
-        title: `${name(task.owner)} delegated ${whom}, ${state}, ${duration(end - start)}`,
+        title: `${nameOf(task.owner)} delegated ${whom}, ${state}, ${duration(end - start)}`,
         lines: [...(task.text === '' ? [] : [task.text]), `from ${momentOf(start)}`],
       };
     }
@@ -45,14 +45,14 @@ export function wordsOf(target: Target, name: (agent: string) => string): Words 
       const { agent, count, failed, from, to } = target;
       const bad = failed > 0 ? `, ${failed} failed` : '';
       return {
-        title: `${count} turns of ${name(agent)}${bad}`,
+        title: `${count} turns of ${nameOf(agent)}${bad}`,
         lines: [`${momentOf(from)} – ${momentOf(to)}`, 'Click to zoom in'],
       };
     }
   }
 }
 
-function turnWords(turn: TurnSpan, name: (agent: string) => string): Words {
+function turnWords(turn: TurnSpan): Words {
   const { agent, number, status, start, end, queued, missed, error, said, parts } = turn;
   const kinds = new Map<string, Part[]>();
   for (const part of parts) {
@@ -66,7 +66,7 @@ function turnWords(turn: TurnSpan, name: (agent: string) => string): Words {
     missed > 0 ? `had missed ${missed}` : '',
   ].filter((note) => note !== '');
   return {
-    title: `turn ${number} of ${name(agent)}, ${status}, ${duration(end - start)}`,
+    title: `turn ${number} of ${nameOf(agent)}, ${status}, ${duration(end - start)}`,
     lines: [
       `from ${momentOf(start)}`,
       ...(notes.length > 0 ? [notes.join(', ')] : []),

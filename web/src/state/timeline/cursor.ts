@@ -1,5 +1,4 @@
 import { signal } from '@preact/signals';
-import { shown } from '../live.ts';
 import { go, href, parseRoute, route } from '../route.ts';
 import { selectEvent } from '../selection.ts';
 import type { Target } from './layout.ts';
@@ -8,10 +7,6 @@ import { expanded, fitRange, reveal, spans } from './view.ts';
 
 /** The turn with the keyboard focus; null until a key is pressed. */
 export const cursor = signal<TurnSpan | null>(null);
-
-export function nameOf(agent: string): string {
-  return shown.peek()?.agents[agent]?.name ?? agent;
-}
 
 /** Moves to the previous or next turn in the lane, or to the turn in the next lane that began at about the same time. */
 export function moveCursor(across: -1 | 0 | 1, down: -1 | 0 | 1): void {
