@@ -162,6 +162,17 @@ pageTest(
   },
 );
 
+pageTest('on a tablet a long question does not run under the names beside it', async () => {
+  const page = await browsing.open(stage().url, { viewport: { width: 768, height: 1_024 } });
+  const about = page.locator('.inbox-asks .inbox-about').first();
+  await about.waitFor();
+  const [left, right] = [
+    await about.boundingBox(),
+    await page.locator('.inbox-asks .inbox-who').first().boundingBox(),
+  ];
+  expect((left?.x ?? 0) + (left?.width ?? 0)).toBeLessThanOrEqual(right?.x ?? 0);
+});
+
 pageTest('the composer names the default agent, whole on a phone too', async () => {
   await using office = await openStage({
     ...OFFICE,

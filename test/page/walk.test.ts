@@ -41,7 +41,7 @@ pageTest(
     const first = page.getByRole('region', { name: 'Agents' }).getByRole('listitem').first();
     await eventually(() => first.innerText()).toMatch(/failed[^]*Writer/);
     await eventually(() => happened(page).innerText()).toMatch(
-      /writer[^]*failed[^]*provider_quota[^]*exceeded your current quota/,
+      /Writer[^]*failed[^]*provider_quota[^]*exceeded your current quota/,
     );
     await picture(page, 'who-is-stuck');
 
