@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { openKept, WORLDS } from '../test/page/kept-world.ts';
 import { WHOLE_WORLD } from '../test/page/world.ts';
 
-const HELP = `npm run world: plays a month of thousands of conversations into a folder, once, and serves the page on it until Ctrl-C
+const HELP = `npm run world: plays a month of thousands of conversations into a folder, where they are kept for three hours, and serves the page on them until Ctrl-C
 
   --small        60 conversations in place of ${WHOLE_WORLD.conversations}
   --seed N       other conversations (default 1)

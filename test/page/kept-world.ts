@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openWorld, type WorldOptions, type WorldStage } from './world-stage.ts';
@@ -13,12 +13,20 @@ export interface KeptOptions extends Pick<WorldOptions, 'port' | 'needsKey'> {
   data?: string;
 }
 
-/** A world that is played once into a folder and opened from there afterwards. */
+/** How long a world is kept, ms: its first approvals expire after four hours, and pages compare deadlines with the clock of the system. */
+const KEPT_MS = 3 * 3_600_000;
+
+/** A world that is played into a folder and opened from there for a few hours. */
 export async function openKept({ seed = 1, isSmall = false, data = WORLDS, ...more }: KeptOptions = {}) {
   const size = isSmall ? SMALL_WORLD : WHOLE_WORLD;
   const folder = `${data}-${isSmall ? 'small-' : ''}${seed}`;
   const whole = join(folder, 'whole');
-  const isPlayed = existsSync(whole);
+  const played = statSync(whole, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const isPlayed = Date.now() - played < KEPT_MS;
+  if (played > 0 && !isPlayed) {
+    rmSync(whole);
+    rmSync(join(folder, 'store'), { recursive: true });
+  }
   mkdirSync(folder, { recursive: true });
   const began = performance.now();
   const told = (done: number) => process.stderr.write(`\r${done} of ${size.conversations} conversations`);
