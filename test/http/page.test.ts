@@ -89,7 +89,13 @@ test('the document names the files and the answer that the asked view needs', as
     path.join(built.folder, 'manifest.json'),
     JSON.stringify({
       _first: { file: 'assets/first-1.js', name: 'first', css: ['assets/first-1.css'] },
-      'src/parts/home.tsx': { file: 'assets/home-1.js', name: 'home', css: ['assets/home-1.css'] },
+      _shared: { file: 'assets/shared-1.js', name: 'shared', css: ['assets/shared-1.css'] },
+      'src/parts/home.tsx': {
+        file: 'assets/home-1.js',
+        name: 'home',
+        css: ['assets/home-1.css'],
+        imports: ['_first', '_shared'],
+      },
       _conversation: { file: 'assets/conversation-1.js', name: 'conversation' },
     }),
   );
@@ -98,7 +104,7 @@ test('the document names the files and the answer that the asked view needs', as
     const html = await (await api.app.request(url, { headers })).text();
     return [...html.matchAll(/<link [^>]*href="([^"]*)"/g)].map(([, href]) => href);
   };
-  const home = ['./assets/home-1.css', './assets/home-1.js'];
+  const home = ['shared-1.css', 'home-1.css', 'shared-1.js', 'home-1.js'].map((file) => `./assets/${file}`);
   const answers = ['api/inbox?limit=50&amp;urgent=500', 'api/queues', 'api/stuck?limit=200'];
   expect(await named('/')).toEqual([...answers, ...home]);
   expect(await named('/?state=failed')).toEqual(home);
@@ -151,7 +157,7 @@ test('probes answer a browser like any other client', async () => {
 test('the policy of the page forbids foreign content and frames', async () => {
   using built = builtPage();
   await using api = await startApi({ web: built.folder });
-  for (const url of ['/', '/assets/page-1a2b.js']) {
+  for (const url of ['/', '/favicon.svg']) {
     const { headers } = await api.get(url, { headers: HTML });
     expect(headers.get('content-security-policy')).toBe(
       "default-src 'self'; img-src 'self' blob:; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
@@ -159,6 +165,12 @@ test('the policy of the page forbids foreign content and frames', async () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff');
     expect(headers.get('referrer-policy')).toBe('no-referrer');
     expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+  }
+  // A script or a style is no document: that of the page holds for it.
+  for (const url of ['/assets/page-1a2b.js', '/assets/page-3c4d.css']) {
+    const { headers } = await api.get(url, { headers: HTML });
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-security-policy')).toBeNull();
   }
 });
 

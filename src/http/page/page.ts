@@ -22,11 +22,14 @@ interface PageSubjects {
 
 /** First path segments that never answer with the page. */
 const NOT_THE_PAGE = new Set(['api', 'metrics', 'healthz', 'readyz']);
+const NOSNIFF = { 'x-content-type-options': 'nosniff' };
+/** Scripts and styles: the policies of the document hold for them, and a load has several. */
+const IN_A_DOCUMENT = /^assets\/[^/]*\.(?:js|css)$/;
 /** Headers of every document and file of a page. */
 export const PAGE_HEADERS = {
   'content-security-policy':
     "default-src 'self'; img-src 'self' blob:; base-uri 'self'; frame-ancestors 'none'; form-action 'none'; object-src 'none'",
-  'x-content-type-options': 'nosniff',
+  ...NOSNIFF,
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
 };
@@ -102,7 +105,7 @@ async function fileOf(context: Context, web: string, path: string): Promise<Resp
   const file = await readWebFile(web, path, codingsFor(context));
   if (!file) return null;
   return context.body(file.bytes, 200, {
-    ...PAGE_HEADERS,
+    ...(IN_A_DOCUMENT.test(path) ? NOSNIFF : PAGE_HEADERS),
     'content-type': file.type,
     ...(file.encoding && { 'content-encoding': file.encoding }),
     'cache-control': path.startsWith('assets/') ? FOREVER : 'no-cache',
@@ -183,6 +186,8 @@ type PageManifest = Readonly<Record<string, Chunk>>;
 
 interface Chunk {
   file: string;
+  /** Keys of chunks that it needs before it runs. */
+  imports?: readonly string[];
   name?: string;
   css?: readonly string[];
 }
@@ -211,12 +216,17 @@ function viewHints(
   return [...(isReadable ? [preload(snapshot)] : []), ...filesOf(manifest, 'conversation')].join('');
 }
 
-/** The script of a view and its styles; it imports nothing but what the document itself names. See `web/vite.config.ts`. */
+/** The script of a view, what it imports, and their styles, without `first`, which the document itself names. */
 function filesOf(manifest: PageManifest, view: string): string[] {
   const chunk = Object.values(manifest).find(({ name }) => name === view);
   if (!chunk) return [];
-  const styles = chunk.css?.map((style) => `<link rel="stylesheet" crossorigin href="./${style}">`) ?? [];
-  return [...styles, `<link rel="modulepreload" crossorigin href="./${chunk.file}">`];
+  const imported = (chunk.imports ?? []).flatMap((key) => manifest[key] ?? []);
+  const chunks = [...imported.filter(({ name }) => name !== 'first'), chunk];
+  const styles = chunks.flatMap(({ css = [] }) => css);
+  return [
+    ...styles.map((style) => `<link rel="stylesheet" crossorigin href="./${style}">`),
+    ...chunks.map(({ file }) => `<link rel="modulepreload" crossorigin href="./${file}">`),
+  ];
 }
 
 /** A preload with the mode and credentials of the page's `fetch`; others would not be used. */
