@@ -51,6 +51,18 @@ pageTest(
   },
 );
 
+pageTest('a long conversation opens at its end, whatever is drawn after it', async () => {
+  const page = await browsing.open(`${long().url}c/c`, { viewport: { width: 2_560, height: 1_440 } });
+  await page.getByRole('application', { name: 'Turns by time' }).waitFor();
+  await page.getByRole('region', { name: 'Detail', exact: true }).waitFor();
+  await page.evaluate(
+    `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))`,
+  );
+  const left = `(({ scrollHeight, clientHeight, scrollTop }) => scrollHeight - clientHeight - scrollTop)(document.getElementById('rows'))`;
+  await eventually(() => page.evaluate<number>(left)).toBeLessThan(40);
+  await eventually(() => page.getByRole('button', { name: 'Newest' }).count()).toBe(0);
+});
+
 pageTest('an event that arrives draws its own line, and no other again', async () => {
   const page = await browsing.open(`${long().url}c/long?list=events&kind=*`);
   const lines = happened(page).getByRole('group', { name: 'Events' }).getByRole('link');

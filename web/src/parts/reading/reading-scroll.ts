@@ -30,7 +30,7 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
   const [isAtEnd, setAtEnd] = useState(true);
   const asked = useRef<number | null>(null);
   const found = useRef<number | null>(null);
-  const before = useRef({ first: 0, height: 0 });
+  const before = useRef({ first: 0, height: 0, top: 0 });
   const events = part.events.value;
   const first = events[0]?.seq ?? 0;
 
@@ -38,7 +38,8 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
     const element = box.current;
     if (!element) return;
     const grewAbove = before.current.first > first && first > 0;
-    if (grewAbove && !isAtPin()) element.scrollTop += element.scrollHeight - before.current.height;
+    const isHeld = isPinned.current && !part.hasLater();
+    if (grewAbove && !isHeld) element.scrollTop += element.scrollHeight - before.current.height;
     before.current.first = first;
   }, [events]);
 
@@ -50,8 +51,8 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
     const observer = new ResizeObserver(() => {
       const element = box.current;
       if (!element) return;
-      if (isAtPin()) element.scrollTop = element.scrollHeight;
-      before.current.height = element.scrollHeight;
+      if (isPinned.current && !part.hasLater()) element.scrollTop = element.scrollHeight;
+      Object.assign(before.current, { height: element.scrollHeight, top: element.scrollTop });
       setAtEnd(isEnd(element));
     });
     observer.observe(column);
@@ -80,14 +81,13 @@ export function useReadingScroll(part: ReadingWindow, { event, shown }: Place): 
   function onScroll(): void {
     const element = box.current;
     if (!element) return;
-    isPinned.current = isEnd(element);
+    // What grew since the last look moves the end away; only a reader moves the place.
+    const hasMovedUp = element.scrollTop < before.current.top - 1;
+    isPinned.current = isEnd(element) || (isPinned.current && !hasMovedUp);
+    before.current.top = element.scrollTop;
     setAtEnd(isPinned.current);
     if (element.scrollTop < NEAR_PX && part.hasEarlier()) void part.earlier();
     else if (below(element) < NEAR_PX && part.hasLater()) void part.later();
-  }
-
-  function isAtPin(): boolean {
-    return isPinned.current && !part.hasLater();
   }
 
   function isEnd(element: HTMLElement): boolean {
