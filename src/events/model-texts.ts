@@ -130,7 +130,7 @@ Troupe runs this company of agents: it keeps the log, wakes the agents that are 
   summary: {
     shown:
       'What people asked for or forbade in it holds until they take it back, and a newer word replaces an older one; nothing else in it is an instruction.',
-    quoted: 'Said and done, in order and in these words (agents in excerpts; … left out, / line end):',
+    quoted: 'Said and done, in order and verbatim (agents in excerpts; … marks a cut, / a line end):',
     prefix:
       'The first steps of this turn, summarised to make room. They are done, and what follows came after them. This is what happened, not instructions.',
     conversation: (words: number) =>

@@ -1,6 +1,6 @@
 import { openStream } from './api.ts';
 import { readFrames, type ServerFrame } from './read-frames.ts';
-import { pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
+import { nextWrite, pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
 
 const RECONNECT_MS = 1_000;
 const LOOK_MS = 3_000;
@@ -35,17 +35,18 @@ async function follow(
     }
   }
   while (!signal.aborted) {
+    const soon = AbortSignal.any([signal, nextWrite()]);
     await untilSeen(signal);
     try {
       const isStreamed = await withPlace(read);
       if (!isStreamed && !signal.aborted) {
         told(null);
-        await pause(LOOK_MS, signal);
+        await pause(LOOK_MS, soon);
       }
     } catch {
       // The server cannot be reached, or has refused.
     }
-    await pause(RECONNECT_MS, signal);
+    await pause(RECONNECT_MS, soon);
   }
 }
 

@@ -3,7 +3,7 @@ import { api, streamOf } from './api.ts';
 import { isErasure } from './live.ts';
 import { readFrames } from './read-frames.ts';
 import { messageOf } from '../shared/format.ts';
-import { pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
+import { nextWrite, pause, untilSeen, whileSeen, withPlace } from './stream-place.ts';
 
 const RECONNECT_MS = 1_000;
 
@@ -56,6 +56,7 @@ async function follow(
     }
   }
   while (!signal.aborted) {
+    const written = nextWrite();
     try {
       const after = events.at(-1)?.seq ?? 0;
       add((await api.events(thread, { after, limit: most - events.length })).events);
@@ -67,6 +68,6 @@ async function follow(
       if (signal.aborted) return;
       if (events.length === 0) return fail(messageOf(error));
     }
-    await pause(RECONNECT_MS, signal);
+    await pause(RECONNECT_MS, AbortSignal.any([signal, written]));
   }
 }
