@@ -4,7 +4,7 @@ import { countTokens } from '../../src/context/budget/tokens.ts';
 import type { PromptMessage, PromptRecord } from '../../src/events/index.ts';
 import { showWaiting } from '../../src/context/index.ts';
 import { promptOf, viewOf } from '../support/log-player.ts';
-import { moves, RandomRun } from '../support/random-run.ts';
+import { AGENTS, type Move, moves, RandomRun } from '../support/random-run.ts';
 import { ASSISTANT, HAS_DATA, realLogs } from '../support/real-logs.ts';
 
 /** A provider adds about four tokens to every message. */
@@ -34,6 +34,26 @@ test('the total is within 15 % of the count of the rendered text', () => {
   );
   expect(errors.length).toBeGreaterThan(0);
   expect(Math.max(...errors.map(Math.abs))).toBeLessThan(0.15);
+});
+
+test.each(['handoff', 'fail'] as const)('what Troupe writes at the head of every %s counts', (kind) => {
+  const all = AGENTS.flatMap((agent) =>
+    AGENTS.map((to): Move =>
+      kind === 'fail' ? { do: 'fail', agent, text: 'x' } : { do: 'handoff', agent, to },
+    ),
+  );
+  for (const reader of AGENTS) {
+    const { player } = new RandomRun().play([
+      ...Array.from({ length: 5 }, () => all).flat(),
+      { do: 'human', who: 0, to: [reader], text: 'x' },
+      { do: 'turn', agent: reader, turn: { before: [], steps: [], ending: 'reply', text: 'x', during: [] } },
+    ]);
+    expect(player.sent).toHaveLength(1);
+    for (const { prompt } of player.sent) {
+      expect(errorOf(prompt)).toBeGreaterThan(-0.05);
+      expect(errorOf(prompt)).toBeLessThan(0.12);
+    }
+  }
 });
 
 test.runIf(HAS_DATA)(

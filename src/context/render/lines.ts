@@ -211,13 +211,16 @@ function nameTest({ view, upTo }: Reader): (name: string) => boolean {
   return (name) => MAY_BE_NAME.test(name) || isPerson(view.people, name, upTo);
 }
 
+/** What the head of a handoff says after the names. */
+export const HANDED = ' handed this conversation over to you';
+
 /** The framing with marks: one mark around a separate message, and one around a whole block. */
 export const MARKED_LINES: LineRules = {
   verbatim: markedVerbatim,
   earlier: markedEarlier,
   missed: markedMissed,
   handoff: (event, reader) => {
-    const head = `${listLabel(event, reader)} handed this conversation over to you`;
+    const head = `${listLabel(event, reader)}${HANDED}`;
     return lineOf(event, marked(head, event, eventText(event), reader));
   },
 };
@@ -298,8 +301,7 @@ export const PLAIN_LINES: LineRules = {
     if (head !== null) return ofRuntime(head, event);
     return plainlySaid(event, reader, listLabel(event, reader));
   },
-  handoff: (event, reader) =>
-    ofRuntime(`${listLabel(event, reader)} handed this conversation over to you`, event),
+  handoff: (event, reader) => ofRuntime(`${listLabel(event, reader)}${HANDED}`, event),
 };
 
 function plainVerbatim(event: Event, reader: Reader): Line {

@@ -13,6 +13,7 @@ import { TEXTS } from '../../events/model-texts.ts';
 import {
   type Reader,
   EARLIER,
+  HANDED,
   MARKED_LINES,
   PLAIN_LINES,
   type LineRules,
@@ -103,9 +104,10 @@ export function partTokens(part: Part, content: string, secret: string): number 
   const live = liveText(part, secret);
   const isEarlier = part.plain?.content.startsWith(EARLIER) ?? false;
   const indents = part.missed.length > 0 ? indentsIn(part) : 0;
-  const bare = content.length - length - live.length - (isEarlier ? EARLIER.length : 0) - indents;
+  const prose = (isEarlier ? EARLIER : '') + HANDED.repeat(part.handoffs.length);
+  const bare = content.length - length - live.length - prose.length - indents;
   // A line end in a block takes at most one token.
-  const framing = estimateMarks(bare) + part.missed.length + (isEarlier ? estimateTokens(EARLIER) : 0);
+  const framing = estimateMarks(bare) + part.missed.length + (prose === '' ? 0 : estimateTokens(prose));
   return words + framing + liveTokens(part, live) + imagesIn(part).length * IMAGE_TOKENS + FRAME_TOKENS;
 }
 
@@ -300,7 +302,9 @@ export function foldOwn(view: View, event: EventDraft | Event, at: Placed): Prom
       return openGroup(view, event.body, at);
     case 'handoff': {
       const to = ('formerly' in event && event.formerly?.to) || event.to;
-      return pushOwn(view, `[handed over to @${to.join(', @')}]\n${eventText(event)}`, at);
+      const head = `[handed over to @${to.join(', @')}]\n`;
+      const tokens = at.tokens + estimateMarks(head.length);
+      return pushOwn(view, head + eventText(event), { ...at, tokens });
     }
     case 'turn.failed':
       return pushFailure(view, event.body.partial, `[this turn failed: ${event.body.code}]`, at);

@@ -83,6 +83,10 @@ function taskEndText(event: TaskEnd): string {
 
 const ENDED = { failed: 'failed', cancelled: 'was cancelled' } as const;
 
+/** Comes before what a broken turn said, and is no part of the stored count. */
+const INTERRUPTED = '(interrupted) ';
+const INTERRUPTED_TOKENS = 3;
+
 /** The text for an agent whose turn was requested again. Null for every other command. */
 function retryText({ command, code, inputs = [] }: CommandBody): string | null {
   if (command !== 'retry') return null;
@@ -120,7 +124,7 @@ export function visibleText(event: Event): string | null {
       return retryText(event.body);
     case 'turn.failed':
     case 'turn.aborted':
-      return unlessBlank(event.body.partial, '(interrupted) ');
+      return unlessBlank(event.body.partial, INTERRUPTED);
     case 'tool.result':
       return event.body.told === undefined ? null : toldText(event);
   }
@@ -156,8 +160,9 @@ function unlessBlank(text: string, head = ''): string | null {
   return text.trim() === '' ? null : head + text;
 }
 
-/** Tokens of the part that others see. For a step, a share of its tokens, without the calls. */
+/** Tokens of the part that others see: of a step without the calls, of a broken turn with the words that say so. */
 export function visibleTokens(event: Event): number {
+  if (event.kind === 'turn.failed' || event.kind === 'turn.aborted') return event.tokens + INTERRUPTED_TOKENS;
   if (event.kind !== 'step') return event.tokens;
   const { content, calls } = event.body;
   const hidden = calls.reduce((sum, { name, args }) => sum + name.length + args.length + 2, 0);
