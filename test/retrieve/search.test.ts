@@ -1,6 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { fuseRanks, createSearchIndex, createVectorIndex } from '../../src/context/retrieve/search.ts';
+import { DocColumns } from '../../src/context/retrieve/documents.ts';
+import {
+  GrowingWords,
+  type IndexSegment,
+  packSegment,
+  SEGMENT_EVENTS,
+  segmentOf,
+  StoredWords,
+} from '../../src/context/retrieve/segments.ts';
 import type { AgentId, Event } from '../../src/events/index.ts';
 import { called, dialogue, said } from './said.ts';
 
@@ -113,6 +122,47 @@ describe('the index', () => {
         expect([grown.size, grown.upTo]).toEqual([whole.size, whole.upTo]);
       }),
     );
+  });
+
+  test('restored from packed segments, and extended, it ranks as one made of all events', () => {
+    fc.assert(
+      fc.property(someLog, someWords, fc.nat(30), (written, query, cut) => {
+        // Some thousand seqs lie between two events, so that there are several segments.
+        const log = written.map((event) => ({ ...event, seq: event.seq * 1_500 }));
+        const before = indexOf(log.slice(0, cut));
+        const restored = createSearchIndex();
+        for (let segment = 0; segment <= segmentOf(before.upTo); segment += 1) {
+          const packed = JSON.parse(JSON.stringify(before.pack(segment))) as IndexSegment;
+          expect(restored.restore(packed)).toBe(before.upTo >= (segment + 1) * SEGMENT_EVENTS);
+        }
+        expect([restored.size, restored.upTo]).toEqual([before.size, before.upTo]);
+        for (const index of [before, restored]) index.add(log);
+        const whole = indexOf(log);
+        for (const upTo of [Infinity, (log[cut]?.seq ?? 0) - 1]) {
+          const hits = whole.search(query.join(' '), 10, { upTo });
+          expect(restored.search(query.join(' '), 10, { upTo })).toEqual(hits);
+          expect(hits.every(({ seq }) => seq <= upTo)).toBe(true);
+        }
+        // What is packed after an extension is what the whole index packs.
+        const last = segmentOf(whole.upTo);
+        expect(restored.pack(last)).toEqual(whole.pack(last));
+      }),
+    );
+  });
+
+  test('a segment with more passages than 16 bits number keeps them apart', () => {
+    const docs = new DocColumns();
+    const words = new GrowingWords(0, 0);
+    const count = 70_000;
+    const doc = { at: 0, speaker: 'Ana', says: 'message', readers: null, length: 1, dates: [] } as const;
+    for (let number = 0; number < count; number += 1) {
+      const held = new Map([[number % 7, 1]]);
+      words.add(number, held);
+      docs.push({ ...doc, seq: 1 + (number >> 5), words: held });
+    }
+    const packed = packSegment(docs, [words], { start: 0, end: count, upTo: 4_000 });
+    const { docs: found = [] } = new StoredWords(0, 0, packed).of(3) ?? {};
+    expect([found.length, found[9_999]]).toEqual([10_000, 3 + 9_999 * 7]);
   });
 
   test('ranks by falling score, then by seq, with no event twice', () => {

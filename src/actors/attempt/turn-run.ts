@@ -389,6 +389,8 @@ interface MemoryFeature {
     deps: EngineDeps,
     turn: { address: ActorAddress; runtime: AgentRuntime; view: View; trigger: Event },
   ): Promise<Memories>;
+  /** Builds and stores the index of the events up to `upTo`, which the agent's summary covers. */
+  prepare(deps: EngineDeps, address: ActorAddress, upTo: number): Promise<void>;
   close(): Promise<void>;
 }
 

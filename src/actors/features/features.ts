@@ -36,5 +36,7 @@ export function featureCommands(): FeatureCommands {
 }
 
 export async function closeFeatures({ checkpoints: stored, memory: search }: Features): Promise<void> {
-  await Promise.all([stored?.close(), search?.close()]);
+  // The search may still store parts of its index.
+  await search?.close();
+  await stored?.close();
 }

@@ -193,6 +193,8 @@ type Groups = Record<string, string | undefined>;
 interface Rule {
   pattern: RegExp;
   read: (groups: Groups, writer: Writer) => Span[];
+  /** Kinds of words of which a text must have one each, or no part of it can match the pattern. */
+  needs: readonly Kinds[];
 }
 
 interface Found {
@@ -218,7 +220,9 @@ function readDates(plain: string, writer: Writer): { start: number; end: number;
 /** The matches of all rules. If two rules match the same words, the earlier rule wins. */
 function matchesIn(plain: string): Found[] {
   const found: Found[] = [];
+  const kinds = kindsIn(plain);
   for (const rule of RULES) {
+    if (rule.needs.some((kind) => (kinds & kind) === 0)) continue;
     for (const { index: start, 0: text, groups: numbered = {} } of plain.matchAll(rule.pattern)) {
       const groups = byName(numbered);
       const end = start + text.length;
@@ -249,25 +253,77 @@ const WEEKDAY = `(?<weekday>${anyOf(WEEKDAY_OF.keys())})`;
 const UNIT = `(?<unit>${anyOf(UNIT_OF.keys())})`;
 const NUMBER = `(?:an? )?(?<number>\\d{1,3}|${anyOf(NUMBER_OF.keys())})(?: of| de)?`;
 const NEAR = `(?<near>${anyOf(NEARBY_OF.keys())})`;
-const NAMED = `(?:${UNIT}|${WEEKDAY}|${MONTH}|${SEASON}|(?<night>night|evening|nacht|nuit|noche|notte|noite))`;
+const NIGHTS = 'night evening nacht nuit noche notte noite'.split(' ');
+const NAMED = `(?:${UNIT}|${WEEKDAY}|${MONTH}|${SEASON}|(?<night>${anyOf(NIGHTS)}))`;
 const DAY = '(?<day>\\d{1,2})';
 const YEAR = '(?<year>(?:19|20)\\d\\d)';
 const OF = '(?:of |del? |di )?';
 
+/** A set of kinds of words, one bit each. */
+type Kinds = number;
+const IS = {
+  month: 1,
+  season: 2,
+  weekday: 4,
+  unit: 8,
+  day: 16,
+  near: 32,
+  night: 64,
+  ago: 128,
+  this: 256,
+  digit: 512,
+  sign: 1_024,
+};
+const NAMED_KINDS = IS.unit | IS.weekday | IS.month | IS.season | IS.night;
+
+const AGO_WORDS = `${AGO.before}|${AGO.after}`.split(/[ |]/);
+const KINDS_OF = kindsOf([
+  [IS.month, MONTH_OF.keys()],
+  [IS.season, SEASON_OF.keys()],
+  [IS.weekday, WEEKDAY_OF.keys()],
+  [IS.unit, UNIT_OF.keys()],
+  [IS.day, DAY_OF.keys()],
+  [IS.near, NEARBY_OF.keys()],
+  [IS.night, NIGHTS],
+  [IS.ago, AGO_WORDS],
+  [IS.this, ['this']],
+]);
+const A_WORD = /[\p{L}\p{N}]+/gu;
+const A_DIGIT = /\d/;
+const A_SIGN = /[月월昨今明어오내]/;
+
+function kindsOf(rows: readonly [Kinds, Iterable<string>][]): ReadonlyMap<string, Kinds> {
+  const kinds = new Map<string, Kinds>();
+  for (const [kind, words] of rows) for (const word of words) kinds.set(word, (kinds.get(word) ?? 0) | kind);
+  return kinds;
+}
+
+/** The kinds of all words of a text. One pass over the words saves most of the patterns, which are slow. */
+function kindsIn(plain: string): Kinds {
+  let kinds = (A_DIGIT.test(plain) ? IS.digit : 0) | (A_SIGN.test(plain) ? IS.sign : 0);
+  for (const [word] of plain.matchAll(A_WORD)) kinds |= KINDS_OF.get(word) ?? 0;
+  return kinds;
+}
+
 const RULES: readonly Rule[] = [
-  rule(`${YEAR}[-/](?<number>\\d\\d?)(?:[-/]${DAY})?(?:t[\\d:]{1,12}z?)?`, onDate),
-  rule(`${DAY}\\.(?<number>\\d\\d?)\\.${YEAR}`, onDate),
-  rule(`${DAY}(?:st|nd|rd|th|er|\\.)? ${OF}${MONTH}\\.?(?:,? ${OF}${YEAR})?`, onDate),
-  rule(`${MONTH}\\.? (?:the )?${DAY}(?:st|nd|rd|th)?(?:,? ${YEAR})?`, onDate),
-  rule(`(?:${MONTH}|${SEASON})\\.?,? ${OF}${YEAR}`, onDate),
-  rule(`${NUMBER} ${UNIT} (?:${AGO.after})|(?:${AGO.before}) ${NUMBER} ${UNIT}`, unitsFrom(-1)),
-  rule(`(?:${AHEAD.before}) ${NUMBER} ${UNIT}|${NUMBER} ${UNIT} (?:${AHEAD.after})`, unitsFrom(1)),
-  rule(`${NEAR} ${NAMED}|${NAMED} ${NEAR}`, nearby),
-  rule(`(?<before>day before )?(?<name>${anyOf(DAY_OF.keys())})`, onNamedDay),
-  rule(`this (?:morning|afternoon|evening)`, (_, { today }) => [days(today, today)]),
-  rule(WEEKDAY, nearby),
-  rule(`(?:${BEFORE_DATE}) (?:the )?(?:${MONTH}|${SEASON})|${CLEAR_MONTH}`, onDate),
-  rule(`(?:${BEFORE_DATE}) ${YEAR}`, onDate),
+  rule(`${YEAR}[-/](?<number>\\d\\d?)(?:[-/]${DAY})?(?:t[\\d:]{1,12}z?)?`, onDate, IS.digit),
+  rule(`${DAY}\\.(?<number>\\d\\d?)\\.${YEAR}`, onDate, IS.digit),
+  rule(`${DAY}(?:st|nd|rd|th|er|\\.)? ${OF}${MONTH}\\.?(?:,? ${OF}${YEAR})?`, onDate, IS.digit, IS.month),
+  rule(`${MONTH}\\.? (?:the )?${DAY}(?:st|nd|rd|th)?(?:,? ${YEAR})?`, onDate, IS.digit, IS.month),
+  rule(`(?:${MONTH}|${SEASON})\\.?,? ${OF}${YEAR}`, onDate, IS.digit, IS.month | IS.season),
+  rule(
+    `${NUMBER} ${UNIT} (?:${AGO.after})|(?:${AGO.before}) ${NUMBER} ${UNIT}`,
+    unitsFrom(-1),
+    IS.unit,
+    IS.ago,
+  ),
+  rule(`(?:${AHEAD.before}) ${NUMBER} ${UNIT}|${NUMBER} ${UNIT} (?:${AHEAD.after})`, unitsFrom(1), IS.unit),
+  rule(`${NEAR} ${NAMED}|${NAMED} ${NEAR}`, nearby, IS.near, NAMED_KINDS),
+  rule(`(?<before>day before )?(?<name>${anyOf(DAY_OF.keys())})`, onNamedDay, IS.day),
+  rule(`this (?:morning|afternoon|evening)`, (_, { today }) => [days(today, today)], IS.this),
+  rule(WEEKDAY, nearby, IS.weekday),
+  rule(`(?:${BEFORE_DATE}) (?:the )?(?:${MONTH}|${SEASON})|${CLEAR_MONTH}`, onDate, IS.month | IS.season),
+  rule(`(?:${BEFORE_DATE}) ${YEAR}`, onDate, IS.digit),
   unspaced(`(?:${YEAR} ?[年년] ?)?(?<number>\\d\\d?) ?[月월](?: ?${DAY} ?[日일号])?`, onDate),
   unspaced('(?<last>昨[天日]|어제)|[今오][天日늘]|(?<next>明[天日]|내일)', ({ last, next }, { today }) => {
     const day = today + (next ? 1 : 0) - (last ? 1 : 0);
@@ -275,9 +331,9 @@ const RULES: readonly Rule[] = [
   }),
 ];
 
-function rule(written: string, read: Rule['read']): Rule {
+function rule(written: string, read: Rule['read'], ...needs: Kinds[]): Rule {
   const source = numberGroups(written);
-  return { pattern: new RegExp(`(?<![\\p{L}\\p{N}])(?:${source})(?![\\p{L}\\p{N}])`, 'gu'), read };
+  return { pattern: new RegExp(`(?<![\\p{L}\\p{N}])(?:${source})(?![\\p{L}\\p{N}])`, 'gu'), read, needs };
 }
 
 /** Numbers the names of groups, as in `day_2`, because Node 22 refuses the same name twice, even in two alternatives. */
@@ -292,7 +348,7 @@ function byName(groups: Groups): Groups {
 }
 
 function unspaced(source: string, read: Rule['read']): Rule {
-  return { pattern: new RegExp(source, 'gu'), read };
+  return { pattern: new RegExp(source, 'gu'), read, needs: [IS.sign] };
 }
 
 /** The span of a day, a month, a season or a year. The 31st of June becomes the last day of June. */

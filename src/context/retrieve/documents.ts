@@ -25,6 +25,8 @@ type Says = (typeof SAYS)[number];
 const MAX_INDEXED_CHARS = 262_144;
 const MAX_DATED_CHARS = 2_048;
 const MAX_DATES = 16;
+/** Counts of a word are stored in a byte; a word that comes more often does not count for more. */
+const MOST_OF_A_WORD = 255;
 /** A text with more characters is divided into passages. */
 const PASSAGE_CHARS = 2_400;
 
@@ -45,7 +47,7 @@ export function searchDocs(event: Event): SearchDoc[] {
     let length = 0;
     for (const word of wordsOf(passage)) {
       const hash = wordHash(word);
-      words.set(hash, (words.get(hash) ?? 0) + 1);
+      words.set(hash, Math.min(MOST_OF_A_WORD, (words.get(hash) ?? 0) + 1));
       length += 1;
     }
     const dates = datesIn(passage.slice(0, MAX_DATED_CHARS), dayOf(at)).slice(0, MAX_DATES);
@@ -86,8 +88,8 @@ export function endsInQuestion(text: string): boolean {
 
 export const QUESTION_MARKS: ReadonlySet<string> = new Set(['?', '\uFF1F', '\u061F', '\u037E']);
 
-/** Data of the events of a log without their words, as one array per property: 16 bytes per event and 8 per date. */
-interface DocBlock {
+/** Data of some events of a log without their words, as one array per property: 16 bytes per event and 8 per date. */
+export interface DocSegment {
   seqs: Uint32Array;
   /** Seconds since 1970. */
   ats: Uint32Array;
@@ -113,7 +115,7 @@ const NOBODY = ' ';
 const MOST = 0xffff;
 
 /** Growing columns, to which events are appended. The number of an event is its index. */
-export class DocColumns implements DocBlock {
+export class DocColumns implements DocSegment {
   count = 0;
   dateCount = 0;
   seqs = new Uint32Array(64);
@@ -151,29 +153,29 @@ export class DocColumns implements DocBlock {
     this.count += 1;
   }
 
-  append(block: DocBlock): void {
-    const { length } = block.seqs;
+  append(segment: DocSegment): void {
+    const { length } = segment.seqs;
     const start = this.count;
-    this.#reserve(length, block.dateFroms.length);
-    this.seqs.set(block.seqs, start);
-    this.ats.set(block.ats, start);
-    this.lengths.set(block.lengths, start);
-    this.says.set(block.says, start);
-    const names = block.names.map((name) => this.#nameId(name));
-    const readerSets = block.readerSets.map((readers) => this.#readersId(readers));
+    this.#reserve(length, segment.dateFroms.length);
+    this.seqs.set(segment.seqs, start);
+    this.ats.set(segment.ats, start);
+    this.lengths.set(segment.lengths, start);
+    this.says.set(segment.says, start);
+    const names = segment.names.map((name) => this.#nameId(name));
+    const readerSets = segment.readerSets.map((readers) => this.#readersId(readers));
     for (let index = 0; index < length; index += 1) {
-      this.speakers[start + index] = names[block.speakers[index] ?? 0] ?? 0;
-      this.readers[start + index] = readerSets[block.readers[index] ?? 0] ?? 0;
-      this.dateEnds[start + index] = this.dateCount + (block.dateEnds[index] ?? 0);
+      this.speakers[start + index] = names[segment.speakers[index] ?? 0] ?? 0;
+      this.readers[start + index] = readerSets[segment.readers[index] ?? 0] ?? 0;
+      this.dateEnds[start + index] = this.dateCount + (segment.dateEnds[index] ?? 0);
     }
-    this.dateFroms.set(block.dateFroms, this.dateCount);
-    this.dateTos.set(block.dateTos, this.dateCount);
-    this.dateCount += block.dateFroms.length;
+    this.dateFroms.set(segment.dateFroms, this.dateCount);
+    this.dateTos.set(segment.dateTos, this.dateCount);
+    this.dateCount += segment.dateFroms.length;
     this.count += length;
   }
 
   /** A copy of the events from `start` to before `end`. */
-  slice(start: number, end: number): DocBlock {
+  slice(start: number, end: number): DocSegment {
     const firstDate = start === 0 ? 0 : (this.dateEnds[start - 1] ?? 0);
     const lastDate = end === 0 ? 0 : (this.dateEnds[end - 1] ?? 0);
     return {

@@ -1,6 +1,17 @@
 import type { Event } from '../../events/index.ts';
 import { dayOf, asksWhen, datesAsked, type Span } from './dates.ts';
 import { DocColumns, QUESTION_MARKS, searchDocs, SAYS } from './documents.ts';
+import {
+  GrowingWords,
+  type IndexSegment,
+  packSegment,
+  type Postings,
+  SEGMENT_EVENTS,
+  segmentOf,
+  type SegmentWords,
+  StoredWords,
+  unpackDocs,
+} from './segments.ts';
 import { wordHash, wordsOf } from '../text/words.ts';
 
 /**
@@ -14,9 +25,17 @@ export interface SearchIndex {
   add(events: readonly Event[]): void;
   /** Whether the event is searchable. */
   has(seq: number): boolean;
-  answerTo(seq: number): number | null;
-  /** Hits, best first. `now`: time of the question, ms since the epoch. Default: the time of the last event. */
-  search(query: string, limit: number, now?: number): Hit[];
+  answerTo(seq: number, upTo?: number): number | null;
+  /**
+   * Hits, best first. `now`: time of the question, ms since the epoch. Default: the time of the last event. `upTo`: events
+   * with a greater seq are ignored. Default: none.
+   */
+  search(query: string, limit: number, options?: { now?: number; upTo?: number }): Hit[];
+  /** The events of a segment that were added, for `restore`. */
+  pack(segment: number): IndexSegment;
+  /** Adds a packed segment, unless the index does not end where it begins. Returns whether the segment is complete. */
+  restore(packed: IndexSegment): boolean;
+  clear(): void;
 }
 
 /** Creates an empty index. `viewer`: the agent that searches; null finds events that everybody may read. */
@@ -24,10 +43,17 @@ export function createSearchIndex(
   viewer: string | null = null,
   settings: RankSettings = RANK_SETTINGS,
 ): SearchIndex {
-  const docs = new DocColumns();
-  const words = new WordPostings();
-  const scope = { viewer, upTo: Infinity };
+  let docs = new DocColumns();
+  let words: SegmentWords[] = [];
   let upTo = 0;
+
+  function growing(segment: number): GrowingWords {
+    const last = words.at(-1);
+    if (last instanceof GrowingWords && last.segment === segment) return last;
+    const added = new GrowingWords(segment, docs.count);
+    words.push(added);
+    return added;
+  }
 
   return {
     get size() {
@@ -41,20 +67,37 @@ export function createSearchIndex(
         if (event.seq <= upTo) continue;
         upTo = event.seq;
         for (const doc of searchDocs(event)) {
-          words.add(docs.count, doc.words);
+          growing(segmentOf(event.seq)).add(docs.count, doc.words);
           docs.push(doc);
         }
       }
     },
     has: (seq) => docs.numberOf(seq) !== null,
-    answerTo: (seq) => answerTo(docs, seq, scope),
-    search(query, limit, now) {
-      const today = dayOf(now ?? (docs.ats[docs.count - 1] ?? 0) * 1_000);
-      const postingsOf = (word: number) => {
-        const found = words.of(word);
-        return found ? [found] : [];
-      };
-      return rank({ docs, postingsOf }, parseQuestion(query, today), { ...scope, limit }, settings);
+    answerTo: (seq, last = Infinity) => answerTo(docs, seq, { viewer, upTo: last }),
+    search(query, limit, { now, upTo: last = Infinity } = {}) {
+      const today = dayOf(now ?? (docs.ats[docs.countUpTo(last) - 1] ?? 0) * 1_000);
+      const postingsOf = (word: number) => words.flatMap((some) => some.of(word) ?? []);
+      const scope = { viewer, upTo: last, limit };
+      return rank({ docs, postingsOf }, parseQuestion(query, today), scope, settings);
+    },
+    pack(segment) {
+      const [first, last] = [segment * SEGMENT_EVENTS, (segment + 1) * SEGMENT_EVENTS];
+      const parts = words.filter((some) => some.segment === segment);
+      const range = { start: docs.countUpTo(first), end: docs.countUpTo(last), upTo: Math.min(upTo, last) };
+      return packSegment(docs, parts, range);
+    },
+    restore(packed) {
+      const segment = segmentOf(packed.upTo);
+      if (upTo !== segment * SEGMENT_EVENTS) return false;
+      words.push(new StoredWords(segment, docs.count, packed));
+      docs.append(unpackDocs(packed));
+      upTo = packed.upTo;
+      return upTo === (segment + 1) * SEGMENT_EVENTS;
+    },
+    clear() {
+      docs = new DocColumns();
+      words = [];
+      upTo = 0;
     },
   };
 }
@@ -172,37 +215,6 @@ function product(one: Float32Array, other: Float32Array): number {
   return sum;
 }
 
-/** The events with each word, in memory. Stored numbers are relative to `base`. */
-class WordPostings {
-  readonly base: number;
-  readonly #words = new Map<number, { docs: number[]; counts: number[] }>();
-
-  constructor(base = 0) {
-    this.base = base;
-  }
-
-  /** Adds an event. Events must come by ascending number. */
-  add(number: number, words: ReadonlyMap<number, number>): void {
-    for (const [word, count] of words) {
-      const known = this.#words.get(word);
-      if (!known) this.#words.set(word, { docs: [number - this.base], counts: [count] });
-      else {
-        known.docs.push(number - this.base);
-        known.counts.push(count);
-      }
-    }
-  }
-
-  of(word: number): Postings | null {
-    const known = this.#words.get(word);
-    return known ? { base: this.base, ...known } : null;
-  }
-
-  entries(): Iterable<[word: number, held: { docs: readonly number[]; counts: readonly number[] }]> {
-    return this.#words;
-  }
-}
-
 /**
  * Ranks the events of a log for a question, by BM25. An event is short and depends on its surroundings ("yes, in Lisbon"
  * answers the line before), so the words of its neighbours count as its own, with a lower weight. All counts are added
@@ -256,13 +268,6 @@ export interface Hit {
 /** A close event has at least this share of the summed rarity of the query's words, and this many times that of a unique word. */
 const CLOSE_SHARE = 0.6;
 const CLOSE_WORDS = 1.4;
-
-/** Some events with a word, ascending, and its count in each. The number of an event is `base` plus an element of `docs`. */
-interface Postings {
-  base: number;
-  docs: ArrayLike<number>;
-  counts: ArrayLike<number>;
-}
 
 interface Question {
   words: readonly number[];

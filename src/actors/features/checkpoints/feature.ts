@@ -167,6 +167,20 @@ async function foldsOfImport(
         const place = await folds.mark(log, view.upTo);
         if (place) storeFolds(folds, { ...log, agent }, folded, place);
       }
+      await prepareMemory(deps, log, actors);
     },
   };
+}
+
+/** Builds the index of memories. What is stored of it is shared, so that of the agent whose summary covers most suffices. */
+async function prepareMemory(
+  deps: TurnDeps,
+  log: ConversationKey,
+  actors: ReadonlyMap<AgentId, Folded>,
+): Promise<void> {
+  const searching = [...actors].filter(([agent]) => deps.agents.get(agent)?.retrieval);
+  const [longest] = searching.sort(([, one], [, other]) => other.view.floor - one.view.floor);
+  if (!longest) return;
+  const [agent, { view }] = longest;
+  if (view.floor > 0) await deps.features.memory?.prepare(deps, { ...log, agent }, view.floor);
 }

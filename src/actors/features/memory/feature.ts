@@ -1,5 +1,6 @@
 import type { Feature } from '../../attempt/turn-run.ts';
 import { createMemorySearch, type MemorySearch } from './memory-search.ts';
+import { storedSegments } from './stored-index.ts';
 import {
   chooseMemories,
   isAsking,
@@ -12,7 +13,7 @@ import {
 import type { ActorAddress, Event } from '../../../events/index.ts';
 import type { EngineDeps } from '../../actor/engine-deps.ts';
 import type { AgentRuntime } from '../../actor/agent-runtime.ts';
-import { readPages } from '../../log/read-log.ts';
+import { type PageSource, readPages } from '../../log/read-log.ts';
 import { availableIn } from '../../attempt/model-window.ts';
 
 export const memory: Feature = {
@@ -27,6 +28,7 @@ export const memory: Feature = {
     return {
       memory: {
         retrieve: (deps, turn) => retrieveMemories(deps, search, turn),
+        prepare: (deps, address, upTo) => search.prepare(indexRequest(deps, deps.log, address, upTo)),
         async close() {
           await search[Symbol.asyncDispose]();
         },
@@ -37,6 +39,15 @@ export const memory: Feature = {
 
 /** Maximum share of the available tokens for the memories of one turn, so that small windows have few. */
 const WINDOW_SHARE = 0.05;
+
+function indexRequest({ checkpoints }: EngineDeps, source: PageSource, address: ActorAddress, upTo: number) {
+  return {
+    address,
+    events: (after: number) => readPages(source, address, { after, upTo }),
+    upTo,
+    ...(checkpoints && { segments: storedSegments(checkpoints, address) }),
+  };
+}
 
 /**
  * Retrieves events about the topic of a trigger that the agent's summary covers and the prompt does not show. Called once per
@@ -59,9 +70,7 @@ async function retrieveMemories(
   const shown = shownSeqs(view);
   const isCovered = (seq: number) => seq <= floor && !shown.has(seq);
   const hits = await memory.search({
-    address,
-    events: (after) => readPages(deps.store, address, { after, upTo: floor }),
-    upTo: floor,
+    ...indexRequest(deps, deps.store, address, floor),
     query,
     isAsked: trigger.kind === 'handoff' || isAsking(query),
     limit,

@@ -1,7 +1,6 @@
 import type { Clock } from '../../../base/clock.ts';
 import {
   answersFirst,
-  createSearchIndex,
   createVectorIndex,
   fuseRanks,
   type Hit,
@@ -11,13 +10,14 @@ import {
 import { type ActorAddress, addressKey, type Event } from '../../../events/index.ts';
 import type { Embedder } from '../../../providers/embedder.ts';
 import { memoryText } from '../../../context/retrieve/documents.ts';
-import { slicesOf } from '../../../base/slices.ts';
+import { createStoredIndex, type StoredIndex, type StoredSegments } from './stored-index.ts';
 import { type ErrorCode, toTroupeError, TroupeError } from '../../../base/errors.ts';
 
 /**
- * Search over events that have left an agent's window. Owns an index per agent and conversation, built from the log at
- * the first search and then extended, and with an embedder the vectors of the indexed events. All of it is a cache.
- *  1. An agent finds only events that were passed in under its own address.
+ * Search over events that have left an agent's window. Owns an index per agent and conversation, made of stored segments and
+ * of the log at the first search and then extended, and with an embedder the vectors of the indexed events. All of it is a cache.
+ *  1. An agent finds only events that were passed in under its own address, or that are stored for its conversation and that
+ *     it may read, up to `MemoryRequest.upTo`.
  *  2. A turn waits for the log and, up to a deadline each, for the vector of its query and for the index of a long log that
  *     no turn has searched yet. An index that takes longer is built in the background, for later turns.
  *  3. If the embedder fails or is late, the search uses only words.
@@ -26,9 +26,11 @@ import { type ErrorCode, toTroupeError, TroupeError } from '../../../base/errors
 export interface MemorySearch extends AsyncDisposable {
   /** Seqs of the hits, best first. An answer comes before its question. */
   search(request: MemoryRequest): Promise<{ seq: number }[]>;
+  /** Builds and stores the index, for later searches. */
+  prepare(request: IndexRequest): Promise<void>;
 }
 
-export interface MemoryRequest {
+interface IndexRequest {
   address: ActorAddress;
   /**
    * The events that the agent may find, in log order: all of them, or a function that reads the pages after a seq, so that
@@ -37,6 +39,11 @@ export interface MemoryRequest {
   events: readonly Event[] | ((after: number) => AsyncIterable<readonly Event[]>);
   /** Seq of the last event, if `events` reads pages. */
   upTo?: number;
+  /** Stored segments of the index. Absent: none. */
+  segments?: StoredSegments;
+}
+
+export interface MemoryRequest extends IndexRequest {
   query: string;
   /** False if the query asks nothing: then only close hits are returned. Default: true. */
   isAsked?: boolean;
@@ -62,52 +69,30 @@ const FIRST_DEADLINE_MS = 10_000;
 const MAX_EVENTS = 100_000;
 /** Maximum events of a new index for which a turn waits: some 10 ms. */
 const MOST_AT_ONCE = 250;
-/** Tokens of events that are indexed in one slice: some 10 ms. */
-const PART_TOKENS = 32_768;
-const MOST_TOKENS_OF_ONE = 65_536;
 /** Maximum wait of a turn for the index of a long log, ms: enough for some 2,000 events. */
 const INDEX_MS = 100;
 const FUSED_DEPTH = 50;
 
 export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
-  const { embedder, clock, onWarning, deadlineMs = DEADLINE_MS, maxEvents = MAX_EVENTS } = deps;
+  const { embedder, clock, onWarning, deadlineMs = DEADLINE_MS } = deps;
   const { firstDeadlineMs = FIRST_DEADLINE_MS } = deps;
   let hasAnswered = false;
   const watch = createEmbedderWatch({ clock, onWarning });
   const vectors = embedder && createMemoryVectors({ embedder, watch });
-  /** Indexes, the least recently searched first. */
-  const indexes = new Map<string, SearchIndex>();
+  const indexes = createIndexes(deps);
   const behind = createBehind(deps, extend);
 
-  function indexOf(address: ActorAddress): SearchIndex {
-    const key = addressKey(address);
-    const index = indexes.get(key) ?? createSearchIndex(address.agent);
-    indexes.delete(key);
-    indexes.set(key, index);
-    return index;
-  }
-
-  function forget(kept: SearchIndex): void {
-    let total = [...indexes.values()].reduce((sum, { size }) => sum + size, 0);
-    for (const [key, index] of indexes) {
-      if (total <= maxEvents) return;
-      if (index === kept) continue;
-      total -= index.size;
-      indexes.delete(key);
-    }
-  }
-
-  async function extend(index: SearchIndex, { address, events }: MemoryRequest): Promise<void> {
+  function extend(kept: StoredIndex, { address, events, upTo, segments }: IndexRequest): Promise<void> {
+    const extension = {
+      pages: (after: number) => (typeof events === 'function' ? events(after) : inOnePage(events)),
+      upTo: upTo ?? 0,
+      segments: segments ?? null,
+      onPart: (part: readonly Event[]) => vectors?.add(address, part),
+      onClear: () => vectors?.forget(address),
+      isClosed: () => behind.isClosed(),
+    };
     // The vectors may have been dropped earlier than the words.
-    const after = Math.min(index.upTo, vectors?.upTo(address) ?? Infinity);
-    for await (const page of typeof events === 'function' ? events(after) : [events]) {
-      if (behind.isClosed()) return;
-      // Another search may have added this page meanwhile, so known events are skipped.
-      await inParts(clock, page, (part) => {
-        index.add(part);
-        vectors?.add(address, part);
-      });
-    }
+    return kept.extend(extension, vectors?.upTo(address));
   }
 
   /** The nearest events by meaning; none if the vector of the query is late. */
@@ -120,7 +105,8 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
       return first;
     });
     hasAnswered ||= vector !== null;
-    return vector ? known.search(vector, FUSED_DEPTH, (seq) => index.has(seq)) : [];
+    const { upTo = Infinity } = request;
+    return vector ? known.search(vector, FUSED_DEPTH, (seq) => seq <= upTo && index.has(seq)) : [];
   }
 
   async function hitsFor(request: MemoryRequest, byWords: Hit[], index: SearchIndex): Promise<Hit[]> {
@@ -131,60 +117,84 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
 
   return {
     async search(request) {
-      const index = indexOf(request.address);
-      if (!(await behind.isReady(index, request))) return [];
-      await extend(index, request);
-      forget(index);
-      const byWords = index.search(request.query, Math.max(request.limit, FUSED_DEPTH));
+      const kept = indexes.of(request.address);
+      if (!(await behind.isReady(kept, request))) return [];
+      await extend(kept, request);
+      indexes.shrink(kept);
+      const { index } = kept;
+      const { query, limit, upTo = Infinity } = request;
+      const byWords = index.search(query, Math.max(limit, FUSED_DEPTH), { upTo });
       vectors?.work();
       const hits = await hitsFor(request, byWords, index);
-      return answersFirst(hits.slice(0, request.limit), (seq) => index.answerTo(seq)).slice(0, request.limit);
+      return answersFirst(hits.slice(0, limit), (seq) => index.answerTo(seq, upTo)).slice(0, limit);
+    },
+    async prepare(request) {
+      const kept = indexes.of(request.address);
+      await extend(kept, request);
+      await kept.settled();
     },
     async [Symbol.asyncDispose]() {
       await behind.close();
+      await indexes.settled();
       await vectors?.[Symbol.asyncDispose]();
     },
   };
 }
 
-/** Adds a page in parts. Lets other work run between two parts. */
-async function inParts(
-  clock: Clock,
-  page: readonly Event[],
-  add: (part: readonly Event[]) => void,
-): Promise<void> {
-  let [from, tokens] = [0, 0];
-  for (const [at, event] of page.entries()) {
-    tokens += Math.min(event.tokens, MOST_TOKENS_OF_ONE);
-    if (tokens < PART_TOKENS) continue;
-    add(page.slice(from, at + 1));
-    [from, tokens] = [at + 1, 0];
-    await slicesOf(clock).next();
-  }
-  if (from < page.length) add(page.slice(from));
+/** The indexes in memory, by agent and conversation. */
+function createIndexes({ maxEvents = MAX_EVENTS, ...deps }: MemorySearchDeps) {
+  /** The least recently searched first. */
+  const indexes = new Map<string, StoredIndex>();
+
+  return {
+    of(address: ActorAddress): StoredIndex {
+      const key = addressKey(address);
+      const kept = indexes.get(key) ?? createStoredIndex(address.agent, deps);
+      indexes.delete(key);
+      indexes.set(key, kept);
+      return kept;
+    },
+    /** Drops indexes until at most `maxEvents` events are left, but not `used`. */
+    shrink(used: StoredIndex): void {
+      let total = [...indexes.values()].reduce((sum, { index }) => sum + index.size, 0);
+      for (const [key, each] of indexes) {
+        if (total <= maxEvents) return;
+        if (each === used) continue;
+        total -= each.index.size;
+        indexes.delete(key);
+      }
+    },
+    async settled(): Promise<void> {
+      await Promise.all([...indexes.values()].map((kept) => kept.settled()));
+    },
+  };
+}
+
+async function* inOnePage(events: readonly Event[]): AsyncIterable<readonly Event[]> {
+  yield await Promise.resolve(events);
 }
 
 function createBehind(
   { clock, onWarning }: Pick<MemorySearchDeps, 'clock' | 'onWarning'>,
-  extend: (index: SearchIndex, request: MemoryRequest) => Promise<void>,
+  extend: (kept: StoredIndex, request: MemoryRequest) => Promise<void>,
 ) {
-  const building = new Map<SearchIndex, Promise<boolean>>();
+  const building = new Map<StoredIndex, Promise<boolean>>();
   const closing = new AbortController();
 
   return {
     /** Whether the index may be searched. The index of a long log is built first, and the wait for it has a deadline. */
-    async isReady(index: SearchIndex, request: MemoryRequest): Promise<boolean> {
-      const isLong = index.upTo === 0 && (request.upTo ?? 0) > MOST_AT_ONCE;
-      if (!isLong && !building.has(index)) return true;
+    async isReady(kept: StoredIndex, request: MemoryRequest): Promise<boolean> {
+      const isLong = kept.index.upTo === 0 && (request.upTo ?? 0) > MOST_AT_ONCE;
+      if (!isLong && !building.has(kept)) return true;
       const built =
-        building.get(index) ??
-        extend(index, request)
+        building.get(kept) ??
+        extend(kept, request)
           .then(
             () => true,
             (error: unknown) => (onWarning(error, 'memory index'), false),
           )
-          .finally(() => building.delete(index));
-      building.set(index, built);
+          .finally(() => building.delete(kept));
+      building.set(kept, built);
       const waited = new AbortController();
       const late = clock.sleep(INDEX_MS, AbortSignal.any([closing.signal, request.signal, waited.signal]));
       const isBuilt = await Promise.race([built, late.then(() => false)]);
@@ -207,6 +217,7 @@ interface MemoryVectors extends AsyncDisposable {
   add(address: ActorAddress, events: readonly Event[]): void;
   of(address: ActorAddress): VectorIndex | undefined;
   upTo(address: ActorAddress): number;
+  forget(address: ActorAddress): void;
   /** Embeds queued events in the background, unless that is running or the embedder must not be called. Returns immediately. */
   work(): void;
 }
@@ -299,6 +310,7 @@ function createMemoryVectors({
     },
     of: (address) => conversations.get(keyOf(address))?.vectors,
     upTo: (address) => conversations.get(keyOf(address))?.upTo ?? 0,
+    forget: (address) => void conversations.delete(keyOf(address)),
     work() {
       working ??= embedQueued().finally(() => (working = null));
     },
