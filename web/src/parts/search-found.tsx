@@ -5,7 +5,7 @@ import { Go } from '../shared/go.tsx';
 import { api, type Found, type SearchQuery } from '../state/api.ts';
 import { isLost } from '../state/connection.ts';
 import { PRESETS, rowsQuery } from '../state/filter.ts';
-import { sinceOf } from '../state/inbox.ts';
+import { placeNamed, sinceOf } from '../state/inbox.ts';
 import { go, route } from '../state/route.ts';
 import { Since } from './since.tsx';
 
@@ -125,11 +125,13 @@ function Hits({ hits }: Pick<Found, 'hits'>) {
 function HitLink({ hit: { conversation, row, excerpt, marks } }: { hit: Hit }) {
   return (
     <Go to={{ conversation, list: 'events', kind: '*', event: row.seq, turn: row.turn, tab: 'raw' }}>
-      <b>{conversation}</b>{' '}
-      <span class="quiet">
-        <bdi>{row.author}</bdi>, {moment(row.at)}, event {row.seq}
-      </span>{' '}
-      <Marked text={excerpt} marks={marks} />
+      <bdi>
+        <b>{row.author}</b>
+      </bdi>{' '}
+      <Marked text={excerpt} marks={marks} />{' '}
+      <span class="quiet" title={conversation}>
+        {placeNamed(conversation)}, {moment(row.at)}, event {row.seq}
+      </span>
     </Go>
   );
 }

@@ -31,12 +31,17 @@ export const broken = computed(
 export const rootOf = (id: string) => id.replace(/\.[a-z]-[0-9a-f]{12}$/, '');
 const MAX_SUBJECT = 40;
 
-/** An agent in a conversation, both as people know them: the conversation by its first words where the list has them, else by its id. */
-export function placeOf({ agent, conversation: id }: Pick<StuckLine, 'agent' | 'conversation'>): string {
+/** A conversation by its first words where the list has them, else by its id; a thread without them as a task of its root. */
+export function placeNamed(id: string): string {
   const text = inbox.value?.lines.find((line) => line.id === id)?.about?.text ?? '';
-  const short = text.length > MAX_SUBJECT ? `${text.slice(0, MAX_SUBJECT)}…` : text;
-  return `${nameOf(agent)} in ${short === '' ? id : `“${short}”`}`;
+  const root = rootOf(id);
+  if (text === '') return root === id ? id : `a task of ${placeNamed(root)}`;
+  return `“${text.length > MAX_SUBJECT ? `${text.slice(0, MAX_SUBJECT)}…` : text}”`;
 }
+
+/** An agent in a conversation, both as people know them. */
+export const placeOf = ({ agent, conversation: id }: Pick<StuckLine, 'agent' | 'conversation'>): string =>
+  `${nameOf(agent)} in ${placeNamed(id)}`;
 
 /** Why something waits, in the server's words, with the holder of its slot as people know it. */
 export function waitWords({ words, heldBy: [holder] = [] }: { words: string; heldBy?: Holder[] }): string {
