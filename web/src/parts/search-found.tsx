@@ -130,7 +130,7 @@ function HitLink({ hit: { conversation, row, excerpt, marks } }: { hit: Hit }) {
       </bdi>{' '}
       <Marked text={excerpt} marks={marks} />{' '}
       <span class="quiet" title={conversation}>
-        {placeNamed(conversation)}, {moment(row.at)}, event {row.seq}
+        {row.seq === 1 ? conversation : placeNamed(conversation)}, {moment(row.at)}, event {row.seq}
       </span>
     </Go>
   );

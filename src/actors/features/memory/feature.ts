@@ -28,7 +28,7 @@ export const memory: Feature = {
     return {
       memory: {
         retrieve: (deps, turn) => retrieveMemories(deps, search, turn),
-        prepare: (deps, address, upTo) => search.prepare(indexRequest(deps, deps.log, address, upTo)),
+        prepare: (deps, address, upTo) => search.prepare(indexRequest(deps, address, upTo)),
         async close() {
           await search[Symbol.asyncDispose]();
         },
@@ -40,13 +40,30 @@ export const memory: Feature = {
 /** Maximum share of the available tokens for the memories of one turn, so that small windows have few. */
 const WINDOW_SHARE = 0.05;
 
-function indexRequest({ checkpoints }: EngineDeps, source: PageSource, address: ActorAddress, upTo: number) {
+function indexRequest(
+  { checkpoints, log, store }: Pick<EngineDeps, 'checkpoints' | 'log' | 'store'>,
+  address: ActorAddress,
+  upTo: number,
+) {
   return {
     address,
-    events: (after: number) => readPages(source, address, { after, upTo }),
+    // If the whole log is read, the folds have just read it, and the log has its pages in memory.
+    events: (after: number) =>
+      after === 0 ? beginning(log, address, upTo) : readPages(store, address, { after, upTo }),
     upTo,
     ...(checkpoints && { segments: storedSegments(checkpoints, address) }),
   };
+}
+
+async function* beginning(
+  log: PageSource,
+  address: ActorAddress,
+  upTo: number,
+): AsyncIterable<readonly Event[]> {
+  for await (const page of readPages(log, address, { after: 0 })) {
+    if ((page.at(-1)?.seq ?? 0) <= upTo) yield page;
+    else return yield page.filter(({ seq }) => seq <= upTo);
+  }
 }
 
 /**
@@ -70,7 +87,7 @@ async function retrieveMemories(
   const shown = shownSeqs(view);
   const isCovered = (seq: number) => seq <= floor && !shown.has(seq);
   const hits = await memory.search({
-    ...indexRequest(deps, deps.store, address, floor),
+    ...indexRequest(deps, address, floor),
     query,
     isAsked: trigger.kind === 'handoff' || isAsking(query),
     limit,
