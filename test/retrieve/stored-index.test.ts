@@ -16,7 +16,7 @@ const TALK = dialogue(
 );
 
 /** A log and what is derived from it. Each `open` is a new process. */
-function stage(written: readonly Event[] = TALK) {
+function stage(written: readonly Event[] = TALK, mostChars = Infinity) {
   const texts = new Map<string, string>();
   const at = { log: written };
   const read: number[] = [];
@@ -50,7 +50,7 @@ function stage(written: readonly Event[] = TALK) {
           address,
           events: (after) => pages(after, upTo),
           upTo,
-          segments: storedSegments(folds, address),
+          segments: { ...storedSegments(folds, address), mostChars },
           query,
           limit: 3,
           signal: new AbortController().signal,
@@ -154,6 +154,13 @@ describe('the stored index of memories', () => {
     const process = log.open(createFakeEmbedder());
     expect((await process.search('where are the contracts?'))[0]).toBe(4);
     await process.close();
+    expect(log.read).toEqual([TALK.length, TALK.length]);
+  });
+
+  test('a segment that is too large for the database is not stored, and the log is read again', async () => {
+    const log = stage(TALK, 1_000);
+    for (const _ of ['first', 'second']) expect((await ask(log, 'where are the contracts?'))[0]).toBe(4);
+    expect(log.texts.size).toBe(0);
     expect(log.read).toEqual([TALK.length, TALK.length]);
   });
 

@@ -10,16 +10,22 @@ import type { Checkpoints, Place } from '../../log/read-log.ts';
 export interface StoredSegments {
   /** Minimum events for which storing is worth it. */
   readonly least: number;
+  /** Maximum characters of a segment. A larger one, of thousands of long texts, is not stored, and neither are later ones. */
+  readonly mostChars: number;
   load(segment: number): Promise<IndexSegment | null>;
   /** The place of an event; null if the log has no such event. */
   mark(seq: number): Promise<Place | null>;
   save(segment: number, place: Place, content: IndexSegment): void;
 }
 
+/** Half of what MongoDB takes in one document. */
+const MOST_CHARS = 8_000_000;
+
 export function storedSegments(folds: Checkpoints, log: ConversationKey): StoredSegments {
   const subjectOf = (segment: number) => `memory:${segment}`;
   return {
     least: folds.least,
+    mostChars: MOST_CHARS,
     async load(segment) {
       const found = await folds.load(log, subjectOf(segment));
       return found ? (found.parts[0] as IndexSegment) : null;
@@ -70,6 +76,7 @@ export function createStoredIndex(
   /** The last event of the index when it was extended or restored last. */
   let place: Place | null = null;
   let stored = 0;
+  let isTooLarge = false;
   let last: Promise<unknown> = Promise.resolve();
 
   async function restore({ segments, upTo, isClosed }: Extension): Promise<void> {
@@ -95,7 +102,7 @@ export function createStoredIndex(
       isKnown ||= await isOfLog(extension);
       if (!isKnown || (before > 0 && page.some((event) => event.seq > before && erases(event)))) {
         index.clear();
-        [place, stored] = [null, 0];
+        [place, stored, isTooLarge] = [null, 0, false];
         extension.onClear();
         return extend(extension, 0, true);
       }
@@ -104,17 +111,21 @@ export function createStoredIndex(
         extension.onPart(part);
       });
     }
-    if (index.upTo > before) place = (await extension.segments?.mark(index.upTo)) ?? null;
+    if (index.upTo > (place?.seq ?? 0)) place = (await extension.segments?.mark(index.upTo)) ?? null;
   }
 
   async function store({ segments, isClosed }: Extension): Promise<void> {
-    if (!segments || !place || index.upTo - stored < segments.least) return;
+    if (!segments || !place || isTooLarge || index.upTo - stored < segments.least) return;
     for (let segment = segmentOf(stored + 1); segment <= segmentOf(index.upTo); segment += 1) {
       await slicesOf(clock).next();
       if (isClosed()) return;
       const end = (segment + 1) * SEGMENT_EVENTS;
       const at = end < index.upTo ? await segments.mark(end) : place;
-      if (at) segments.save(segment, at, index.pack(segment));
+      if (!at) continue;
+      const packed = index.pack(segment);
+      isTooLarge = charsOf(packed) > segments.mostChars;
+      if (isTooLarge) return;
+      segments.save(segment, at, packed);
     }
     stored = index.upTo;
   }
@@ -132,6 +143,11 @@ export function createStoredIndex(
     },
     settled: async () => void (await last),
   };
+}
+
+function charsOf({ docs, words, ends, numbers, counts }: IndexSegment): number {
+  const texts = [...Object.values(docs), words, ends, numbers, counts];
+  return texts.reduce((sum, text) => sum + text.length, 0);
 }
 
 function erases(event: Event): boolean {
