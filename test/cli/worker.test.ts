@@ -18,23 +18,34 @@ async function log(url: string, conversation: string): Promise<Record<string, un
   return ((await response.json()) as { events: Record<string, unknown>[] }).events;
 }
 
+/** The agent `long` says 36 letters, one at a time, and `quick` says one. Read by processes that start later. */
+function writeAgents(
+  { place }: { place: { write: (file: string, content: unknown) => void } },
+  longDelayMs: number,
+  limits: { leaseMs?: number } = {},
+) {
+  const agent = (id: string, reply: string, chunkDelayMs: number) => {
+    const script = { rules: [{ reply, chunk: 1, chunkDelayMs }] };
+    return { id, name: id, provider: 'scripted', model: 'test', script };
+  };
+  const agents = [agent('long', 'x'.repeat(36), longDelayMs), agent('quick', 'x', 0)];
+  place.write('agents.json', { agents, limits });
+}
+
+/** With this delay the reply takes 36 minutes: no machine is so slow that it has ended before the test looks. */
+const FOREVER_MS = 60_000;
+
 siteTest(
   'a worker that gets a signal during a turn ends in time, and another one answers once',
   async (site) => {
-    const repliesEvery = (chunkDelayMs: number) => {
-      const script = { rules: [{ reply: 'x'.repeat(36), chunk: 1, chunkDelayMs }] };
-      const agent = { id: 'long', name: 'long', provider: 'scripted', model: 'test', script };
-      site.place.write('agents.json', { agents: [agent] });
-    };
-    // 36 minutes: the first worker ends only because it does not wait for the reply.
-    repliesEvery(60_000);
+    writeAgents(site, FOREVER_MS);
     const api = await site.serve();
     const first = await site.worker();
     const stream = await ask(`${api.url}/api/events?conversation=c1`);
     await post(api.url, 'c1', 'long');
     await readEvents(stream, (seen) => seen.some(({ event }) => event === 'stream'));
     first.child.kill('SIGTERM');
-    repliesEvery(1);
+    writeAgents(site, 1);
     const second = await site.worker();
     expect(await first.exited).toBe(0);
     const rest = await ask(`${api.url}/api/events?conversation=c1&after=0`);
@@ -46,11 +57,12 @@ siteTest(
 );
 
 siteTest('a worker reports health, readiness and metrics, and is not ready once it stops', async (site) => {
+  writeAgents(site, FOREVER_MS);
   const api = await site.serve();
   const worker = await site.worker([], { status: true });
   expect(worker.ready).toMatchObject({ worker: expect.stringContaining(':'), concurrency: 64 });
   const stream = await ask(`${api.url}/api/events?conversation=c1&after=0`);
-  await post(api.url, 'c1', 'worker');
+  await post(api.url, 'c1', 'quick');
   await readEvents(stream, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
   expect((await fetch(`${worker.status}/healthz`)).status).toBe(200);
   expect(await (await fetch(`${worker.status}/readyz`)).json()).toEqual({
@@ -68,7 +80,7 @@ siteTest('a worker reports health, readiness and metrics, and is not ready once 
   expect(await metrics(api.url, ask)).toMatch(/^troupe_events_appended_total\{tenant="default"\} [1-9]/m);
 
   const next = await ask(`${api.url}/api/events?conversation=c2`);
-  await post(api.url, 'c2', 'slow');
+  await post(api.url, 'c2', 'long');
   await readEvents(next, (seen) => seen.some(({ event }) => event === 'stream'));
   worker.child.kill('SIGTERM');
   while (!worker.err().includes('finishing'))
@@ -79,28 +91,18 @@ siteTest('a worker reports health, readiness and metrics, and is not ready once 
 });
 
 siteTest('a second signal ends a worker at once, and its turn is not lost', async (site) => {
-  site.place.write('agents.json', {
-    agents: [
-      {
-        id: 'slow',
-        name: 'slow',
-        provider: 'scripted',
-        model: 'test',
-        script: { rules: [{ reply: 'abcdefgh', chunk: 1, chunkDelayMs: 500 }] },
-      },
-    ],
-    limits: { leaseMs: 1_000 },
-  });
+  writeAgents(site, FOREVER_MS, { leaseMs: 1_000 });
   const api = await site.serve();
   const worker = await site.worker();
   const stream = await ask(`${api.url}/api/events?conversation=c1`);
-  await post(api.url, 'c1', 'slow');
+  await post(api.url, 'c1', 'long');
   await readEvents(stream, (seen) => seen.some(({ event }) => event === 'stream'));
   worker.child.kill('SIGINT');
   while (!worker.err().includes('finishing'))
     await new Promise((resolve) => worker.child.stderr?.once('data', resolve));
   worker.child.kill('SIGINT');
   expect(await worker.exited).toBe(130);
+  writeAgents(site, 1, { leaseMs: 1_000 });
   await site.worker();
   const rest = await ask(`${api.url}/api/events?conversation=c1&after=0`);
   await readEvents(rest, (seen) => seen.some(({ data }) => data['kind'] === 'turn.done'));
