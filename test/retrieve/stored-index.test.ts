@@ -16,7 +16,7 @@ const TALK = dialogue(
 );
 
 /** A log and what is derived from it. Each `open` is a new process. */
-function stage(written: readonly Event[] = TALK, mostChars = Infinity) {
+function stage(written: readonly Event[] = TALK, mostWords = Infinity) {
   const texts = new Map<string, string>();
   const at = { log: written };
   const read: number[] = [];
@@ -36,9 +36,8 @@ function stage(written: readonly Event[] = TALK, mostChars = Infinity) {
 
   async function* pages(after: number, upTo: number) {
     const some = at.log.filter(({ seq }) => seq > after && seq <= upTo);
-    if (some.length === 0) return;
     read.push(some.length);
-    yield some;
+    if (some.length > 0) yield some;
   }
 
   function open(embedder: ReturnType<typeof createFakeEmbedder> | null = null) {
@@ -50,7 +49,7 @@ function stage(written: readonly Event[] = TALK, mostChars = Infinity) {
           address,
           events: (after) => pages(after, upTo),
           upTo,
-          segments: { ...storedSegments(folds, address), mostChars },
+          segments: { ...storedSegments(folds, address), mostWords },
           query,
           limit: 3,
           signal: new AbortController().signal,
@@ -136,6 +135,14 @@ describe('the stored index of memories', () => {
     log.at.log = anew;
     expect(await process.search('contracts', { upTo: 80 })).toEqual([]);
     expect((await process.search('recipes?', { upTo: 80 }))[0]).toBe(4);
+    // A shorter one is another one, too.
+    log.at.log = anew.slice(0, 9).map((event) => {
+      const id = `third${event.seq}` as EventId;
+      return event.seq === 4 ? { ...said(4, 'The green folder has the tickets.'), id } : { ...event, id };
+    });
+    expect(await process.search('recipes?', { upTo: 9 })).toEqual([]);
+    expect((await process.search('tickets?', { upTo: 9 }))[0]).toBe(4);
+    log.at.log = anew;
     await process.close();
     expect(await ask(log, 'contracts', { upTo: 80 })).toEqual([]);
   });
@@ -158,7 +165,7 @@ describe('the stored index of memories', () => {
   });
 
   test('a segment that is too large for the database is not stored, and the log is read again', async () => {
-    const log = stage(TALK, 1_000);
+    const log = stage(TALK, 100);
     for (const _ of ['first', 'second']) expect((await ask(log, 'where are the contracts?'))[0]).toBe(4);
     expect(log.texts.size).toBe(0);
     expect(log.read).toEqual([TALK.length, TALK.length]);

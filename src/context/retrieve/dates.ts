@@ -261,7 +261,7 @@ const OF = '(?:of |del? |di )?';
 
 /** A set of kinds of words, one bit each. */
 type Kinds = number;
-const IS = {
+const KIND = {
   month: 1,
   season: 2,
   weekday: 4,
@@ -274,19 +274,19 @@ const IS = {
   digit: 512,
   sign: 1_024,
 };
-const NAMED_KINDS = IS.unit | IS.weekday | IS.month | IS.season | IS.night;
+const NAMED_KINDS = KIND.unit | KIND.weekday | KIND.month | KIND.season | KIND.night;
 
 const AGO_WORDS = `${AGO.before}|${AGO.after}`.split(/[ |]/);
 const KINDS_OF = kindsOf([
-  [IS.month, MONTH_OF.keys()],
-  [IS.season, SEASON_OF.keys()],
-  [IS.weekday, WEEKDAY_OF.keys()],
-  [IS.unit, UNIT_OF.keys()],
-  [IS.day, DAY_OF.keys()],
-  [IS.near, NEARBY_OF.keys()],
-  [IS.night, NIGHTS],
-  [IS.ago, AGO_WORDS],
-  [IS.this, ['this']],
+  [KIND.month, MONTH_OF.keys()],
+  [KIND.season, SEASON_OF.keys()],
+  [KIND.weekday, WEEKDAY_OF.keys()],
+  [KIND.unit, UNIT_OF.keys()],
+  [KIND.day, DAY_OF.keys()],
+  [KIND.near, NEARBY_OF.keys()],
+  [KIND.night, NIGHTS],
+  [KIND.ago, AGO_WORDS],
+  [KIND.this, ['this']],
 ]);
 const A_WORD = /[\p{L}\p{N}]+/gu;
 const A_DIGIT = /\d/;
@@ -300,30 +300,30 @@ function kindsOf(rows: readonly [Kinds, Iterable<string>][]): ReadonlyMap<string
 
 /** The kinds of all words of a text. One pass over the words saves most of the patterns, which are slow. */
 function kindsIn(plain: string): Kinds {
-  let kinds = (A_DIGIT.test(plain) ? IS.digit : 0) | (A_SIGN.test(plain) ? IS.sign : 0);
+  let kinds = (A_DIGIT.test(plain) ? KIND.digit : 0) | (A_SIGN.test(plain) ? KIND.sign : 0);
   for (const [word] of plain.matchAll(A_WORD)) kinds |= KINDS_OF.get(word) ?? 0;
   return kinds;
 }
 
 const RULES: readonly Rule[] = [
-  rule(`${YEAR}[-/](?<number>\\d\\d?)(?:[-/]${DAY})?(?:t[\\d:]{1,12}z?)?`, onDate, IS.digit),
-  rule(`${DAY}\\.(?<number>\\d\\d?)\\.${YEAR}`, onDate, IS.digit),
-  rule(`${DAY}(?:st|nd|rd|th|er|\\.)? ${OF}${MONTH}\\.?(?:,? ${OF}${YEAR})?`, onDate, IS.digit, IS.month),
-  rule(`${MONTH}\\.? (?:the )?${DAY}(?:st|nd|rd|th)?(?:,? ${YEAR})?`, onDate, IS.digit, IS.month),
-  rule(`(?:${MONTH}|${SEASON})\\.?,? ${OF}${YEAR}`, onDate, IS.digit, IS.month | IS.season),
+  rule(`${YEAR}[-/](?<number>\\d\\d?)(?:[-/]${DAY})?(?:t[\\d:]{1,12}z?)?`, onDate, KIND.digit),
+  rule(`${DAY}\\.(?<number>\\d\\d?)\\.${YEAR}`, onDate, KIND.digit),
+  rule(`${DAY}(?:st|nd|rd|th|er|\\.)? ${OF}${MONTH}\\.?(?:,? ${OF}${YEAR})?`, onDate, KIND.digit, KIND.month),
+  rule(`${MONTH}\\.? (?:the )?${DAY}(?:st|nd|rd|th)?(?:,? ${YEAR})?`, onDate, KIND.digit, KIND.month),
+  rule(`(?:${MONTH}|${SEASON})\\.?,? ${OF}${YEAR}`, onDate, KIND.digit, KIND.month | KIND.season),
   rule(
     `${NUMBER} ${UNIT} (?:${AGO.after})|(?:${AGO.before}) ${NUMBER} ${UNIT}`,
     unitsFrom(-1),
-    IS.unit,
-    IS.ago,
+    KIND.unit,
+    KIND.ago,
   ),
-  rule(`(?:${AHEAD.before}) ${NUMBER} ${UNIT}|${NUMBER} ${UNIT} (?:${AHEAD.after})`, unitsFrom(1), IS.unit),
-  rule(`${NEAR} ${NAMED}|${NAMED} ${NEAR}`, nearby, IS.near, NAMED_KINDS),
-  rule(`(?<before>day before )?(?<name>${anyOf(DAY_OF.keys())})`, onNamedDay, IS.day),
-  rule(`this (?:morning|afternoon|evening)`, (_, { today }) => [days(today, today)], IS.this),
-  rule(WEEKDAY, nearby, IS.weekday),
-  rule(`(?:${BEFORE_DATE}) (?:the )?(?:${MONTH}|${SEASON})|${CLEAR_MONTH}`, onDate, IS.month | IS.season),
-  rule(`(?:${BEFORE_DATE}) ${YEAR}`, onDate, IS.digit),
+  rule(`(?:${AHEAD.before}) ${NUMBER} ${UNIT}|${NUMBER} ${UNIT} (?:${AHEAD.after})`, unitsFrom(1), KIND.unit),
+  rule(`${NEAR} ${NAMED}|${NAMED} ${NEAR}`, nearby, KIND.near, NAMED_KINDS),
+  rule(`(?<before>day before )?(?<name>${anyOf(DAY_OF.keys())})`, onNamedDay, KIND.day),
+  rule(`this (?:morning|afternoon|evening)`, (_, { today }) => [days(today, today)], KIND.this),
+  rule(WEEKDAY, nearby, KIND.weekday),
+  rule(`(?:${BEFORE_DATE}) (?:the )?(?:${MONTH}|${SEASON})|${CLEAR_MONTH}`, onDate, KIND.month | KIND.season),
+  rule(`(?:${BEFORE_DATE}) ${YEAR}`, onDate, KIND.digit),
   unspaced(`(?:${YEAR} ?[年년] ?)?(?<number>\\d\\d?) ?[月월](?: ?${DAY} ?[日일号])?`, onDate),
   unspaced('(?<last>昨[天日]|어제)|[今오][天日늘]|(?<next>明[天日]|내일)', ({ last, next }, { today }) => {
     const day = today + (next ? 1 : 0) - (last ? 1 : 0);
@@ -348,7 +348,7 @@ function byName(groups: Groups): Groups {
 }
 
 function unspaced(source: string, read: Rule['read']): Rule {
-  return { pattern: new RegExp(source, 'gu'), read, needs: [IS.sign] };
+  return { pattern: new RegExp(source, 'gu'), read, needs: [KIND.sign] };
 }
 
 /** The span of a day, a month, a season or a year. The 31st of June becomes the last day of June. */

@@ -31,6 +31,8 @@ export interface SearchIndex {
    * with a greater seq are ignored. Default: none.
    */
   search(query: string, limit: number, options?: { now?: number; upTo?: number }): Hit[];
+  /** Number of words in a segment, those of each passage counted once: the work of packing it. */
+  wordsIn(segment: number): number;
   /** The events of a segment that were added, for `restore`. */
   pack(segment: number): IndexSegment;
   /** Adds a packed segment, unless the index does not end where it begins. Returns whether the segment is complete. */
@@ -54,6 +56,8 @@ export function createSearchIndex(
     words.push(added);
     return added;
   }
+
+  const partsOf = (segment: number) => words.filter((some) => some.segment === segment);
 
   return {
     get size() {
@@ -80,11 +84,11 @@ export function createSearchIndex(
       const scope = { viewer, upTo: last, limit };
       return rank({ docs, postingsOf }, parseQuestion(query, today), scope, settings);
     },
+    wordsIn: (segment) => partsOf(segment).reduce((sum, { size }) => sum + size, 0),
     pack(segment) {
       const [first, last] = [segment * SEGMENT_EVENTS, (segment + 1) * SEGMENT_EVENTS];
-      const parts = words.filter((some) => some.segment === segment);
       const range = { start: docs.countUpTo(first), end: docs.countUpTo(last), upTo: Math.min(upTo, last) };
-      return packSegment(docs, parts, range);
+      return packSegment(docs, partsOf(segment), range);
     },
     restore(packed) {
       const segment = segmentOf(packed.upTo);

@@ -18,6 +18,8 @@ export function segmentOf(seq: number): number {
 /** The words of some events of one segment. */
 export interface SegmentWords {
   readonly segment: number;
+  /** Number of words, those of each event counted once. */
+  readonly size: number;
   of(word: number): Postings | null;
   entries(): Iterable<[word: number, held: Postings]>;
 }
@@ -25,6 +27,7 @@ export interface SegmentWords {
 /** Words to which events are added. Numbers are relative to `base`. */
 export class GrowingWords implements SegmentWords {
   readonly segment: number;
+  size = 0;
   readonly #base: number;
   readonly #words = new Map<number, { docs: number[]; counts: number[] }>();
 
@@ -35,6 +38,7 @@ export class GrowingWords implements SegmentWords {
 
   /** Adds an event. Events must come by ascending number. */
   add(number: number, words: ReadonlyMap<number, number>): void {
+    this.size += words.size;
     for (const [word, count] of words) {
       const known = this.#words.get(word);
       if (!known) this.#words.set(word, { docs: [number - this.#base], counts: [count] });
@@ -73,6 +77,10 @@ export class StoredWords implements SegmentWords {
     const bytes = bytesOf(numbers);
     const isWide = bytes.byteLength > this.#counts.length * Uint16Array.BYTES_PER_ELEMENT;
     this.#docs = isWide ? new Uint32Array(bytes) : new Uint16Array(bytes);
+  }
+
+  get size(): number {
+    return this.#counts.length;
   }
 
   of(word: number): Postings | null {
@@ -123,13 +131,12 @@ export function packSegment(
   { start, end, upTo }: { start: number; end: number; upTo: number },
 ): IndexSegment {
   const held = new Map<number, Postings[]>();
-  let size = 0;
+  const size = parts.reduce((sum, part) => sum + part.size, 0);
   for (const part of parts)
     for (const [word, postings] of part.entries()) {
       const known = held.get(word);
       if (known) known.push(postings);
       else held.set(word, [postings]);
-      size += postings.docs.length;
     }
   const words = Uint32Array.from(held.keys()).sort();
   const ends = new Uint32Array(words.length);

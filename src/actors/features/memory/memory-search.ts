@@ -26,7 +26,7 @@ import { type ErrorCode, toTroupeError, TroupeError } from '../../../base/errors
 export interface MemorySearch extends AsyncDisposable {
   /** Seqs of the hits, best first. An answer comes before its question. */
   search(request: MemoryRequest): Promise<{ seq: number }[]>;
-  /** Builds and stores the index, for later searches. */
+  /** Builds and stores the index, for later searches. Never throws. */
   prepare(request: IndexRequest): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
   function extend(kept: StoredIndex, { address, events, upTo, segments }: IndexRequest): Promise<void> {
     const extension = {
       pages: (after: number) => (typeof events === 'function' ? events(after) : inOnePage(events)),
-      upTo: upTo ?? 0,
+      upTo: upTo ?? Infinity,
       segments: segments ?? null,
       onPart: (part: readonly Event[]) => vectors?.add(address, part),
       onClear: () => vectors?.forget(address),
@@ -130,7 +130,7 @@ export function createMemorySearch(deps: MemorySearchDeps): MemorySearch {
     },
     async prepare(request) {
       const kept = indexes.of(request.address);
-      await extend(kept, request);
+      await extend(kept, request).catch((error: unknown) => onWarning(error, 'memory index'));
       await kept.settled();
     },
     async [Symbol.asyncDispose]() {

@@ -10,22 +10,22 @@ import type { Checkpoints, Place } from '../../log/read-log.ts';
 export interface StoredSegments {
   /** Minimum events for which storing is worth it. */
   readonly least: number;
-  /** Maximum characters of a segment. A larger one, of thousands of long texts, is not stored, and neither are later ones. */
-  readonly mostChars: number;
+  /** Maximum words of a segment, those of each passage counted once. A larger one is not stored, and neither are later ones. */
+  readonly mostWords: number;
   load(segment: number): Promise<IndexSegment | null>;
   /** The place of an event; null if the log has no such event. */
   mark(seq: number): Promise<Place | null>;
   save(segment: number, place: Place, content: IndexSegment): void;
 }
 
-/** Half of what MongoDB takes in one document. */
-const MOST_CHARS = 8_000_000;
+/** At most some 12 MB of text, which MongoDB takes in one document, and some 50 ms of packing. */
+const MOST_WORDS = 1_200_000;
 
 export function storedSegments(folds: Checkpoints, log: ConversationKey): StoredSegments {
   const subjectOf = (segment: number) => `memory:${segment}`;
   return {
     least: folds.least,
-    mostChars: MOST_CHARS,
+    mostWords: MOST_WORDS,
     async load(segment) {
       const found = await folds.load(log, subjectOf(segment));
       return found ? (found.parts[0] as IndexSegment) : null;
@@ -38,7 +38,7 @@ export function storedSegments(folds: Checkpoints, log: ConversationKey): Stored
 interface Extension {
   /** The events after a seq, in pages. */
   pages: (after: number) => AsyncIterable<readonly Event[]>;
-  /** Seq of the last of these events. */
+  /** Seq of the last of these events. Infinity: not known. */
   upTo: number;
   segments: StoredSegments | null;
   /** Called with parts of the pages, each of which takes some milliseconds. */
@@ -79,6 +79,16 @@ export function createStoredIndex(
   let isTooLarge = false;
   let last: Promise<unknown> = Promise.resolve();
 
+  function clear({ onClear }: Extension): void {
+    index.clear();
+    [place, stored, isTooLarge] = [null, 0, false];
+    onClear();
+  }
+
+  async function isOfLog({ segments }: Extension): Promise<boolean> {
+    return !segments || !place || (await segments.mark(place.seq))?.mark === place.mark;
+  }
+
   async function restore({ segments, upTo, isClosed }: Extension): Promise<void> {
     if (!segments || index.upTo > 0 || upTo < segments.least) return;
     for (let segment = 0; !isClosed(); segment += 1) {
@@ -89,29 +99,25 @@ export function createStoredIndex(
     if (stored > 0) place = await segments.mark(stored);
   }
 
-  async function isOfLog({ segments }: Extension): Promise<boolean> {
-    return !segments || !place || (await segments.mark(place.seq))?.mark === place.mark;
-  }
-
   async function extend(extension: Extension, after: number, isFresh = false): Promise<void> {
+    const { pages, upTo, segments, onPart, isClosed } = extension;
+    if (!(await isOfLog(extension))) clear(extension);
     if (!isFresh) await restore(extension);
     const before = index.upTo;
-    let isKnown = before === 0;
-    for await (const page of extension.pages(Math.min(before, after))) {
-      if (extension.isClosed()) return;
-      isKnown ||= await isOfLog(extension);
-      if (!isKnown || (before > 0 && page.some((event) => event.seq > before && erases(event)))) {
-        index.clear();
-        [place, stored, isTooLarge] = [null, 0, false];
-        extension.onClear();
+    const from = Math.min(before, after);
+    if (from >= upTo) return;
+    for await (const page of pages(from)) {
+      if (isClosed()) return;
+      if (before > 0 && page.some((event) => event.seq > before && erases(event))) {
+        clear(extension);
         return extend(extension, 0, true);
       }
       await inParts(clock, page, (part) => {
         index.add(part);
-        extension.onPart(part);
+        onPart(part);
       });
     }
-    if (index.upTo > (place?.seq ?? 0)) place = (await extension.segments?.mark(index.upTo)) ?? null;
+    if (index.upTo > (place?.seq ?? 0)) place = (await segments?.mark(index.upTo)) ?? null;
   }
 
   async function store({ segments, isClosed }: Extension): Promise<void> {
@@ -121,11 +127,9 @@ export function createStoredIndex(
       if (isClosed()) return;
       const end = (segment + 1) * SEGMENT_EVENTS;
       const at = end < index.upTo ? await segments.mark(end) : place;
-      if (!at) continue;
-      const packed = index.pack(segment);
-      isTooLarge = charsOf(packed) > segments.mostChars;
+      isTooLarge = index.wordsIn(segment) > segments.mostWords;
       if (isTooLarge) return;
-      segments.save(segment, at, packed);
+      if (at) segments.save(segment, at, index.pack(segment));
     }
     stored = index.upTo;
   }
@@ -143,11 +147,6 @@ export function createStoredIndex(
     },
     settled: async () => void (await last),
   };
-}
-
-function charsOf({ docs, words, ends, numbers, counts }: IndexSegment): number {
-  const texts = [...Object.values(docs), words, ends, numbers, counts];
-  return texts.reduce((sum, text) => sum + text.length, 0);
 }
 
 function erases(event: Event): boolean {
